@@ -1,0 +1,68 @@
+# Every target sets up what it needs in .venv by itself, from the versions pinned in constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
+export PENSTOCK_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: help install demo test test-all lint bench constraints clean
+
+help:
+	@echo "make demo      fit NS-NMF to real data and print what stands out"
+	@echo "make test      the tests, with the JIT and (for the kernels) without"
+	@echo "make test-all  the slow ones too"
+	@echo "make lint      ruff and mypy"
+	@echo "make bench     every number we promise, beside the peers, in one run (about half an hour)"
+	@echo "make install   the environment alone"
+
+# hatchling comes first and from the constraints, so that the build itself is pinned too.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt hatchling editables
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[bench]'
+	touch $@
+
+install: $(VENV)/.installed
+
+demo: install
+	@$(BIN)/python examples/demo.py
+
+# The second run turns the JIT off, so that the lines inside the kernels are counted and checked as plain Python.
+test: install
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -m kernels tests
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+test-all: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/mst.py
+	$(BIN)/python benchmarks/fit.py
+
+# Resolve anew what is pinned: run it, look at the difference, run the tests, commit.
+constraints:
+	rm -rf $(VENV)-fresh
+	$(PYTHON) -m venv $(VENV)-fresh
+	$(VENV)-fresh/bin/python -m pip install --quiet hatchling editables
+	$(VENV)-fresh/bin/python -m pip install --quiet --no-build-isolation -e '.[dev,bench]'
+	$(VENV)-fresh/bin/python -m pip freeze --exclude-editable --exclude penstock > constraints.txt
+	rm -rf $(VENV)-fresh
+
+clean:
+	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

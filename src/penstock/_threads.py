@@ -1,0 +1,53 @@
+"""Threads for kernels that release the interpreter lock: the same work in the same pieces, whatever their number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_limit: ContextVar[int | None] = ContextVar("penstock_thread_limit", default=None)
+
+
+def thread_count() -> int:
+    """How many threads may run at once: a `thread_limit` in force, else PENSTOCK_THREADS, else the usable cores."""
+    limit = _limit.get()
+    if limit is not None:
+        return limit
+    text = os.environ.get("PENSTOCK_THREADS", "")
+    if text:
+        if not text.isdigit() or int(text) < 1:
+            raise ValueError(f"PENSTOCK_THREADS must be a positive whole number, but is {text!r}.")
+        return int(text)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def thread_limit(count: int) -> Iterator[None]:
+    """Use at most `count` threads inside this block."""
+    token = _limit.set(count)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def for_each_range(work: Callable[[int, int], None], n: int, *, smallest: int) -> None:
+    """Call ``work(start, stop)`` on consecutive ranges that cover ``0..n``, on several threads where it pays.
+
+    `work` must write to disjoint places for disjoint ranges; then the result does not depend on the threads.
+    A range holds at least `smallest` items, so that small jobs stay on the calling thread.
+    """
+    threads = min(thread_count(), n // max(smallest, 1))
+    if threads <= 1:
+        work(0, n)
+        return
+    pieces = 4 * threads  # more pieces than threads: an unlucky one does not keep the others waiting
+    bounds = [n * piece // pieces for piece in range(pieces + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]:
+            done.result()

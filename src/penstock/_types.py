@@ -1,0 +1,53 @@
+"""Small frozen records that travel between the rooms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+SparseMatrix = Any  # scipy.sparse.csr_array, for which SciPy ships no types
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A spanning tree: `edges[e]` joins two rows, the smaller index first; `lengths[e]` is their distance.
+
+    Edges are in ascending order of (length, smaller index, larger index).
+    """
+
+    edges: IndexArray
+    lengths: FloatArray
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.lengths) + 1
+
+    @property
+    def total_length(self) -> float:
+        return float(self.lengths.sum())
+
+
+@dataclass(frozen=True)
+class Factors:
+    """W (n×K, one row of weights per observation) and H (K×p, one profile per latent group)."""
+
+    W: FloatArray
+    H: FloatArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns: the factors, how good they are, and how it got there."""
+
+    factors: Factors
+    objective: float
+    n_iter: int
+    converged: bool
+    kkt_residual: float
+    history: FloatArray  # the objective at the start and after each iteration
+    start_objectives: FloatArray  # final objective of each start tried; their spread says how rugged the problem is

@@ -1,0 +1,182 @@
+"""A kd-tree whose leaves are full tiles, compiled.
+
+Nodes are numbered in preorder: a node over m leaves has its left child right behind it and its right child 2·⌈m/2⌉
+further on, so two integers (node, first leaf) and a count describe any node and no pointers are stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock._jit import kernel, relaxed_kernel
+from penstock.graph._kernels import TILE
+
+Array = Any
+
+
+@kernel
+def select(keys: Array, items: Array, start: int, stop: int, rank: int) -> None:
+    """Hoare's quickselect: afterwards no key before position `rank` is larger than any from it on."""
+    low = start
+    high = stop - 1
+    while low < high:
+        middle = (low + high) // 2
+        a = keys[low]
+        b = keys[middle]
+        c = keys[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i = low
+        j = high
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                key = keys[i]
+                keys[i] = keys[j]
+                keys[j] = key
+                item = items[i]
+                items[i] = items[j]
+                items[j] = item
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            return
+
+
+@kernel
+def widest_dimension(P: Array, order: Array, start: int, stop: int) -> int:
+    """The dimension with the largest variance over at most 256 evenly spaced points of a node."""
+    stride = max(1, (stop - start) // 256)
+    widest = 0
+    most = -1.0
+    for d in range(P.shape[1]):
+        count = 0
+        mean = 0.0
+        square = 0.0
+        for position in range(start, stop, stride):
+            value = np.float64(P[order[position], d])
+            count += 1
+            step = value - mean
+            mean += step / count
+            square += step * (value - mean)
+        if square > most:
+            most = square
+            widest = d
+    return widest
+
+
+@kernel
+def order_points(P: Array, order: Array) -> None:
+    """Permute `order` so that consecutive runs of TILE points are the leaves of a balanced kd-tree."""
+    n = P.shape[0]
+    keys = np.empty(n, np.float32)
+    stack = np.empty((64, 2), np.int64)
+    stack[0, 0] = 0
+    stack[0, 1] = (n + TILE - 1) // TILE
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        first = stack[depth, 0]
+        after = stack[depth, 1]
+        if after - first < 2:
+            continue
+        start = first * TILE
+        stop = min(after * TILE, n)
+        middle = first + (after - first + 1) // 2
+        dimension = widest_dimension(P, order, start, stop)
+        for position in range(start, stop):
+            keys[position] = P[order[position], dimension]
+        select(keys, order, start, stop, middle * TILE)
+        stack[depth, 0] = first
+        stack[depth, 1] = middle
+        stack[depth + 1, 0] = middle
+        stack[depth + 1, 1] = after
+        depth += 2
+
+
+@kernel
+def fill_tiles(P: Array, order: Array, tiles: Array) -> None:
+    """Copy points into (tile, dimension, slot); the unused slots of the last tile repeat its first point."""
+    n = P.shape[0]
+    for tile in range(tiles.shape[0]):
+        for t in range(TILE):
+            position = tile * TILE + t
+            source = order[position] if position < n else order[tile * TILE]
+            for d in range(P.shape[1]):
+                tiles[tile, d, t] = P[source, d]
+
+
+@kernel
+def bound_nodes(tiles: Array, boxes: Array, node: int, first: int, count: int) -> None:
+    """Fill `boxes[node]` = (low, high) for a node over `count` leaves from `first`, and for all below it."""
+    width = tiles.shape[1]
+    if count == 1:
+        for d in range(width):
+            low = tiles[first, d, 0]
+            high = low
+            for t in range(1, TILE):
+                low = min(low, tiles[first, d, t])
+                high = max(high, tiles[first, d, t])
+            boxes[node, 0, d] = low
+            boxes[node, 1, d] = high
+        return
+    half = (count + 1) // 2
+    bound_nodes(tiles, boxes, node + 1, first, half)
+    bound_nodes(tiles, boxes, node + 2 * half, first + half, count - half)
+    for d in range(width):
+        boxes[node, 0, d] = min(boxes[node + 1, 0, d], boxes[node + 2 * half, 0, d])
+        boxes[node, 1, d] = max(boxes[node + 1, 1, d], boxes[node + 2 * half, 1, d])
+
+
+@relaxed_kernel
+def box_to_box(box: Array, other: Array) -> float:
+    """Squared distance between two boxes: no pair of points inside them is nearer."""
+    total = np.float32(0.0)
+    zero = np.float32(0.0)
+    for d in range(box.shape[1]):
+        gap = max(max(box[0, d] - other[1, d], other[0, d] - box[1, d]), zero)
+        total += gap * gap
+    return total
+
+
+@relaxed_kernel
+def point_to_box(query: Array, box: Array) -> float:
+    """Squared distance from a point to a box: no point inside it is nearer."""
+    total = np.float32(0.0)
+    zero = np.float32(0.0)
+    for d in range(box.shape[1]):
+        gap = max(max(box[0, d] - query[d], query[d] - box[1, d]), zero)
+        total += gap * gap
+    return total
+
+
+@relaxed_kernel
+def project_tile(tile: Array, axis: Array, projection: Array) -> None:
+    """`projection[t]` = the coordinate of the tile's point t along `axis`."""
+    for t in range(TILE):
+        projection[t] = np.float32(0.0)
+    for d in range(0, axis.shape[0], 4):
+        u0 = axis[d]
+        u1 = axis[d + 1]
+        u2 = axis[d + 2]
+        u3 = axis[d + 3]
+        for t in range(TILE):
+            projection[t] += (tile[d, t] * u0 + tile[d + 1, t] * u1) + (tile[d + 2, t] * u2 + tile[d + 3, t] * u3)
+
+
+@kernel
+def center_tiles(tiles: Array, centers: Array) -> None:
+    for tile in range(tiles.shape[0]):
+        for d in range(tiles.shape[1]):
+            total = np.float32(0.0)
+            for t in range(TILE):
+                total += tiles[tile, d, t]
+            centers[tile, d] = total / np.float32(TILE)

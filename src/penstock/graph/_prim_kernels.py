@@ -1,0 +1,117 @@
+"""Prim's algorithm over tiles of float32 points, every decision taken in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock._jit import kernel
+from penstock.graph._kernels import TILE, add_tile_distances, count_below, precedes, search_limit, squared_distance
+
+Array = Any
+
+CHUNK = 16  # dimensions added between two looks at whether a whole tile is ruled out already
+
+
+@kernel
+def prim(
+    X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array, squares: Array
+) -> None:
+    """Fill `edges` and `squares` with the minimum spanning tree.
+
+    Points not yet in the tree sit in `tiles` (tile × dimension × slot), their original index in `members`. A point that
+    joins the tree gives its slot to the last point, so the work shrinks as the tree grows.
+    """
+    n = X.shape[0]
+    width = tiles.shape[1]
+    n_tiles = tiles.shape[0]
+    best = np.full((n_tiles, TILE), np.inf)
+    parent = np.zeros((n_tiles, TILE), np.int64)
+    limit = np.full((n_tiles, TILE), np.float32(-1.0))
+    tile_best = np.full(n_tiles, np.inf)
+    tile_slot = np.zeros(n_tiles, np.int64)
+    total = np.empty(TILE, np.float32)
+    query = np.empty(width, np.float32)
+    left = n
+    for position in range(n):
+        limit[position // TILE, position % TILE] = np.float32(np.inf)
+    tile = 0  # the tree starts at the point in the first slot
+    slot = 0
+    for step in range(n):
+        newcomer = members[tile, slot]
+        if step > 0:
+            edges[step - 1, 0] = min(newcomer, parent[tile, slot])
+            edges[step - 1, 1] = max(newcomer, parent[tile, slot])
+            squares[step - 1] = best[tile, slot]
+        for d in range(width):
+            query[d] = tiles[tile, d, slot]
+        left -= 1
+        last_tile = left // TILE
+        last_slot = left % TILE
+        for d in range(width):
+            tiles[tile, d, slot] = tiles[last_tile, d, last_slot]
+        members[tile, slot] = members[last_tile, last_slot]
+        best[tile, slot] = best[last_tile, last_slot]
+        parent[tile, slot] = parent[last_tile, last_slot]
+        limit[tile, slot] = limit[last_tile, last_slot]
+        limit[last_tile, last_slot] = np.float32(-1.0)
+        best[last_tile, last_slot] = np.inf
+        find_tile_best(tile, best, parent, members, left, tile_best, tile_slot)
+        find_tile_best(last_tile, best, parent, members, left, tile_best, tile_slot)
+        if left == 0:
+            break
+        active = (left + TILE - 1) // TILE
+        for k in range(active):
+            for t in range(TILE):
+                total[t] = np.float32(0.0)
+            start = 0
+            found = 0
+            while start < width:
+                stop = min(start + CHUNK, width)
+                add_tile_distances(tiles[k], query, start, stop, total)
+                found = count_below(total, limit[k])
+                if found == 0:
+                    break
+                start = stop
+            if found == 0:
+                continue
+            for t in range(TILE):
+                if total[t] <= limit[k, t]:
+                    other = members[k, t]
+                    d2 = squared_distance(X, newcomer, other)
+                    if precedes(d2, newcomer, other, best[k, t], parent[k, t], other):
+                        best[k, t] = d2
+                        parent[k, t] = newcomer
+                        limit[k, t] = np.float32(search_limit(d2, shift, stretch))
+                        held = tile_slot[k]
+                        if held == t or precedes(
+                            d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]
+                        ):
+                            tile_best[k] = d2
+                            tile_slot[k] = t
+        tile = 0
+        slot = tile_slot[0]
+        for k in range(1, active):
+            if tile_best[k] < tile_best[tile] or (
+                tile_best[k] == tile_best[tile]
+                and precedes(
+                    tile_best[k], parent[k, tile_slot[k]], members[k, tile_slot[k]],
+                    tile_best[tile], parent[tile, slot], members[tile, slot],
+                )
+            ):  # fmt: skip
+                tile = k
+                slot = tile_slot[k]
+
+
+@kernel
+def find_tile_best(
+    tile: int, best: Array, parent: Array, members: Array, left: int, tile_best: Array, tile_slot: Array
+) -> None:
+    """Look anew for the shortest edge into a tile whose points have moved."""
+    held = 0
+    for t in range(1, min(TILE, left - tile * TILE)):
+        if precedes(best[tile, t], parent[tile, t], members[tile, t], best[tile, held], parent[tile, held], members[tile, held]):
+            held = t
+    tile_slot[tile] = held
+    tile_best[tile] = best[tile, held]

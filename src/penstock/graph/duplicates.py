@@ -1,0 +1,44 @@
+"""Rows that are equal to the last bit, found in O(np + n log n)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray
+
+
+def first_copies(X: FloatArray) -> IndexArray:
+    """For each row, the index of the first row that equals it (its own index where it is the first).
+
+    >>> import numpy as np
+    >>> first_copies(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]]))
+    array([0, 1, 0, 0])
+    """
+    n = len(X)
+    hashes = hash_rows(X)
+    order = np.argsort(hashes, kind="stable")
+    original = np.arange(n)
+    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
+    for start, stop in zip(starts, np.r_[starts[1:], n], strict=True):
+        if stop - start > 1:
+            _match_group(X, order[start:stop], original)
+    return original
+
+
+def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
+    """One 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed); −0.0 counts as 0.0."""
+    hashes = np.full(len(X), 14695981039346656037, dtype=np.uint64)
+    for column in X.T:
+        hashes ^= (column + 0.0).view(np.uint64)  # −0.0 + 0.0 is 0.0; the sum is a fresh, contiguous column
+        hashes *= np.uint64(1099511628211)
+        hashes ^= hashes >> np.uint64(29)
+    return hashes
+
+
+def _match_group(X: FloatArray, group: IndexArray, original: IndexArray) -> None:
+    """Rows of one hash value, in ascending order: almost always copies of one row, but hashes may collide."""
+    while len(group) > 1:
+        same = (X[group] == X[group[0]]).all(axis=1)
+        original[group[same]] = group[0]
+        group = group[~same]

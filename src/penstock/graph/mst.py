@@ -1,0 +1,110 @@
+"""The exact Euclidean minimum spanning tree, and the choice of how to find it."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph import boruvka, prim
+from penstock.graph.duplicates import first_copies
+from penstock.graph.points import prepare_points
+
+Strategy = Literal["auto", "prim", "kdtree"]
+
+# Where a kd-tree begins to pay, measured by benchmarks/mst.py. Below the first, Prim's simple loops win at any number
+# of columns; above it a sample of searches decides.
+_SMALLEST_FOR_KDTREE = 4_000
+_SAMPLED_LEAVES = 24
+# Scanning a leaf in a tree search costs about as much as this many leaves in Prim's stream through memory, later
+# rounds included.
+_SEARCH_OVERHEAD = 4.0
+_EDGES_AT_ONCE = 1 << 15
+
+
+def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
+    """The minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
+
+    Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie: every
+    strategy returns the same edges, on any number of threads.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Finite numbers, n ≥ 1, p ≥ 1.
+    strategy : {"auto", "prim", "kdtree"}
+        "prim" is best for few rows and for data that fill all their dimensions, "kdtree" for many rows near
+        something of low dimension. "auto" tries a few tree searches and decides by what they cost.
+
+    Examples
+    --------
+    >>> from penstock import minimum_spanning_tree
+    >>> tree = minimum_spanning_tree([[0.0], [10.0], [1.0], [4.0]])
+    >>> tree.edges.tolist(), tree.lengths.tolist()
+    ([[0, 2], [2, 3], [1, 3]], [1.0, 3.0, 6.0])
+    """
+    if strategy not in get_args(Strategy):
+        raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}; got {strategy!r}.")
+    data = _check(X)
+    if len(data) == 1:
+        return Tree(np.empty((0, 2), dtype=np.intp), np.empty(0))
+    original = first_copies(data)
+    copies = np.flatnonzero(original != np.arange(len(data)))
+    if len(copies) == 0:
+        edges = _distinct_edges(data, strategy)
+    else:
+        # Among equal rows the order of edges makes a star around the first copy, and only first copies reach others.
+        kept = np.flatnonzero(original == np.arange(len(data)))
+        joined = kept[_distinct_edges(data[kept], strategy)] if len(kept) > 1 else np.empty((0, 2), dtype=np.intp)
+        edges = np.concatenate([np.column_stack([original[copies], copies]), joined])
+    return _sorted_tree(data, np.sort(edges, axis=1))
+
+
+def _check(X: ArrayLike) -> FloatArray:
+    data = np.ascontiguousarray(X, dtype=np.float64)
+    if data.ndim != 2 or 0 in data.shape:
+        raise ValueError(f"A spanning tree needs a table with at least one row and one column; got shape {data.shape}.")
+    if not np.isfinite(data).all():
+        row, column = np.argwhere(~np.isfinite(data))[0]
+        raise ValueError(f"A spanning tree needs finite numbers; row {row}, column {column} is {data[row, column]}.")
+    return data
+
+
+def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
+    if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
+        return prim.spanning_edges(prepare_points(X, rotate=False))[0]
+    points = prepare_points(X, rotate=True)
+    tree = boruvka.build_tree(points)
+    if strategy == "auto" and not _searches_pay(tree):
+        return prim.spanning_edges(points)[0]
+    return boruvka.spanning_edges(tree)[0]
+
+
+def _searches_pay(tree: boruvka.PointTree) -> bool:
+    """Whether searching is cheaper than Prim, which on average scans half of all leaves for each point."""
+    return _SEARCH_OVERHEAD * boruvka.sample_search_cost(tree, _SAMPLED_LEAVES) < tree.n_leaves / 2
+
+
+def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
+    lengths = edge_lengths(X, edges)
+    order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
+    return Tree(edges[order].astype(np.intp), lengths[order])
+
+
+def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
+    """Euclidean lengths in float64, safe from overflow and underflow at any scale."""
+    lengths = np.empty(len(edges))
+    for start in range(0, len(edges), _EDGES_AT_ONCE):
+        part = edges[start : start + _EDGES_AT_ONCE]
+        # Half of each row, so that no difference overflows; then a power of two per edge, so that no square vanishes.
+        difference = 0.5 * X[part[:, 0]] - 0.5 * X[part[:, 1]]
+        exponent = np.frexp(np.abs(difference).max(axis=1))[1]
+        difference = np.ldexp(difference, -exponent[:, None])
+        with np.errstate(over="ignore"):
+            length = np.ldexp(np.sqrt(np.einsum("ij,ij->i", difference, difference)), exponent + 1)
+        lengths[start : start + _EDGES_AT_ONCE] = length
+    if not np.isfinite(lengths).all():
+        raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
+    return lengths

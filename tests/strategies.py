@@ -1,0 +1,25 @@
+"""What generated tables look like: everything that has broken a spanning tree before."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+_UNIT = st.floats(-1, 1, allow_subnormal=False, width=64)
+_LATTICE = st.integers(-2, 2).map(float)
+
+
+@st.composite
+def tables(draw: st.DrawFn, max_rows: int = 40, max_columns: int = 6) -> np.ndarray:
+    """Random tables with repeated rows, constant columns, ties, offsets and scales from 1e-150 to 1e150."""
+    n = draw(st.integers(1, max_rows))
+    p = draw(st.integers(1, max_columns))
+    X = draw(arrays(np.float64, (n, p), elements=draw(st.sampled_from([_UNIT, _LATTICE]))))
+    if draw(st.booleans()):  # repeat rows
+        X = X[draw(arrays(np.int64, n, elements=st.integers(0, n - 1)))]
+    if draw(st.booleans()):
+        X[:, draw(st.integers(0, p - 1))] = 0.5
+    if draw(st.booleans()):
+        X = X + 1e6
+    return X * draw(st.sampled_from([1.0, 1e-150, 1e-20, 1e20, 1e150]))

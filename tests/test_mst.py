@@ -1,0 +1,136 @@
+"""The spanning tree is exact, unique and the same for every strategy and number of threads."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from naive import trees as naive
+from strategies import tables
+
+from penstock import minimum_spanning_tree
+from penstock._threads import thread_limit
+from penstock.graph import mst as mst_module
+from penstock.graph.mst import edge_lengths
+
+pytestmark = pytest.mark.kernels
+STRATEGIES = ["prim", "kdtree"]
+
+
+def assert_same_lengths(tree, X):
+    _, lengths = naive.kruskal(X)
+    assert tree.edges.shape == (len(X) - 1, 2)
+    assert tree.total_length == pytest.approx(sum(lengths), rel=1e-12, abs=0)
+    largest = max(lengths, default=0.0)
+    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=1e-15 * largest)
+
+
+def assert_spanning(tree, n):
+    leader = np.arange(n)
+    for i, j in tree.edges:
+        assert 0 <= i < j < n
+        a, b = leader[i], leader[j]
+        assert a != b  # no circle
+        leader[leader == b] = a
+    assert len(set(leader)) == 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(X=tables())
+@settings(max_examples=150, deadline=None)
+def test_equals_naive_kruskal(strategy, X):
+    tree = minimum_spanning_tree(X, strategy=strategy)
+    assert_same_lengths(tree, X)
+    assert_spanning(tree, len(X))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 129, 200])
+def test_tile_boundaries(strategy, n):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    assert_same_lengths(minimum_spanning_tree(X, strategy=strategy), X)
+
+
+@pytest.mark.parametrize("kind", ["normal", "lattice", "clusters", "line", "offset", "wide"])
+def test_strategies_return_the_same_edges(kind):
+    rng = np.random.default_rng(7)
+    n = 700
+    X = {
+        "normal": lambda: rng.normal(size=(n, 5)),
+        "lattice": lambda: rng.integers(0, 6, size=(n, 3)).astype(float),
+        "clusters": lambda: rng.normal(size=(n, 4)) * 0.01 + 10 * rng.integers(0, 5, size=(n, 1)),
+        "line": lambda: np.arange(n, dtype=float)[:, None] * [1.0, 2.0],
+        "offset": lambda: rng.normal(size=(n, 4)) + 1e6,
+        "wide": lambda: rng.normal(size=(n, 40)) * np.geomspace(1e-6, 1e6, 40),
+    }[kind]()
+    first, second = (minimum_spanning_tree(X, strategy=s) for s in STRATEGIES)
+    np.testing.assert_array_equal(first.edges, second.edges)
+    np.testing.assert_array_equal(first.lengths, second.lengths)
+
+
+def test_ties_are_broken_by_index():
+    X = np.array([[float(i), float(j)] for i in range(6) for j in range(6)])
+    edges, _ = naive.kruskal(X)
+    for strategy in STRATEGIES:
+        assert minimum_spanning_tree(X, strategy=strategy).edges.tolist() == [list(edge) for edge in edges]
+
+
+def test_equal_rows_make_a_star_around_the_first():
+    tree = minimum_spanning_tree(np.ones((4, 2)))
+    assert tree.edges.tolist() == [[0, 1], [0, 2], [0, 3]]
+    assert tree.lengths.tolist() == [0, 0, 0]
+
+
+def test_threads_do_not_change_the_tree():
+    X = np.random.default_rng(0).normal(size=(3000, 4)) + 8 * np.random.default_rng(1).integers(0, 4, size=(3000, 1))
+    trees = []
+    for threads in (1, 2, 3):
+        with thread_limit(threads):
+            trees.append(minimum_spanning_tree(X, strategy="kdtree"))
+    for other in trees[1:]:
+        np.testing.assert_array_equal(trees[0].edges, other.edges)
+        np.testing.assert_array_equal(trees[0].lengths, other.lengths)
+
+
+def test_near_duplicates_far_from_the_origin_keep_their_length():
+    X = np.array([[1e6, 0.0], [1e6 + 2.0**-20, 0.0], [1e6 + 1.0, 0.0]])
+    np.testing.assert_array_equal(minimum_spanning_tree(X).lengths, [2.0**-20, 1 - 2.0**-20])
+
+
+def test_lengths_do_not_vanish_beside_a_huge_range():
+    X = np.array([[0.0], [1e-180], [1e130]])
+    np.testing.assert_allclose(edge_lengths(X, np.array([[0, 1], [1, 2]])), [1e-180, 1e130], rtol=1e-15)
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="thousands of rows take minutes in plain Python")
+def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch):
+    taken = []
+    for module, name in ((mst_module.prim, "prim"), (mst_module.boruvka, "kdtree")):
+        original = module.spanning_edges
+        monkeypatch.setattr(
+            module, "spanning_edges", lambda *a, _n=name, _o=original, **k: (taken.append(_n), _o(*a, **k))[1]
+        )
+    monkeypatch.setattr(mst_module, "_SMALLEST_FOR_KDTREE", 1000)
+    rng = np.random.default_rng(0)
+    for X in (rng.normal(size=(900, 2)), rng.normal(size=(3000, 2)), rng.normal(size=(2000, 40))):
+        minimum_spanning_tree(X)
+    assert taken == ["prim", "kdtree", "prim"]
+
+
+@pytest.mark.parametrize(
+    ("X", "strategy", "message"),
+    [
+        ([[0.0, np.nan], [1.0, 1.0]], "auto", "row 0, column 1 is nan"),
+        ([[0.0], [np.inf]], "auto", "row 1, column 0 is inf"),
+        (np.empty((0, 3)), "auto", "at least one row"),
+        (np.empty((3, 0)), "auto", "at least one row"),
+        ([1.0, 2.0], "auto", "shape"),
+        ([[1.0], [2.0]], "kruskal", "strategy must be one of auto, prim, kdtree"),
+        ([[-1.7e308, -1.7e308], [1.7e308, 1.7e308]], "auto", "exceed the range"),
+    ],
+)
+def test_clear_errors(X, strategy, message):
+    with pytest.raises(ValueError, match=message):
+        minimum_spanning_tree(X, strategy=strategy)

@@ -1,0 +1,63 @@
+"""The float32 copy may rule a pair out only when it is proven to be too far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from naive import trees as naive
+from strategies import tables
+
+from penstock.graph._kernels import search_limit, squared_distance
+from penstock.graph.duplicates import _match_group, first_copies, hash_rows
+from penstock.graph.points import prepare_points, scale_exactly
+
+pytestmark = pytest.mark.kernels
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@given(X=tables(max_rows=25))
+@settings(max_examples=200, deadline=None)
+def test_the_float32_distance_never_exceeds_its_limit(rotate, X):
+    points = prepare_points(X, rotate=rotate)
+    difference = points.search[:, None] - points.search[None]
+    computed = np.cumsum(difference * difference, axis=2, dtype=np.float32)[:, :, -1]
+    for i in range(len(X)):
+        for j in range(len(X)):
+            limit = np.float32(search_limit(squared_distance(points.exact, i, j), points.shift, points.stretch))
+            assert computed[i, j] <= limit
+
+
+def test_the_limit_is_tight_enough_to_rule_out():
+    points = prepare_points(np.random.default_rng(0).normal(size=(50, 8)), rotate=True)
+    limit = search_limit(1.0, points.shift, points.stretch)
+    assert 1 < limit < 1.00001
+
+
+@given(X=tables())
+@settings(max_examples=100, deadline=None)
+def test_scaling_is_exact(X):
+    scaled, exponent = scale_exactly(X)
+    np.testing.assert_array_equal(np.ldexp(scaled, exponent), X)
+
+
+@given(X=tables())
+@settings(max_examples=100, deadline=None)
+def test_first_copies(X):
+    assert first_copies(X).tolist() == naive.first_copies(X)
+
+
+def test_zero_and_minus_zero_are_equal_rows():
+    assert first_copies(np.array([[0.0, 1.0], [-0.0, 1.0]])).tolist() == [0, 0]
+
+
+def test_rows_that_share_a_hash_but_differ_stay_apart():
+    X = np.array([[1.0], [2.0], [1.0], [2.0], [3.0]])
+    original = np.arange(5)
+    _match_group(X, np.arange(5), original)
+    assert original.tolist() == [0, 1, 0, 1, 4]
+
+
+def test_hashes_differ_for_different_rows():
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    assert len(np.unique(hash_rows(X))) == 5000
