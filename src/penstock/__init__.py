@@ -1,4 +1,9 @@
-"""Anomaly detection with neighbourhood-structure-assisted NMF."""
+"""Anomaly detection with neighbourhood-structure-assisted NMF.
+
+>>> from penstock import NSNMF
+>>> NSNMF(n_components=3)
+NSNMF(n_components=3)
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock._types import Tree as Tree
+    from penstock.detectors import GNMF as GNMF
+    from penstock.detectors import NMF as NMF
+    from penstock.detectors import NSNMF as NSNMF
+    from penstock.detectors import SNMF as SNMF
+    from penstock.detectors import KNNDistance as KNNDistance
+    from penstock.detectors import LaplacianNSNMF as LaplacianNSNMF
+    from penstock.detectors import LoMST as LoMST
+    from penstock.detectors import MeanDistance as MeanDistance
+    from penstock.detectors import NormScore as NormScore
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
+    from penstock.graph.similarity import similarity as similarity
+
+__version__ = "0.1.0"
 
 # Names load on first use, so that `import penstock` stays quick.
 _HOMES = {
+    "GNMF": "penstock.detectors",
+    "KNNDistance": "penstock.detectors",
+    "LaplacianNSNMF": "penstock.detectors",
+    "LoMST": "penstock.detectors",
+    "MeanDistance": "penstock.detectors",
+    "NMF": "penstock.detectors",
+    "NSNMF": "penstock.detectors",
+    "NormScore": "penstock.detectors",
+    "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
     "minimum_spanning_tree": "penstock.graph.mst",
+    "similarity": "penstock.graph.similarity",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = [*_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return sorted({*globals(), *_HOMES})

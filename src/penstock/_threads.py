@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 
 _limit: ContextVar[int | None] = ContextVar("penstock_thread_limit", default=None)
 
@@ -49,5 +50,5 @@ def for_each_range(work: Callable[[int, int], None], n: int, *, smallest: int) -
     pieces = 4 * threads  # more pieces than threads: an unlucky one does not keep the others waiting
     bounds = [n * piece // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]:
+        for done in [pool.submit(work, a, b) for a, b in pairwise(bounds) if b > a]:
             done.result()

@@ -11,162 +11,10 @@ from typing import Any
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph._kdtree_kernels import box_to_box, point_to_box, project_tile
-from penstock.graph._kernels import TILE, add_tile_distances, precedes, search_limit, squared_distance
+from penstock.graph._kdtree_kernels import STACK, leaf_node, point_to_box, project_tile, push_children, scan_leaf
+from penstock.graph._kernels import TILE, precedes, search_limit, squared_distance
 
 Array = Any
-
-CHUNK = 16
-STACK = 128
-
-
-@kernel
-def scan_leaf(tile: Array, query: Array, limit: float, total: Array) -> int:
-    """Distances from `query` to a leaf's points, given up (0) as soon as all are beyond `limit`."""
-    width = query.shape[0]
-    for t in range(TILE):
-        total[t] = np.float32(0.0)
-    start = 0
-    found = np.int32(0)
-    while start < width:
-        stop = min(start + CHUNK, width)
-        add_tile_distances(tile, query, start, stop, total)
-        found = np.int32(0)
-        for t in range(TILE):
-            found += np.int32(total[t] <= limit)
-        if found == 0:
-            break
-        start = stop
-    return int(found)
-
-
-@kernel
-def list_neighbors(
-    X: Array, names: Array, tiles: Array, boxes: Array, shift: float, stretch: float,
-    start: int, stop: int, step: int, near: Array, squares: Array,
-) -> int:  # fmt: skip
-    """The nearest neighbours of the points of every `step`-th leaf in start..stop, first by the order of edges.
-
-    Returns how many leaves were scanned in all, the measure of what a search costs on these data.
-    """
-    n = X.shape[0]
-    k = near.shape[1]
-    n_leaves = tiles.shape[0]
-    width = tiles.shape[1]
-    limits = np.empty(TILE, np.float32)
-    total = np.empty(TILE, np.float32)
-    query = np.empty((TILE, width), np.float32)
-    nodes = np.empty(STACK, np.int64)
-    firsts = np.empty(STACK, np.int64)
-    counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
-    scanned = 0
-    for leaf in range(start, stop, step):
-        base = leaf * TILE
-        size = min(TILE, n - base)
-        for a in range(size):
-            limits[a] = np.float32(np.inf)
-            for d in range(width):
-                query[a, d] = tiles[leaf, d, a]
-            for slot in range(k):
-                near[base + a, slot] = -1
-                squares[base + a, slot] = np.inf
-        own = leaf_box(boxes, leaf, n_leaves)
-        widest = np.float32(np.inf)
-        nodes[0] = 0
-        firsts[0] = 0
-        counts[0] = n_leaves
-        gaps[0] = np.float32(0.0)
-        depth = 1
-        while depth > 0:
-            depth -= 1
-            if gaps[depth] > widest:
-                continue
-            node = nodes[depth]
-            first = firsts[depth]
-            count = counts[depth]
-            if count > 1:
-                depth = push_children(boxes, own, node, first, count, widest, nodes, firsts, counts, gaps, depth)
-                continue
-            inside = min(TILE, n - first * TILE)
-            widest = np.float32(0.0)
-            for a in range(size):
-                if first == leaf or point_to_box(query[a], boxes[node]) <= limits[a]:
-                    scanned += 1
-                    if scan_leaf(tiles[first], query[a], limits[a], total) > 0:
-                        for t in range(inside):
-                            j = first * TILE + t
-                            if total[t] <= limits[a] and j != base + a:
-                                d2 = squared_distance(X, base + a, j)
-                                if insert(names, base + a, j, d2, near, squares):
-                                    limits[a] = np.float32(search_limit(squares[base + a, k - 1], shift, stretch))
-                widest = max(widest, limits[a])
-    return scanned
-
-
-@kernel
-def leaf_box(boxes: Array, leaf: int, n_leaves: int) -> int:
-    """The node that is this leaf."""
-    node = 0
-    first = 0
-    count = n_leaves
-    while count > 1:
-        half = (count + 1) // 2
-        if leaf < first + half:
-            node += 1
-            count = half
-        else:
-            node += 2 * half
-            first += half
-            count -= half
-    return node
-
-
-@kernel
-def push_children(
-    boxes: Array, own: int, node: int, first: int, count: int, widest: float,
-    nodes: Array, firsts: Array, counts: Array, gaps: Array, depth: int,
-) -> int:  # fmt: skip
-    """Put a node's children within reach of box `own` on the stack, the nearer one on top."""
-    half = (count + 1) // 2
-    left = node + 1
-    right = node + 2 * half
-    left_gap = box_to_box(boxes[own], boxes[left])
-    right_gap = box_to_box(boxes[own], boxes[right])
-    left_last = left_gap < right_gap or (left_gap == right_gap and own < right)
-    for turn in range(2):
-        if (turn == 1) == left_last:
-            if left_gap <= widest:
-                nodes[depth] = left
-                firsts[depth] = first
-                counts[depth] = half
-                gaps[depth] = left_gap
-                depth += 1
-        elif right_gap <= widest:
-            nodes[depth] = right
-            firsts[depth] = first + half
-            counts[depth] = count - half
-            gaps[depth] = right_gap
-            depth += 1
-    return depth
-
-
-@kernel
-def insert(names: Array, i: int, j: int, d2: float, near: Array, squares: Array) -> bool:
-    """Put j into the sorted list of i if it belongs there; say whether it did."""
-    slot = near.shape[1] - 1
-    if near[i, slot] >= 0 and not precedes(d2, names[i], names[j], squares[i, slot], names[i], names[near[i, slot]]):
-        return False
-    while slot > 0 and (
-        near[i, slot - 1] < 0
-        or precedes(d2, names[i], names[j], squares[i, slot - 1], names[i], names[near[i, slot - 1]])
-    ):
-        near[i, slot] = near[i, slot - 1]
-        squares[i, slot] = squares[i, slot - 1]
-        slot -= 1
-    near[i, slot] = j
-    squares[i, slot] = d2
-    return True
 
 
 @kernel
@@ -266,7 +114,8 @@ def separate(
 
 @kernel
 def search_foreign(
-    X: Array, names: Array, tiles: Array, boxes: Array, centers: Array, radius: float, shift: float, stretch: float, component: Array, labels: Array,
+    X: Array, names: Array, tiles: Array, boxes: Array, centers: Array, radius: float, shift: float, stretch: float,
+    component: Array, labels: Array,
     needed: Array, bound: Array, lower: Array, found: Array, found_square: Array, start: int, stop: int,
 ) -> None:  # fmt: skip
     """For the marked points of leaves start..stop, the nearest point of another component, if within `bound`.
@@ -299,7 +148,7 @@ def search_foreign(
             if needed[i]:
                 asked += 1
                 c = component[i]
-                common = c if common == -2 or common == c else -1
+                common = c if common in (-2, c) else -1
                 reach[a] = bound[c]
                 limits[a] = np.float32(search_limit(reach[a], shift, stretch))
                 widest = max(widest, limits[a])
@@ -309,7 +158,7 @@ def search_foreign(
                     query[a, d] = tiles[leaf, d, a]
         if asked == 0:
             continue
-        own = leaf_box(boxes, leaf, n_leaves)
+        own = leaf_node(leaf, n_leaves)
         nodes[0] = 0
         firsts[0] = 0
         counts[0] = n_leaves
@@ -337,12 +186,12 @@ def search_foreign(
                     reach[a] = bound[c]
                     limits[a] = np.float32(search_limit(reach[a], shift, stretch))
                 gap = max(edge - ours[a], np.float32(0.0))
-                if labels[node] != c and gap * gap <= limits[a] and point_to_box(query[a], boxes[node]) <= limits[a]:  # noqa: SIM102
+                if labels[node] != c and gap * gap <= limits[a] and point_to_box(query[a], boxes[node]) <= limits[a]:
                     if scan_leaf(tiles[first], query[a], limits[a], total) > 0:
                         for t in range(inside):
                             j = first * TILE + t
                             if total[t] <= limits[a] and component[j] != c:
-                                d2 = squared_distance(X, i, j)
+                                d2 = squared_distance(X, i, X, j)
                                 if found[i] < 0 or precedes(
                                     d2, names[i], names[j], found_square[i], names[i], names[found[i]]
                                 ):

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from penstock._jit import kernel, relaxed_kernel
-from penstock.graph._kernels import TILE
+from penstock.graph._kernels import CHUNK, TILE, add_tile_distances
 
 Array = Any
+
+STACK = 128  # open nodes of a depth-first walk: two per level are enough for 2**60 leaves
 
 
 @kernel
@@ -180,3 +182,70 @@ def center_tiles(tiles: Array, centers: Array) -> None:
             for t in range(TILE):
                 total += tiles[tile, d, t]
             centers[tile, d] = total / np.float32(TILE)
+
+
+@kernel
+def leaf_node(leaf: int, n_leaves: int) -> int:
+    """The node that is this leaf."""
+    node = 0
+    first = 0
+    count = n_leaves
+    while count > 1:
+        half = (count + 1) // 2
+        if leaf < first + half:
+            node += 1
+            count = half
+        else:
+            node += 2 * half
+            first += half
+            count -= half
+    return node
+
+
+@kernel
+def push_children(
+    boxes: Array, own: int, node: int, first: int, count: int, widest: float,
+    nodes: Array, firsts: Array, counts: Array, gaps: Array, depth: int,
+) -> int:  # fmt: skip
+    """Put a node's children within reach of box `own` on the stack, the nearer one on top."""
+    half = (count + 1) // 2
+    left = node + 1
+    right = node + 2 * half
+    left_gap = box_to_box(boxes[own], boxes[left])
+    right_gap = box_to_box(boxes[own], boxes[right])
+    left_last = left_gap < right_gap or (left_gap == right_gap and own < right)
+    for turn in range(2):
+        if (turn == 1) == left_last:
+            if left_gap <= widest:
+                nodes[depth] = left
+                firsts[depth] = first
+                counts[depth] = half
+                gaps[depth] = left_gap
+                depth += 1
+        elif right_gap <= widest:
+            nodes[depth] = right
+            firsts[depth] = first + half
+            counts[depth] = count - half
+            gaps[depth] = right_gap
+            depth += 1
+    return depth
+
+
+@kernel
+def scan_leaf(tile: Array, query: Array, limit: float, total: Array) -> int:
+    """Distances from `query` to a leaf's points, given up (0) as soon as all are beyond `limit`."""
+    width = query.shape[0]
+    for t in range(TILE):
+        total[t] = np.float32(0.0)
+    start = 0
+    found = np.int32(0)
+    while start < width:
+        stop = min(start + CHUNK, width)
+        add_tile_distances(tile, query, start, stop, total)
+        found = np.int32(0)
+        for t in range(TILE):
+            found += np.int32(total[t] <= limit)
+        if found == 0:
+            break
+        start = stop
+    return int(found)

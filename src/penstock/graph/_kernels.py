@@ -11,11 +11,12 @@ from penstock._jit import kernel, relaxed_kernel
 Array = Any  # inside kernels an array is an array; its type is settled by the caller
 
 TILE = 64  # points per tile: four cache lines of float32, so that an accumulator row stays in the registers
+CHUNK = 16  # dimensions added between two looks at whether a whole tile is ruled out already
 
 
 @kernel
-def squared_distance(X: Array, i: int, j: int) -> float:
-    """‖x_i − x_j‖², symmetric in i and j to the last bit; four sums keep the units busy, in a fixed order."""
+def squared_distance(X: Array, i: int, Y: Array, j: int) -> float:
+    """‖x_i − y_j‖², symmetric to the last bit; four sums keep the units busy, in a fixed order."""
     p = X.shape[1]
     s0 = 0.0
     s1 = 0.0
@@ -23,16 +24,16 @@ def squared_distance(X: Array, i: int, j: int) -> float:
     s3 = 0.0
     whole = p - p % 4
     for d in range(0, whole, 4):
-        e0 = X[i, d] - X[j, d]
-        e1 = X[i, d + 1] - X[j, d + 1]
-        e2 = X[i, d + 2] - X[j, d + 2]
-        e3 = X[i, d + 3] - X[j, d + 3]
+        e0 = X[i, d] - Y[j, d]
+        e1 = X[i, d + 1] - Y[j, d + 1]
+        e2 = X[i, d + 2] - Y[j, d + 2]
+        e3 = X[i, d + 3] - Y[j, d + 3]
         s0 += e0 * e0
         s1 += e1 * e1
         s2 += e2 * e2
         s3 += e3 * e3
     for d in range(whole, p):
-        e0 = X[i, d] - X[j, d]
+        e0 = X[i, d] - Y[j, d]
         s0 += e0 * e0
     return (s0 + s1) + (s2 + s3)
 

@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph._kernels import TILE, add_tile_distances, count_below, precedes, search_limit, squared_distance
+from penstock.graph._kernels import (
+    CHUNK,
+    TILE,
+    add_tile_distances,
+    count_below,
+    precedes,
+    search_limit,
+    squared_distance,
+)
 
 Array = Any
 
-CHUNK = 16  # dimensions added between two looks at whether a whole tile is ruled out already
-
 
 @kernel
-def prim(
-    X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array, squares: Array
-) -> None:
+def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array, squares: Array) -> None:
     """Fill `edges` and `squares` with the minimum spanning tree.
 
     Points not yet in the tree sit in `tiles` (tile × dimension × slot), their original index in `members`. A point that
@@ -79,15 +83,13 @@ def prim(
             for t in range(TILE):
                 if total[t] <= limit[k, t]:
                     other = members[k, t]
-                    d2 = squared_distance(X, newcomer, other)
+                    d2 = squared_distance(X, newcomer, X, other)
                     if precedes(d2, newcomer, other, best[k, t], parent[k, t], other):
                         best[k, t] = d2
                         parent[k, t] = newcomer
                         limit[k, t] = np.float32(search_limit(d2, shift, stretch))
                         held = tile_slot[k]
-                        if held == t or precedes(
-                            d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]
-                        ):
+                        if held == t or precedes(d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]):
                             tile_best[k] = d2
                             tile_slot[k] = t
         tile = 0
@@ -111,7 +113,9 @@ def find_tile_best(
     """Look anew for the shortest edge into a tile whose points have moved."""
     held = 0
     for t in range(1, min(TILE, left - tile * TILE)):
-        if precedes(best[tile, t], parent[tile, t], members[tile, t], best[tile, held], parent[tile, held], members[tile, held]):
+        if precedes(
+            best[tile, t], parent[tile, t], members[tile, t], best[tile, held], parent[tile, held], members[tile, held]
+        ):
             held = t
     tile_slot[tile] = held
     tile_best[tile] = best[tile, held]

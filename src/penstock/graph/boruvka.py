@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
-from penstock.graph import _kdtree_kernels as kdtree
-from penstock.graph._kernels import TILE
-from penstock.graph.points import Points
+from penstock.graph.kdtree import PointTree
 
 N_LISTED = 6  # neighbours listed per point: longer lists cost more than the searches they save
 
 
-@dataclass(frozen=True)
-class PointTree:
-    """A kd-tree over points: everything is in the tree's order, `names` leads back to the rows of the data."""
-
-    exact: FloatArray
-    names: NDArray[np.int64]
-    tiles: NDArray[np.float32]
-    boxes: NDArray[np.float32]
-    centers: NDArray[np.float32]  # of the leaves
-    radius: float  # no point is farther from the origin
-    shift: float
-    stretch: float
-
-    @property
-    def n_leaves(self) -> int:
-        return len(self.tiles)
-
-
-def build_tree(points: Points) -> PointTree:
-    n, width = points.search.shape
-    order = np.arange(n)
-    kdtree.order_points(points.search, order)
-    n_leaves = -(-n // TILE)
-    tiles = np.empty((n_leaves, width, TILE), dtype=np.float32)
-    kdtree.fill_tiles(points.search, order, tiles)
-    boxes = np.empty((2 * n_leaves - 1, 2, width), dtype=np.float32)
-    kdtree.bound_nodes(tiles, boxes, 0, 0, n_leaves)
-    centers = np.empty((n_leaves, width), dtype=np.float32)
-    kdtree.center_tiles(tiles, centers)
-    return PointTree(points.exact[order], order, tiles, boxes, centers, points.radius, points.shift, points.stretch)
-
-
-def sample_search_cost(tree: PointTree, n_sampled: int) -> float:
-    """How many leaves a neighbour search scans per point, from evenly spaced leaves."""
-    step = max(1, tree.n_leaves // n_sampled)
-    near = np.empty((len(tree.names), N_LISTED), dtype=np.int64)
-    scanned = kernels.list_neighbors(
-        tree.exact, tree.names, tree.tiles, tree.boxes, tree.shift, tree.stretch, 0, tree.n_leaves, step,
-        near, np.empty(near.shape),
-    )  # fmt: skip
-    return float(scanned) / (TILE * len(range(0, tree.n_leaves, step)))
-
-
 def spanning_edges(tree: PointTree) -> tuple[IndexArray, FloatArray]:
     """The edges of the minimum spanning tree, by rows of the data, and their squared lengths."""
-    n = len(tree.names)
-    near = np.empty((n, min(N_LISTED, n - 1)), dtype=np.int64)
-    squares = np.empty(near.shape)
-
-    def list_range(start: int, stop: int) -> None:
-        kernels.list_neighbors(
-            tree.exact, tree.names, tree.tiles, tree.boxes, tree.shift, tree.stretch, start, stop, 1, near, squares
-        )
-
-    for_each_range(list_range, tree.n_leaves, smallest=16)
-    return _Rounds(tree, near, squares).run()
+    return _Rounds(tree, *tree.list_neighbors(min(N_LISTED, len(tree.names) - 1))).run()
 
 
 class _Rounds:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import boruvka, prim
 from penstock.graph.duplicates import first_copies
+from penstock.graph.kdtree import PointTree, tree_over
 from penstock.graph.points import prepare_points
 
 Strategy = Literal["auto", "prim", "kdtree"]
@@ -76,15 +77,15 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim.spanning_edges(prepare_points(X, rotate=False))[0]
     points = prepare_points(X, rotate=True)
-    tree = boruvka.build_tree(points)
+    tree = tree_over(points)
     if strategy == "auto" and not _searches_pay(tree):
         return prim.spanning_edges(points)[0]
     return boruvka.spanning_edges(tree)[0]
 
 
-def _searches_pay(tree: boruvka.PointTree) -> bool:
+def _searches_pay(tree: PointTree) -> bool:
     """Whether searching is cheaper than Prim, which on average scans half of all leaves for each point."""
-    return _SEARCH_OVERHEAD * boruvka.sample_search_cost(tree, _SAMPLED_LEAVES) < tree.n_leaves / 2
+    return _SEARCH_OVERHEAD * tree.sample_search_cost(boruvka.N_LISTED, _SAMPLED_LEAVES) < tree.n_leaves / 2
 
 
 def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:

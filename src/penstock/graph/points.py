@@ -9,8 +9,47 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 
-_ROWS = 1 << 15  # rows handled at once, so that no second copy of the data is needed
+_ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
+_SAMPLED_ROWS = 1 << 14  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How data become search points: times 2**−exponent, less the centre, along `axes` (None: as they are)."""
+
+    exponent: int
+    center: FloatArray
+    axes: FloatArray | None
+
+    def enter(self, X: FloatArray) -> Points:
+        """Put rows into this frame, measuring the rounding that it costs."""
+        exact = np.ldexp(X, -self.exponent)
+        n, p = exact.shape
+        search = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=np.float32)
+        worst, farthest = 0.0, 0.0
+        for start in range(0, n, _ROWS_AT_ONCE):
+            moved = exact[start : start + _ROWS_AT_ONCE] - self.center
+            farthest = max(farthest, float(np.einsum("ij,ij->i", moved, moved).max()))
+            if self.axes is not None:
+                moved = moved @ self.axes
+            rounded = moved.astype(np.float32)
+            moved -= rounded
+            worst = max(worst, float(np.einsum("ij,ij->i", moved, moved).max()))
+            search[start : start + _ROWS_AT_ONCE, :p] = rounded
+        double, single = 2.0**-53, 2.0**-24
+        error = np.sqrt(worst) * (1 + 1e-9) + 4 * (p + 4) * np.sqrt(p) * double * np.sqrt(farthest)
+        skew = 0.0
+        if self.axes is not None:
+            skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * double
+        return Points(
+            frame=self,
+            exact=exact,
+            search=search,
+            radius=float((1 + 1e-6) * (1 + skew) * np.sqrt(farthest) + error),
+            error=float(error),
+            stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * single) * (1 + 4 * (p + 8) * double),
+        )
 
 
 @dataclass(frozen=True)
@@ -18,22 +57,41 @@ class Points:
     """`exact` is the data times a power of two; `search` is float32, centred, perhaps rotated, padded to 4 columns.
 
     Whenever ‖exact_i − exact_j‖ ≤ r, the float32 squared distance of search_i and search_j, summed in any order, is at
-    most (r + shift)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
+    most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
     """
 
+    frame: Frame
     exact: FloatArray
-    exponent: int  # data = exact · 2**exponent
     search: NDArray[np.float32]
     radius: float  # no search point is farther from the origin
-    shift: float
+    error: float  # no search point is farther from where its row ought to be
     stretch: float
+
+    @property
+    def shift(self) -> float:
+        return 2 * self.error
+
+
+def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
+    """Scale and centre, and (for trees of boxes) rotate to principal axes."""
+    exponent = scale_exponent(X)
+    step = max(1, len(X) // _SAMPLED_ROWS)
+    sample = np.ldexp(X[::step], -exponent)
+    center = sample.mean(axis=0)
+    axes = _principal_axes(sample - center) if rotate and 1 < X.shape[1] <= _LARGEST_ROTATION else None
+    return Frame(exponent, center, axes).enter(X)
+
+
+def scale_exponent(X: FloatArray) -> int:
+    """The e for which X·2**−e, a product without rounding, has its largest column range near one."""
+    exponent = _exponent(float(np.abs(X).max(initial=0.0)))
+    spread = float((np.ldexp(X.max(axis=0), -exponent) - np.ldexp(X.min(axis=0), -exponent)).max(initial=0.0))
+    return exponent + _exponent(spread)
 
 
 def scale_exactly(X: FloatArray) -> tuple[FloatArray, int]:
-    """X times a power of two, without rounding, so that the largest column range is about one."""
-    exponent = _exponent(float(np.abs(X).max(initial=0.0)))
-    spread = float((np.ldexp(X.max(axis=0), -exponent) - np.ldexp(X.min(axis=0), -exponent)).max(initial=0.0))
-    exponent += _exponent(spread)
+    """X·2**−e and e: the same numbers at a scale where squares neither overflow nor vanish."""
+    exponent = scale_exponent(X)
     return np.ldexp(X, -exponent), exponent
 
 
@@ -41,32 +99,7 @@ def _exponent(value: float) -> int:
     return int(np.frexp(value)[1]) if value > 0 else 0
 
 
-def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
-    """Scale, centre and (for trees of boxes) rotate to principal axes, measuring the rounding that this costs."""
-    exact, exponent = scale_exactly(X)
-    n, p = exact.shape
-    center = exact[:: max(1, n // 4096)].mean(axis=0)
-    rotation = _principal_axes(exact, center) if rotate and 1 < p <= _LARGEST_ROTATION else None
-    search = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=np.float32)
-    worst, radius = 0.0, 0.0
-    for start in range(0, n, _ROWS):
-        moved = exact[start : start + _ROWS] - center
-        radius = max(radius, float(np.einsum("ij,ij->i", moved, moved).max()))
-        if rotation is not None:
-            moved = moved @ rotation
-        rounded = moved.astype(np.float32)
-        moved -= rounded
-        worst = max(worst, float(np.einsum("ij,ij->i", moved, moved).max()))
-        search[start : start + _ROWS, :p] = rounded
-    double, single = 2.0**-53, 2.0**-24
-    error = np.sqrt(worst) * (1 + 1e-9) + 4 * (p + 4) * np.sqrt(p) * double * np.sqrt(radius)
-    skew = 0.0 if rotation is None else float(np.linalg.norm(rotation.T @ rotation - np.eye(p))) + 4 * p * p * double
-    stretch = (1 + skew) ** 2 * (1 + 2 * (p + 8) * single) * (1 + 4 * (p + 8) * double)
-    return Points(exact, exponent, search, (1 + 1e-6) * np.sqrt(radius) * (1 + skew) + error, 2 * error, stretch)
-
-
-def _principal_axes(exact: FloatArray, center: FloatArray) -> FloatArray:
-    """Orthogonal directions, the widest first, of a sample of the rows."""
-    sample = exact[:: max(1, len(exact) // 65536)] - center
+def _principal_axes(sample: FloatArray) -> FloatArray:
+    """Orthogonal directions, the widest first."""
     axes: FloatArray = np.linalg.eigh(sample.T @ sample)[1]
     return np.ascontiguousarray(axes[:, ::-1])

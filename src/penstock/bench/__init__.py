@@ -1,0 +1,1 @@
+"""The study: data sets, measures and comparisons."""

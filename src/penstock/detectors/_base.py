@@ -1,0 +1,179 @@
+"""What all detectors share: the door where data are checked, the threshold, and scikit-learn's signs."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from penstock._types import FloatArray
+from penstock.detectors._input import check_choice, read_table, refuse_negative, row_labels
+from penstock.prepare import MinMaxScaling, learn_scaling
+from penstock.thresholds import Contamination, check_contamination, score_threshold
+
+
+class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+    """A detector: rows in, anomaly scores out; above the threshold a row is flagged.
+
+    The only class that validates data and the only one that flips signs: below it high means anomalous, and
+    `score_samples` and `decision_function` are scikit-learn's, where low does.
+
+    A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
+    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`.
+
+    Promises of every detector: scores are finite; a row's score does not depend on the rows scored with it; a row that
+    equals a training row gets that row's training score; with scale="minmax", data whose columns are all constant
+    score 0.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n,)
+        Anomaly scores of the training rows.
+    threshold_ : float
+        Rows with a higher score are flagged. Set it to change the verdicts after fitting.
+    offset_ : float
+        −threshold_, scikit-learn's word for it; setting one sets the other.
+    scaling_ : MinMaxScaling or None
+        How columns were taken to [0, 1].
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+    """
+
+    # Whether the method needs A ≥ 0. Scaled data are; with scale=None, negative values are refused.
+    _needs_nonnegative: ClassVar[bool] = False
+
+    contamination: Contamination
+    scale: str | None
+    scores_: FloatArray
+    threshold_: float
+    scaling_: MinMaxScaling | None
+    n_features_in_: int
+
+    @abstractmethod
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        """Learn from the rows of A and return their anomaly scores.
+
+        A is clean, C-contiguous float64 and the detector's own (it may be kept, and may be changed).
+        """
+
+    @abstractmethod
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        """Anomaly scores of new rows, each by itself to the last bit.
+
+        A_clipped has values outside the range learnt brought back to [0, 1], for the factorisation; A has not, for
+        the residual. With scale=None the two are the same.
+        """
+
+    def _check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds. A subclass adds its own and calls this one."""
+        check_contamination(self.contamination)
+        check_choice("scale", self.scale, ("minmax", None))
+
+    def _fewest_rows(self) -> int:
+        """How many rows fitting needs, given the parameters."""
+        return 2
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is normal from the rows of X. `y` is ignored, for scikit-learn's sake."""
+        self._check_parameters()
+        table = read_table(self, X, reset=True)
+        self._check_row_count(len(table))
+        self._row_labels = row_labels(X, len(table))
+        self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
+        scores = self._fit_rows(self._own_rows(table, X))
+        self.scores_ = _bounded(scores)
+        self.threshold_ = score_threshold(self.scores_, self.contamination)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others."""
+        return self.fit(X)._verdicts(self.scores_)
+
+    def anomaly_score(self, X: Any) -> FloatArray:
+        """How anomalous each row is: the higher, the more."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        A = self._own_rows(table, X)
+        A_clipped = A if self.scaling_ is None else self.scaling_.apply(table, clip=True)
+        return _bounded(self._score_rows(A, A_clipped))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """−anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
+        return 0.0 - self.anomaly_score(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """score_samples(X) − offset_: negative for flagged rows."""
+        return self._decide(self.anomaly_score(X))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """−1 for rows whose score is above the threshold, 1 for the others."""
+        return self._verdicts(self.anomaly_score(X))
+
+    @property
+    def offset_(self) -> float:
+        """−threshold_."""
+        return 0.0 - self.threshold_
+
+    @offset_.setter
+    def offset_(self, value: float) -> None:
+        self.threshold_ = 0.0 - float(value)
+
+    def set_contamination(self, contamination: Contamination) -> Self:
+        """Choose the threshold anew from the training scores, without fitting again."""
+        check_is_fitted(self)
+        self.threshold_ = score_threshold(self.scores_, contamination)
+        self.contamination = contamination
+        return self
+
+    def top(self, n: int = 10) -> pd.DataFrame:
+        """The n training rows with the highest scores, best first, ties in order of rows: the paper's l_final.
+
+        Columns `rank` (from 1) and `score`; the index is that of the pandas DataFrame the detector was fitted on, else
+        row numbers.
+        """
+        check_is_fitted(self)
+        if n < 1:
+            raise ValueError(f"top() needs n ≥ 1, but n is {n!r}.")
+        best = np.argsort(-self.scores_, kind="stable")[:n]
+        return pd.DataFrame(
+            {"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=self._row_labels[best]
+        )
+
+    def _check_row_count(self, n: int) -> None:
+        fewest = max(2, self._fewest_rows())
+        if n < fewest:
+            raise ValueError(f"{self!r} needs at least {fewest} rows; got n_samples = {n}.")
+
+    def _own_rows(self, table: FloatArray, X: Any) -> FloatArray:
+        """Scaled rows, in memory that is not the caller's."""
+        if self.scaling_ is not None:
+            return self.scaling_.apply(table)
+        if self._needs_nonnegative:
+            refuse_negative(table, X, type(self).__name__)
+        return table.copy()
+
+    def _decide(self, scores: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return _bounded(self.threshold_ - scores)
+
+    def _verdicts(self, scores: FloatArray) -> NDArray[np.int64]:
+        return np.where(self._decide(scores) < 0, -1, 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._needs_nonnegative and self.scale is None
+        return tags
+
+
+def _bounded(scores: FloatArray) -> FloatArray:
+    """Scores that overflowed, at the largest float; a NaN would be a bug of a detector, and is not hidden."""
+    largest = np.finfo(np.float64).max
+    result: FloatArray = np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)
+    if np.isnan(result).any():
+        raise FloatingPointError("A detector returned NaN as a score. Please report this as a bug.")
+    return result

@@ -1,0 +1,169 @@
+"""What the detectors that factorise share: fitting, placing new rows, and the transformer's half of scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
+from penstock.detectors._base import BaseDetector
+from penstock.detectors._input import check_number, check_whole_number, read_table
+from penstock.factor.objectives import Objective
+from penstock.factor.placement import attach, place_rows
+from penstock.factor.solve import Settings, fit_factors
+from penstock.graph.duplicates import first_copies
+from penstock.graph.neighbors import nearest_neighbors
+from penstock.graph.kdtree import PointTree, build_tree
+from penstock.scoring import residual_scores
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a detector minimises, and what is needed to attach new rows to it.
+
+    `reach` is each row's distance to its nearest neighbour in the graph, `strongest` its largest similarity.
+    """
+
+    objective: Objective
+    reach: FloatArray
+    strongest: FloatArray
+
+
+class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
+    """A detector that explains rows by a few latent groups: A ≈ WH.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components_, p)
+        H: one profile per latent group, in scaled units (`inverse_transform` leads back to the user's).
+    embedding_ : array of shape (n, n_components_)
+        W: how much each training row belongs to each group.
+    objective_ : float
+        The value that was reached.
+    n_iter_, converged_ :
+        Iterations, and whether they ended by `tol` rather than `max_iter`.
+    n_components_ : int
+        `n_components`, or the number of different rows where that is smaller.
+    """
+
+    _needs_nonnegative: ClassVar[bool] = True
+    _merges_copies: ClassVar[bool] = True  # equal rows are fitted once, so that they get one score
+
+    n_components: int
+    solver: Literal["auto"] | Settings
+    max_iter: int
+    tol: float
+    random_state: Any
+
+    @abstractmethod
+    def _pose(self, A: FloatArray) -> Problem:
+        """The problem of fitting these rows."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole_number("n_components", self.n_components, least=1)
+        check_whole_number("max_iter", self.max_iter, least=1)
+        check_number("tol", self.tol, least=0.0)
+        if self.solver != "auto" and not isinstance(self.solver, Settings):
+            raise ValueError(
+                f"solver must be 'auto' or settings from penstock.factor (Auto, Coordinate, Multiplicative, "
+                f"BlockSGD); got {self.solver!r}."
+            )
+
+    def _fewest_rows(self) -> int:
+        return self.n_components
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        original = first_copies(A) if self._merges_copies else np.arange(len(A))
+        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(A)))
+        copy_of = np.searchsorted(self._kept, original)
+        rows = np.ascontiguousarray(A[self._kept])
+        self._problem = self._pose(rows)
+        self._factors = self._factorise(self._problem.objective, rows)
+        self._tree: PointTree = build_tree(rows)
+        self.components_ = self._factors.H
+        self.embedding_ = self._factors.W[copy_of]
+        return self._training_scores(rows)[copy_of]
+
+    def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
+        self.n_components_ = self._usable_components(*A.shape)
+        solution = fit_factors(
+            objective,
+            self.n_components_,
+            settings=None if self.solver == "auto" else self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+        )
+        self.objective_, self.n_iter_ = solution.objective, solution.n_iter
+        self.converged_ = solution.converged
+        if not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter = {self.max_iter} iterations, before tol = {self.tol:g} "
+                f"was reached (KKT residual {solution.kkt_residual:.1e}). Raise max_iter to go on.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return solution.factors
+
+    def _usable_components(self, n: int, p: int) -> int:
+        if self.n_components > n:
+            warnings.warn(
+                f"Only {n} of the rows differ, so n_components = {self.n_components} was lowered to {n}.", stacklevel=6
+            )
+        elif self.n_components > p:
+            warnings.warn(
+                f"n_components = {self.n_components} is larger than the number of columns ({p}): some groups will be "
+                f"redundant.",
+                stacklevel=6,
+            )
+        return min(self.n_components, n)
+
+    def _training_scores(self, A: FloatArray) -> FloatArray:
+        return residual_scores(A, self._factors.W, self._factors.H)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return residual_scores(A, self._place(A_clipped)[0], self._factors.H)
+
+    def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights of new rows and of their surroundings."""
+        near, distances = self._tree.nearest(A, 1)
+        problem = self._problem
+        attachment = attach(near[:, 0], distances[:, 0], problem.reach, problem.strongest)
+        return place_rows(problem.objective, self._factors, A, attachment)
+
+    def transform(self, X: Any) -> FloatArray:
+        """The weights of rows in the latent groups, each row by itself; a training row gets its `embedding_`."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        rows = self._own_rows(table, X)
+        return self._place(rows if self.scaling_ is None else self.scaling_.apply(table, clip=True))[0]
+
+    def inverse_transform(self, W: Any) -> FloatArray:
+        """Rows rebuilt from weights, in the user's units."""
+        check_is_fitted(self)
+        rebuilt = np.asarray(W, dtype=np.float64) @ self.components_
+        return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+
+def row_maxima(S: SparseMatrix) -> FloatArray:
+    """The largest entry of each row of a sparse S ≥ 0, 0 where it has none."""
+    largest = np.zeros(S.shape[0])
+    np.maximum.at(largest, np.repeat(np.arange(S.shape[0]), np.diff(S.indptr)), S.data)
+    return largest
+
+
+def nearest_distances(A: FloatArray) -> FloatArray:
+    """Each row's distance to the nearest other one; 1 for a row that is alone."""
+    return nearest_neighbors(A, 1)[1][:, 0] if len(A) > 1 else np.ones(1)

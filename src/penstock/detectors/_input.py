@@ -1,0 +1,119 @@
+"""What `_base.py` checks at the door: a table of finite numbers, and parameters within their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import validate_data
+
+from penstock._types import FloatArray
+
+_TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
+    """X as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
+
+    Notes the number and names of columns on the estimator (`reset`), or compares with those it knows.
+    """
+    _refuse_time_columns(X)
+    try:
+        table: FloatArray = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
+        )
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(_describe_text(X, str(error))) from error
+        raise
+    _refuse_nonfinite(table, X)
+    return table
+
+
+def row_labels(X: Any, n: int) -> pd.Index:
+    """The labels of the rows: the index of a pandas object, else row numbers."""
+    if isinstance(X, pd.DataFrame):
+        return X.index
+    return pd.RangeIndex(n, name="row")
+
+
+def refuse_negative(A: FloatArray, X: Any, name: str) -> None:
+    """Raise unless all values are ≥ 0, naming the first that is not."""
+    if A.min() >= 0:
+        return
+    row, column = np.argwhere(A < 0)[0]
+    raise ValueError(
+        f"Negative values in data passed to {name}: {int((A < 0).sum())} in all, the first ({A[row, column]:g}) in "
+        f"{_place(X, int(row), int(column))}. With scale=None the data must be ≥ 0; scale='minmax' takes any numbers."
+    )
+
+
+def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Raise unless `value` is one of `allowed`."""
+    choices = list(allowed)
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_whole_number(name: str, value: object, *, least: int) -> None:
+    """Raise unless `value` is a whole number ≥ `least`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or int(value) < least:  # type: ignore[call-overload]
+        raise ValueError(f"{name} must be a whole number ≥ {least}; got {value!r}.")
+
+
+def check_number(name: str, value: object, *, least: float, above: bool = False) -> None:
+    """Raise unless `value` is a finite number ≥ `least` (or > `least`, if `above`)."""
+    fine = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not fine or float(value) < least or (above and float(value) == least):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a finite number {'>' if above else '≥'} {least:g}; got {value!r}.")
+
+
+def _place(X: Any, row: int, column: int) -> str:
+    label = ""
+    if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
+        label = f" (index {X.index[row]})"
+    columns = getattr(X, "columns", None)
+    return f"row {row}{label}, column {column if columns is None else repr(columns[column])}"
+
+
+def _refuse_nonfinite(table: FloatArray, X: Any) -> None:
+    bad = ~np.isfinite(table)
+    if not bad.any():
+        return
+    row, column = np.argwhere(bad)[0]
+    kind = "NaN (missing values)" if np.isnan(table[bad]).all() else "inf (infinity)"
+    if np.isnan(table[bad]).any() and np.isinf(table[bad]).any():
+        kind = "NaN and inf"
+    raise ValueError(
+        f"Input X contains {kind}: {int(bad.sum())} of {table.size} values, the first in "
+        f"{_place(X, int(row), int(column))}. Fill them (for example with sklearn.impute.SimpleImputer) or leave out "
+        f"these {int(bad.any(axis=1).sum())} rows."
+    )
+
+
+def _refuse_time_columns(X: Any) -> None:
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if str(dtype).lower().startswith(_TIME_TYPES):
+            raise ValueError(
+                f"Column {name!r} holds times ({dtype}), not measurements. Make it the index of a pandas DataFrame, "
+                f"and top() will show it, or leave it out."
+            )
+
+
+def _describe_text(X: Any, found: str) -> str:
+    """Which column holds text."""
+    values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
+    for column in range(values.shape[1] if values.ndim == 2 else 0):
+        for row, value in enumerate(values[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                where = _place(X, row, column)
+                return f"A detector needs numbers, but {where} holds {value!r}. Encode or leave out this column."
+    return found

@@ -1,0 +1,95 @@
+"""The trivial detectors that stand beside every other one in the study: what they find needs no method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock._types import FloatArray
+from penstock.detectors._base import BaseDetector
+from penstock.detectors._input import check_whole_number
+from penstock.graph.neighbors import NeighborIndex, build_index, neighbors_of_new, neighbors_within
+from penstock.scoring import distance_scores
+from penstock.thresholds import Contamination
+
+
+class NormScore(BaseDetector):
+    """‖a‖: how far a row is from the origin (with scale="minmax": from the smallest value of every column).
+
+    >>> import numpy as np
+    >>> NormScore(contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]]).scores_
+    array([0.  , 0.25, 0.5 , 1.  ])
+    """
+
+    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
+        self.contamination = contamination
+        self.scale = scale
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        return self._score_rows(A, A)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return distance_scores(A, np.zeros(A.shape[1]))
+
+
+class MeanDistance(BaseDetector):
+    """‖a − mean‖: how far a row is from the mean of the training rows.
+
+    >>> import numpy as np
+    >>> MeanDistance(contamination=0.25).fit([[0.0], [2.0], [2.0], [4.0]]).scores_
+    array([0.5, 0. , 0. , 0.5])
+    """
+
+    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
+        self.contamination = contamination
+        self.scale = scale
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        self.mean_ = _mean(A)
+        return self._score_rows(A, A)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return distance_scores(A, self.mean_)
+
+
+class KNNDistance(BaseDetector):
+    """The distance to the k-th nearest training row; a training row is not its own neighbour.
+
+    A new row that equals a training row is taken for that row: it gets its score.
+
+    >>> import numpy as np
+    >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
+    >>> detector.scores_
+    array([0.25, 0.25, 0.25, 0.5 ])
+    >>> detector.anomaly_score([[4.0], [6.0]])
+    array([0.5, 0.5])
+    """
+
+    def __init__(
+        self, n_neighbors: int = 5, contamination: Contamination = "auto", scale: str | None = "minmax"
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.contamination = contamination
+        self.scale = scale
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole_number("n_neighbors", self.n_neighbors, least=1)
+
+    def _fewest_rows(self) -> int:
+        return self.n_neighbors + 1
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        self._index: NeighborIndex = build_index(A)
+        return neighbors_within(self._index, A, self.n_neighbors)[1][:, -1]
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return neighbors_of_new(self._index, A, self.n_neighbors)[1][:, -1]
+
+
+def _mean(A: FloatArray) -> FloatArray:
+    """Column means that cannot overflow and are exact for constant columns."""
+    base = A[0]
+    with np.errstate(over="ignore"):
+        direct = base + (A - base).mean(axis=0)
+    result: FloatArray = np.where(np.isfinite(direct), direct, (A / len(A)).sum(axis=0))
+    return result

@@ -1,0 +1,73 @@
+"""Graph-regularised NMF (Cai et al. 2011) as a detector."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from scipy import sparse
+
+from penstock._types import FloatArray
+from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
+from penstock.detectors._input import check_number, check_whole_number
+from penstock.factor.objectives import gnmf
+from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.graph.neighbors import binary_knn_graph
+from penstock.thresholds import Contamination
+
+
+class GNMF(FactorDetector):
+    """NMF regularised by a nearest-neighbour graph: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
+
+    With the default penalty of 100 (its authors' λ) the weights of joined rows become nearly equal, and a score is close to
+    the distance from the mean of the row's part of the graph. Rows of H are bounded by the mean row norm of A, without which
+    the objective has no minimiser. Equal rows are fitted once and share a score.
+
+    Parameters
+    ----------
+    n_components, solver, contamination, scale, max_iter, tol, random_state :
+        As in `NSNMF`.
+    penalty : float
+        λ, the weight of the graph; 0 makes it NMF.
+    n_neighbors : int
+        q, the neighbours that each row is joined to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> X[7] += 9
+    >>> GNMF(n_components=2, random_state=0).fit(X).top(1).index.tolist()
+    [7]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        penalty: float = 100.0,
+        n_neighbors: int = 5,
+        solver: Literal["auto"] | Settings = "auto",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.penalty = penalty
+        self.n_neighbors = n_neighbors
+        self.solver = solver
+        self.contamination = contamination
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("penalty", self.penalty, least=0.0)
+        check_whole_number("n_neighbors", self.n_neighbors, least=1)
+
+    def _pose(self, A: FloatArray) -> Problem:
+        # A single row (all were equal) has nobody to be joined to.
+        S = binary_knn_graph(A, self.n_neighbors) if len(A) > 1 else sparse.csr_array((1, 1))
+        return Problem(gnmf(A, S, self.penalty), nearest_distances(A), row_maxima(S))

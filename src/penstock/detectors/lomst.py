@@ -1,0 +1,152 @@
+"""LoMST: the length of a row's local spanning tree against those of its neighbours (Ahmed et al. 2019)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, IndexArray
+from penstock.detectors._base import BaseDetector
+from penstock.detectors._input import check_choice, check_whole_number
+from penstock.detectors._kernels import grow_local_trees
+from penstock.graph.neighbors import NeighborIndex, build_index, neighbors_of_new, neighbors_within, scale_like
+from penstock.thresholds import Contamination
+
+SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, cut to n − 1
+_ROUNDING = 1e-13  # relative error of a tree's length, generously
+STABLE_STEP = 0.01  # of the scores' range: the mean score is stable while it changes by no more from k to k + 1
+
+
+class LoMST(BaseDetector):
+    """Local minimum spanning trees. Ahmed, Dagnino, Ding (2019); the rival in Ahmed et al. (2021), section 5.3.
+
+    T_i is the length of the minimum spanning tree of row i and its k nearest rows; c_i = T_i − mean of T_j over those
+    k rows; the score is c_i scaled so that the training rows span [0, 1] (all 0 if their c_i are equal).
+
+    A new row is measured against the training rows: T_x over its k nearest of them, minus the mean of their T, on the
+    same scale, not clipped: a score below 0 or above 1 is beyond all training rows.
+
+    Parameters
+    ----------
+    n_neighbors : "sd", "stable" or int
+        k. "sd" is the 'practical k': the one in 2..50 (at most n − 1) whose scores have the largest standard deviation,
+        the smallest of several. "stable" is its authors' way: the same choice, but only from the longest run of k in
+        which the mean score is stable, that is, changes by at most 0.01 of the scores' range from one k to the next.
+        The authors give no number for it; 0.01 is ours.
+    contamination : "auto" or float in (0, 0.5]
+        See `penstock.thresholds.score_threshold`.
+    scale : "minmax" or None
+        Whether columns are first scaled to [0, 1].
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        The k used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.r_[np.random.default_rng(0).normal(size=(200, 2)), [[6.0, 6.0]]]
+    >>> detector = LoMST(n_neighbors=10).fit(X)
+    >>> int(detector.top(1).index[0])
+    200
+    """
+
+    def __init__(
+        self, n_neighbors: int | str = "sd", contamination: Contamination = "auto", scale: str | None = "minmax"
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.contamination = contamination
+        self.scale = scale
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.n_neighbors, str):
+            check_choice("n_neighbors", self.n_neighbors, ("sd", "stable"))
+        else:
+            check_whole_number("n_neighbors", self.n_neighbors, least=1)
+
+    def _fewest_rows(self) -> int:
+        return 2 if isinstance(self.n_neighbors, str) else self.n_neighbors + 1
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        n = len(A)
+        fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
+        largest = min(LARGEST_K, n - 1) if fixed is None else fixed
+        self._index: NeighborIndex = build_index(A)
+        near = neighbors_within(self._index, A, largest)[0]
+        lengths = local_tree_lengths(self._index.rows, near, largest)
+        k = choose_k(lengths, near, stable=self.n_neighbors == "stable") if fixed is None else fixed
+        self.n_neighbors_ = k
+        self._tree_lengths = np.ascontiguousarray(lengths[:, k - 1])
+        contrasts = _contrasts(self._tree_lengths, self._tree_lengths, near[:, :k])
+        self._lowest, self._span = float(contrasts.min()), float(np.ptp(contrasts))
+        return self._scaled(contrasts)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        near = neighbors_of_new(self._index, A, self.n_neighbors_)[0]
+        own = _tree_lengths(self._index.rows, scale_like(A, self._index.exponent), near)[:, -1]
+        return self._scaled(_contrasts(own, self._tree_lengths, near))
+
+    def _scaled(self, contrasts: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return (contrasts - self._lowest) / (self._span or 1.0)
+
+
+def local_tree_lengths(X: FloatArray, neighbors: IndexArray, k: int) -> FloatArray:
+    """T, (n, k): in column m − 1 the length of the minimum spanning tree of each row and its m nearest rows.
+
+    `neighbors` has at least k columns, nearest first, as from `penstock.graph.neighbors.nearest_neighbors`.
+
+    >>> import numpy as np
+    >>> from penstock.graph.neighbors import nearest_neighbors
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> local_tree_lengths(X, nearest_neighbors(X, 2)[0], 2).tolist()
+    [[1.0, 3.0], [1.0, 3.0], [2.0, 3.0]]
+    """
+    if not 1 <= k <= neighbors.shape[1]:
+        raise ValueError(f"k must be between 1 and the {neighbors.shape[1]} neighbours given, but is {k}.")
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    return _tree_lengths(X, X, neighbors[:, :k])
+
+
+def choose_k(lengths: FloatArray, neighbors: IndexArray, *, stable: bool) -> int:
+    """The practical k of Ahmed et al. (2019): that of the largest standard deviation of the scaled scores."""
+    largest = lengths.shape[1]
+    candidates = np.arange(min(SMALLEST_K, largest), largest + 1)
+    means, deviations = np.empty(len(candidates)), np.empty(len(candidates))
+    for place, k in enumerate(candidates):
+        own = np.ascontiguousarray(lengths[:, k - 1])
+        contrasts = _contrasts(own, own, neighbors[:, :k])
+        scores = (contrasts - contrasts.min()) / (np.ptp(contrasts) or 1.0)
+        means[place], deviations[place] = scores.mean(), scores.std()
+    start, stop = _longest_stable_run(means) if stable else (0, len(candidates))
+    return int(candidates[start + int(np.argmax(deviations[start:stop]))])
+
+
+def _longest_stable_run(means: FloatArray) -> tuple[int, int]:
+    """Start and stop of the longest (first) run in which successive means differ by at most STABLE_STEP."""
+    breaks = np.flatnonzero(np.abs(np.diff(means)) > STABLE_STEP) + 1
+    starts, stops = np.r_[0, breaks], np.r_[breaks, len(means)]
+    longest = int(np.argmax(stops - starts))
+    return int(starts[longest]), int(stops[longest])
+
+
+def _contrasts(own: FloatArray, fitted: FloatArray, near: IndexArray) -> FloatArray:
+    """c_i = T_i − mean of T_j over the neighbours; summed one neighbour at a time, so that batches do not matter."""
+    total = np.zeros(len(own))
+    for neighbor in near.T:
+        total += fitted[neighbor]
+    mean = total / near.shape[1]
+    contrasts: FloatArray = own - mean
+    # A difference within the rounding of its terms is none. Where all local trees are the same tree (k = n − 1), what
+    # is left of it would otherwise be scaled up to [0, 1].
+    contrasts[np.abs(contrasts) <= _ROUNDING * own] = 0.0
+    return contrasts
+
+
+def _tree_lengths(X: FloatArray, Q: FloatArray, near: IndexArray) -> FloatArray:
+    near = np.ascontiguousarray(near)
+    lengths = np.empty(near.shape)
+    for_each_range(lambda start, stop: grow_local_trees(X, Q, near, start, stop, lengths), len(near), smallest=64)
+    return lengths

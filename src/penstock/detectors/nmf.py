@@ -1,0 +1,63 @@
+"""Plain NMF as a detector."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from penstock._types import Factors, FloatArray
+from penstock.detectors._factor_base import FactorDetector, Problem
+from penstock.factor.objectives import Objective, nmf
+from penstock.factor.placement import settle_rows
+from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.thresholds import Contamination
+
+
+class NMF(FactorDetector):
+    """Non-negative matrix factorisation, ‖A−WH‖², no neighbourhood. Ahmed et al. (2021), eq:frob.
+
+    Parameters and attributes are those of `NSNMF`, less what belongs to the tree.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1, 2, size=(100, 1)) * [1.0, 2.0, 3.0]
+    >>> X[40] = [2.0, 2.0, 1.0]
+    >>> NMF(n_components=1, random_state=0).fit(X).top(1).index.tolist()
+    [40]
+    """
+
+    _merges_copies: ClassVar[bool] = False  # rows are independent: equal ones get equal weights by themselves
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        solver: Literal["auto"] | Settings = "auto",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.contamination = contamination
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _pose(self, A: FloatArray) -> Problem:
+        return Problem(nmf(A), np.ones(len(A)), np.zeros(len(A)))
+
+    def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
+        factors = super()._factorise(objective, A)
+        # The last half-step exactly: then a training row and a new row that equals it have the same weights.
+        factors = replace(factors, W=settle_rows(objective, factors, A))
+        self.objective_ = objective.value(factors)
+        return factors
+
+    def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        placed = settle_rows(self._problem.objective, self._factors, A)
+        return placed, placed

@@ -1,0 +1,236 @@
+"""NS-NMF, the paper's detector, and its Laplacian form."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+
+from penstock._types import FloatArray, SparseMatrix, Tree
+from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
+from penstock.detectors._input import check_choice, check_number
+from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
+from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.graph.mst import minimum_spanning_tree
+from penstock.graph.similarity import similarity
+from penstock.scoring import residual_scores, structural_scores
+from penstock.thresholds import Contamination
+
+SimilarityKind = Literal["inverse", "binary", "relative", "normalized"]
+Duplicates = Literal["collapse", "zero", "floor"]
+
+
+class _ScoreWord:
+    """The parameter `score` beside scikit-learn's method of that name: set the one, call the other.
+
+    scikit-learn and its searches call `score(X)` wherever an estimator has an attribute `score`
+    (docs/decisions/0005-score.md), so the parameter is kept where `get_params` finds it and the name stays the method's.
+    """
+
+    def __set__(self, detector: _TreeDetector, value: str) -> None:
+        vars(detector)["score"] = value
+
+    def __get__(self, detector: _TreeDetector | None, owner: type | None = None) -> Any:
+        return self if detector is None else detector._mean_score
+
+
+class _TreeDetector(FactorDetector):
+    """A factorisation held together by the minimum spanning tree."""
+
+    alpha: float
+    similarity: SimilarityKind
+    duplicates: Duplicates
+    score = _ScoreWord()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | {"score": self._score_kind}
+
+    @property
+    def _score_kind(self) -> str:
+        kind: str = vars(self)["score"]
+        return kind
+
+    def _mean_score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples(X)`: the higher, the better the rows are explained. `y` is ignored."""
+        return float(self.score_samples(X).mean())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("alpha", self.alpha, least=0.0, above=True)
+        check_choice("similarity", self.similarity, ("inverse", "binary", "relative", "normalized"))
+        check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
+        check_choice("score", self._score_kind, ("residual", "structural"))
+
+    @property
+    def _merges_copies(self) -> bool:  # type: ignore[override]
+        return self.duplicates == "collapse"
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        self.tree_ = minimum_spanning_tree(A)
+        self.similarity_ = similarity(
+            self.tree_, self.similarity, duplicates="floor" if self.duplicates == "floor" else "zero"
+        )
+        return super()._fit_rows(A)
+
+    def _pose(self, A: FloatArray) -> Problem:
+        # Copies hang on the first of their kind by edges of length 0 alone: without them the tree and S stay whole.
+        S = self.similarity_[self._kept][:, self._kept]
+        return Problem(self._objective(A, S), shortest_edges(self.tree_)[self._kept], row_maxima(S))
+
+    @abstractmethod
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        """What is minimised, given the scaled rows and their similarities."""
+
+    def _training_scores(self, A: FloatArray) -> FloatArray:
+        if self._score_kind == "residual":
+            return super()._training_scores(A)
+        S = self._problem.objective.S
+        return structural_scores(A, self._factors.W, self._factors.H, S)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        placed, around = self._place(A_clipped)
+        return residual_scores(A, placed if self._score_kind == "residual" else around, self._factors.H)
+
+
+class NSNMF(_TreeDetector):
+    """Neighbourhood-structure-assisted NMF. Ahmed et al. (2021), eq:main.
+
+    A minimum spanning tree over the rows says who is near whom, S holds the similarity of rows it joins, and
+    ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²) is minimised over W, H ≥ 0. What cannot be rebuilt from the latent groups
+    is anomalous: the score of a row is ‖a − wH‖.
+
+    Parameters
+    ----------
+    n_components : int
+        K, the number of latent groups.
+    alpha : float
+        Weight of the attributes against the structure.
+    gamma : float
+        Weight of the ridge term, which also pins the scale of W and H.
+    similarity : {"inverse", "binary", "relative", "normalized"}
+        How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's.
+    duplicates : {"collapse", "zero", "floor"}
+        What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is the
+        paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
+        "floor" counts the length as the shortest positive one.
+    solver : "auto" or settings
+        "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from `penstock.factor`
+        choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1), `Auto(n_starts=…)`.
+    score : {"residual", "structural"}
+        "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
+    contamination : "auto" or float in (0, 0.5]
+        The share of rows to flag; "auto" flags above mean + 3 standard deviations of the unflagged scores.
+    scale : {"minmax", None}
+        Take each column to [0, 1] first, as the paper does. With None the data must be non-negative.
+    max_iter, tol :
+        Stop after so many iterations, or when the KKT residual is at most `tol`.
+    random_state : int, RandomState or None
+        Seeds the starts; the same seed gives the same result on any number of threads.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The minimum spanning tree of all training rows.
+    similarity_ : sparse array of shape (n, n)
+        S.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from penstock import NSNMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) * [1.0, 2.0, -1.0] + 0.1 * rng.normal(size=(200, 3))
+    >>> X[17] = [2.0, -4.0, 2.0]
+    >>> detector = NSNMF(n_components=2, random_state=0).fit(X)
+    >>> detector.top(1).index.tolist()
+    [17]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        alpha: float = 0.8,
+        gamma: float = 0.2,
+        similarity: SimilarityKind = "inverse",
+        duplicates: Duplicates = "collapse",
+        solver: Literal["auto"] | Settings = "auto",
+        score: Literal["residual", "structural"] = "residual",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.gamma = gamma
+        self.similarity = similarity
+        self.duplicates = duplicates
+        self.solver = solver
+        self.score = score
+        self.contamination = contamination
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("gamma", self.gamma, least=0.0)
+
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        return nsnmf(A, S, self.alpha, self.gamma)
+
+
+class LaplacianNSNMF(_TreeDetector):
+    """The Laplacian form of NS-NMF, alpha·‖A−WH‖² + tr(WᵀLW), fitted offline. Ahmed et al. (2021), eq:stream.
+
+    The objective of the paper's online algorithm. Rows of H are bounded by the mean row norm of A, without which it has no
+    minimiser; that also pins the scale, so there is no `gamma`. Parameters and attributes are those of `NSNMF`.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> X[5] += 9
+    >>> LaplacianNSNMF(n_components=2, random_state=0).fit(X).top(1).index.tolist()
+    [5]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        alpha: float = 0.8,
+        similarity: SimilarityKind = "inverse",
+        duplicates: Duplicates = "collapse",
+        solver: Literal["auto"] | Settings = "auto",
+        score: Literal["residual", "structural"] = "residual",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.similarity = similarity
+        self.duplicates = duplicates
+        self.solver = solver
+        self.score = score
+        self.contamination = contamination
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        return laplacian_nsnmf(A, S, self.alpha)
+
+
+def shortest_edges(tree: Tree) -> FloatArray:
+    """The length of each row's shortest edge, zeros apart; the median length for rows that have none."""
+    positive = tree.lengths > 0
+    edges, lengths = tree.edges[positive], tree.lengths[positive]
+    shortest = np.full(tree.n_nodes, np.inf)
+    np.minimum.at(shortest, edges[:, 0], lengths)
+    np.minimum.at(shortest, edges[:, 1], lengths)
+    return np.where(np.isfinite(shortest), shortest, np.median(lengths) if len(lengths) else 1.0)

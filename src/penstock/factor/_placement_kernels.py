@@ -1,0 +1,126 @@
+"""Weights for rows that were not in the fit, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock._jit import kernel
+from penstock._types import FloatArray, IndexArray
+from penstock.factor._kernels import minimise_quartic
+
+
+@kernel
+def settle(w: FloatArray, M: FloatArray, pull: FloatArray, shift: float, symmetric: float, max_steps: int) -> None:
+    """Exact coordinate steps on one row of weights, all else fixed, until they stand still (see `sweep_rows`)."""
+    K = w.shape[0]
+    for _ in range(max_steps):
+        moved = 0.0
+        norm = 0.0
+        for k in range(K):
+            norm += w[k] * w[k]
+        for k in range(K):
+            x = w[k]
+            others = max(norm - x * x, 0.0)
+            a = M[k, k] + symmetric * others + shift
+            b = -x * M[k, k] - pull[k]
+            for m in range(K):
+                b += w[m] * M[k, m]
+            fresh = x
+            if symmetric > 0.0:
+                fresh = minimise_quartic(a / symmetric, b / symmetric, x)
+            elif a > 0.0:
+                fresh = max(-b / a, 0.0)
+            if fresh < 1e-100:  # below all rounding, and slow
+                fresh = 0.0
+            w[k] = fresh
+            norm = others + fresh * fresh
+            moved = max(moved, abs(fresh - x))
+        if moved <= 1e-13 * np.sqrt(norm):
+            return
+
+
+@kernel
+def gather_pull(
+    a: FloatArray,
+    H: FloatArray,
+    half_alpha: float,
+    pull: FloatArray,
+) -> None:
+    """`pull` = (α/2)·aHᵀ, summed in a fixed order so that a row's result never depends on its batch."""
+    for k in range(H.shape[0]):
+        total = 0.0
+        for d in range(H.shape[1]):
+            total += a[d] * H[k, d]
+        pull[k] = half_alpha * total
+
+
+@kernel
+def place(
+    A: FloatArray,
+    fitted: FloatArray,
+    W: FloatArray,
+    H: FloatArray,
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: FloatArray,
+    neighbors: IndexArray,
+    apart: FloatArray,
+    similarity: FloatArray,
+    M: FloatArray,
+    weights: FloatArray,
+    max_steps: int,
+    placed: FloatArray,
+    around: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Weights of rows start..stop of A beside the fitted ones; `around` gets their neighbours' mean weights.
+
+    Row r stands in for its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its edges
+    and the Gram matrix of the others are mixed so. `weights` holds symmetric, coupling, α/2, γ/2, laplacian/2.
+    """
+    K = W.shape[1]
+    symmetric, coupling, half_alpha, half_gamma, half_laplacian = (
+        weights[0],
+        weights[1],
+        weights[2],
+        weights[3],
+        weights[4],
+    )
+    pull = np.empty(K)
+    lone = np.empty(K)  # the same for the fitted row itself
+    mixed = np.empty((K, K))
+    settled = np.empty(K)
+    for r in range(start, stop):
+        i = neighbors[r]
+        share = 1.0 - apart[r]
+        gather_pull(A[r], H, half_alpha, pull)
+        gather_pull(fitted[i], H, half_alpha, lone)
+        degree = 0.0
+        full_degree = 0.0
+        for k in range(K):
+            around[r, k] = 0.0
+            settled[k] = W[i, k]
+            placed[r, k] = W[i, k]
+            for m in range(K):
+                mixed[k, m] = M[k, m] - share * symmetric * W[i, k] * W[i, m]
+        for e in range(indptr[i], indptr[i + 1]):
+            full_degree += data[e]
+            for k in range(K):
+                around[r, k] += share * data[e] * W[indices[e], k]
+                lone[k] += coupling * data[e] * W[indices[e], k]
+        own = apart[r] * similarity[r]
+        degree = share * full_degree + own
+        for k in range(K):
+            around[r, k] += own * W[i, k]
+            pull[k] += coupling * around[r, k]
+        settle(placed[r], mixed, pull, half_gamma + half_laplacian * degree, symmetric, max_steps)
+        if share > 0.0:  # what a fit that stopped early left undone at the neighbour is left undone here too
+            for k in range(K):
+                for m in range(K):
+                    mixed[k, m] = M[k, m] - symmetric * W[i, k] * W[i, m]
+            settle(settled, mixed, lone, half_gamma + half_laplacian * full_degree, symmetric, max_steps)
+            for k in range(K):
+                placed[r, k] = max(placed[r, k] + share * (W[i, k] - settled[k]), 0.0)
+        for k in range(K):
+            around[r, k] = around[r, k] / degree if degree > 0.0 else placed[r, k]

@@ -1,0 +1,231 @@
+"""Algorithm 1 of the paper: stochastic gradient descent on blocks, the blocks of a round in parallel."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock._threads import thread_count
+from penstock._types import Factors, FloatArray, IndexArray
+from penstock.factor._kernels import block_step
+from penstock.factor.objectives import Objective
+from penstock.factor.start import draws_from
+
+_PIECE = 2500  # rows per piece of work, about 0.3 ms; fixed, so that the number of threads does not change a bit
+_EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
+
+
+@dataclass(frozen=True)
+class BlockSGD:
+    """Settings of block SGD, by default those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
+
+    Rows and columns are split into `n_blocks`; the step falls linearly from `first_step` to `last_step` over `rounds`
+    rounds. One iteration of the loop is `rounds_per_check` rounds; the run ends after two checks in a row between
+    which the objective fell by less than the share `stall` (0: all rounds are run).
+
+    ALAD's steps explode on similarities such as 1/M. With `scale_steps`, W's and H's are multiplied once, at the start,
+    by what brings the first down to 1/L where it is longer; L bounds the curvature of a block's loss with WᵀW no larger
+    than the largest degree of S, ‖A‖ or its value at the start, and HHᵀ no larger than ‖A‖ or its value at the start:
+    L_W = 4σ(3g + max D) + 2αq + 2γ/B and L_H = 2αg + 2γ/B. Without it ALAD's raw steps are taken, and a run that
+    explodes ends in an error. Early stopping is part of the method: for a minimum use `Coordinate` or `Auto`.
+
+    >>> BlockSGD(rounds=100, first_step=0.004, last_step=0.0004).n_blocks
+    5
+    """
+
+    n_blocks: int = 5
+    first_step: float = 0.04
+    last_step: float = 0.0035
+    rounds: int = 700
+    rounds_per_check: int = 10
+    stall: float = 1e-3
+    scale_steps: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("n_blocks", "rounds", "rounds_per_check"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)!r}.")
+        if not 0 < self.last_step <= self.first_step < math.inf:
+            raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {self.first_step!r}, {self.last_step!r}.")
+        if not self.stall >= 0:
+            raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
+
+    def start(self, objective: Objective, n_components: int, rng: Any) -> Factors:
+        """ALAD's start, 0.1·U(0,1)."""
+        rng = draws_from(rng)
+        W = 0.1 * rng.random((objective.n_rows, n_components))
+        return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))
+
+    def begin(self, objective: Objective, start: Factors, rng: Any) -> BlockDescent:
+        if objective.laplacian or math.isfinite(objective.row_bound):
+            raise ValueError("Block SGD is defined for NS-NMF and SNMF, without a Laplacian term or bounded rows of H.")
+        return BlockDescent(objective, start, self, draws_from(rng))
+
+
+def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
+    """One round's instance sets {i,j,k}: no two share a W-index or an H-index; i = j is allowed. Algorithm 1.
+
+    Drawn one after the other, uniformly from those still compatible, until every W-index is used. So i = j comes up
+    more often than its share of the sum eq:loss, as the last index left can only be paired with itself.
+
+    >>> sorted(index for i, j, _ in draw_instances(5, np.random.default_rng(0)) for index in {i, j})
+    [0, 1, 2, 3, 4]
+    """
+    free = list(range(n_blocks))
+    columns = iter(rng.permutation(n_blocks))
+    drawn = []
+    while free:
+        i, j = (free[int(rng.random() * len(free))] for _ in range(2))
+        drawn.append((i, j, int(next(columns))))
+        free = [index for index in free if index not in (i, j)]
+    return drawn
+
+
+class BlockDescent:
+    """The state of a run: two copies of W, of which a round reads one and writes the other, and the blocks' Grams."""
+
+    def __init__(self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any) -> None:
+        self._objective, self._settings, self._rng = objective, settings, rng
+        self._W = start.W.copy(order="C")
+        self._moved = np.empty_like(self._W)
+        self._Ht = start.H.T.copy(order="C")
+        self._B = min(settings.n_blocks, objective.n_rows)
+        self._A = np.zeros((objective.n_rows, 0)) if objective.A is None else objective.A
+        self._rows = _bounds(objective.n_rows, self._B)
+        self._columns = _bounds(objective.n_columns, self._B)
+        self._entries, self._indices, self._data = _sliced(objective, self._rows)
+        self._grams = [self._W[a:b].T @ self._W[a:b] for a, b in zip(self._rows, self._rows[1:], strict=False)]
+        self._scale_W, self._scale_H = _step_scales(objective, start, settings, self._B)
+        self._round = 0
+        self._stalls = 0
+        self._first = self._value = objective.value(start)
+        self.residual = math.inf
+        self.finished = False
+
+    @property
+    def factors(self) -> Factors:
+        return Factors(self._W, np.ascontiguousarray(self._Ht.T))
+
+    def step(self) -> float:
+        """A few rounds, then a look at the objective: Algorithm 1 as ALAD runs it."""
+        rounds = range(self._round, min(self._round + self._settings.rounds_per_check, self._settings.rounds))
+        threads = thread_count()
+        with ThreadPoolExecutor(threads) as pool:
+            for self._round in rounds:
+                self._take_round(draw_instances(self._B, self._rng), pool, threads)
+        self._round += 1
+        before, self._value = self._value, self._objective.value(self.factors)
+        if not self._value <= _EXPLODED * self._first:  # NaN is not, either
+            raise FloatingPointError(
+                f"Block SGD exploded by round {self._round}: its steps are too long for these similarities. Use "
+                "scale_steps=True, shorter steps, a bounded similarity ('relative', 'normalized'), or another solver."
+            )
+        self._stalls = self._stalls + 1 if before - self._value < self._settings.stall * before else 0
+        stalled = self._settings.stall > 0 and self._stalls >= 2
+        self.finished = stalled or self._round >= self._settings.rounds
+        return self._value
+
+    def _take_round(self, instances: list[tuple[int, int, int]], pool: ThreadPoolExecutor, threads: int) -> None:
+        """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
+        settings = self._settings
+        share = self._round / max(settings.rounds - 1, 1)
+        step = settings.first_step + share * (settings.last_step - settings.first_step)
+        pieces = [piece for instance in instances for piece in self._pieces(*instance, step * self._scale_W)]
+        _run_all([piece.call for piece in pieces], pool, threads)
+        for block in range(self._B):
+            self._grams[block] = np.add.reduce([piece.gram for piece in pieces if piece.block == block])
+        if self._objective.alpha:
+            for i, j, k in instances:
+                slope = np.add.reduce([piece.slope for piece in pieces if piece.block in (i, j)])
+                self._move_profile(k, slope * (2.0 if i == j else 1.0), step * self._scale_H)
+        self._W, self._moved = self._moved, self._W
+
+    def _move_profile(self, k: int, slope: FloatArray, step: float) -> None:
+        part = self._Ht[self._columns[k] : self._columns[k + 1]]
+        gradient = self._objective.alpha * slope + (2 * self._objective.gamma / self._B) * part
+        np.maximum(part - step * gradient, 0.0, out=part)
+
+    def _pieces(self, i: int, j: int, k: int, step: float) -> list[_Piece]:
+        """The rows of blocks i and j in pieces, each with its place for what it adds to the Grams and to ∇_H."""
+        objective, times = self._objective, 2.0 if i == j else 1.0
+        weights = np.array([2 * objective.symmetric, objective.alpha, objective.gamma / self._B]) * times
+        weights = np.concatenate([[step], weights])
+        pieces = []
+        for block, partner in {(i, j), (j, i)} if i != j else {(i, i)}:
+            first, last = self._entries[partner], self._entries[partner + 1]
+            for a in range(self._rows[block], self._rows[block + 1], _PIECE):
+                rows = np.array([a, min(a + _PIECE, self._rows[block + 1])])
+                inputs = (rows, self._columns[k : k + 2], self._grams[partner], first, last)
+                pieces.append(_Piece(self, block, inputs, weights))
+        return sorted(pieces, key=lambda piece: int(piece.inputs[0][0]))
+
+    def read_write(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self._W, self._Ht, self._A, self._moved
+
+    def graph(self) -> tuple[IndexArray, FloatArray]:
+        return self._indices, self._data
+
+
+class _Piece:
+    """Some rows of one block: what a thread works on."""
+
+    def __init__(self, run: BlockDescent, block: int, inputs: tuple[Any, ...], weights: FloatArray) -> None:
+        self._run, self.block, self.inputs, self._weights = run, block, inputs, weights
+        K = run.read_write()[0].shape[1]
+        self.gram = np.empty((K, K))
+        self.slope = np.empty((int(inputs[1][1] - inputs[1][0]), K))
+
+    def call(self) -> None:
+        run = self._run
+        rows, columns, G, first, last = self.inputs
+        entries = (first, last, *run.graph())
+        block_step(*run.read_write(), rows, columns, G, *entries, self._weights, self.gram, self.slope)
+
+
+def _run_all(calls: list[Any], pool: ThreadPoolExecutor, threads: int) -> None:
+    """Make all calls, each thread taking the next that is left; nobody waits for an unlucky one."""
+    left = deque(calls)
+
+    def work() -> None:
+        while left:
+            try:
+                call = left.popleft()
+            except IndexError:
+                return
+            call()
+
+    others = [pool.submit(work) for _ in range(min(threads, len(calls)) - 1)]
+    work()
+    for other in others:
+        other.result()
+
+
+def _bounds(count: int, parts: int) -> IndexArray:
+    return np.array([count * part // parts for part in range(parts + 1)], dtype=np.int64)
+
+
+def _sliced(objective: Objective, bounds: IndexArray) -> tuple[list[IndexArray], IndexArray, FloatArray]:
+    """S cut along the blocks' columns: row i's entries in block b lie from entries[b][i] to entries[b+1][i]."""
+    indptr, indices, data = objective.graph
+    key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * (objective.n_rows + 1) + indices
+    rows = np.arange(objective.n_rows) * (objective.n_rows + 1)
+    return [np.searchsorted(key, rows + bound).astype(np.int64) for bound in bounds], indices, data
+
+
+def _step_scales(objective: Objective, start: Factors, settings: BlockSGD, B: int) -> tuple[float, float]:
+    """What W's and H's steps are multiplied by; see `BlockSGD`."""
+    if not settings.scale_steps:
+        return 1.0, 1.0
+    size = math.sqrt(objective.norm_A) if objective.alpha else 0.0
+    degree = float(objective.degree.max()) if objective.symmetric else 0.0
+    g = max(float(np.linalg.norm(start.W, 2)) ** 2, degree, size)
+    q = max(float(np.linalg.norm(start.H, 2)) ** 2, size) if start.H.size else size
+    bend_W = 4 * objective.symmetric * (3 * g + degree) + 2 * objective.alpha * q + 2 * objective.gamma / B
+    bend_H = 2 * objective.alpha * g + 2 * objective.gamma / B
+    longest = settings.first_step
+    return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)

@@ -1,0 +1,286 @@
+"""The family of objectives: one record covers NMF, GNMF, SNMF, NS-NMF and its Laplacian form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
+
+# Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
+_CANCELS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """f(W,H) = symmetric·‖S−WWᵀ‖² + alpha·‖A−WH‖² + laplacian·tr(WᵀLW) + gamma·(‖W‖²+‖H‖²) over W, H ≥ 0.
+
+    L = D − S with D = diag(S·1); each row of H may be bounded, ‖h_k‖₂ ≤ row_bound. Generalises Ahmed et al. (2021),
+    eq:main; the module's functions name the members of the family. Without A (``A=None``), H is a K×0 array. When
+    alpha is 0, H has no part in the problem: solvers leave it as it is.
+
+    >>> import numpy as np
+    >>> objective = Objective(A=np.eye(2), S=None, alpha=1.0)
+    >>> objective.value(Factors(np.ones((2, 1)), np.ones((1, 2))))
+    2.0
+    """
+
+    A: FloatArray | None
+    S: SparseMatrix | None
+    symmetric: float = 0.0
+    alpha: float = 0.0
+    laplacian: float = 0.0
+    gamma: float = 0.0
+    row_bound: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("symmetric", "alpha", "laplacian", "gamma"):
+            weight = getattr(self, name)
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"{name} must be a finite number ≥ 0, but is {weight!r}.")
+        if not self.row_bound > 0:
+            raise ValueError(f"row_bound must be positive, but is {self.row_bound!r}.")
+        if self.A is None and self.S is None:
+            raise ValueError("An objective needs the table A, the similarities S, or both.")
+        if self.alpha > 0 and self.A is None:
+            raise ValueError("alpha > 0 weighs the table A, but A is None.")
+        if (self.symmetric > 0 or self.laplacian > 0) and self.S is None:
+            raise ValueError("symmetric and laplacian weigh the similarities S, but S is None.")
+        if self.A is not None:
+            object.__setattr__(self, "A", np.ascontiguousarray(self.A, dtype=np.float64))
+        if self.S is not None:
+            object.__setattr__(self, "S", _checked_similarity(self.S, self.n_rows))
+
+    @property
+    def n_rows(self) -> int:
+        known: Any = self.S if self.A is None else self.A
+        return int(known.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        return 0 if self.A is None else int(self.A.shape[1])
+
+    @cached_property
+    def norm_A(self) -> float:
+        """‖A‖²."""
+        return 0.0 if self.A is None else float(np.vdot(self.A, self.A))
+
+    @cached_property
+    def norm_S(self) -> float:
+        """‖S‖²."""
+        return 0.0 if self.S is None else float(np.vdot(self.S.data, self.S.data))
+
+    @cached_property
+    def degree(self) -> FloatArray:
+        """The diagonal of D: the sum of each row's similarities."""
+        return np.zeros(self.n_rows) if self.S is None else np.asarray(self.S.sum(axis=1), dtype=np.float64)
+
+    @cached_property
+    def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """S as (indptr, indices, data) in the integer type that the kernels are compiled for."""
+        if self.S is None:
+            return np.zeros(self.n_rows + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        return self.S.indptr.astype(np.int64), self.S.indices.astype(np.int64), self.S.data
+
+    def spread(self, W: FloatArray) -> FloatArray:
+        """SW: each row's neighbours' weights, summed by similarity."""
+        return np.zeros_like(W) if self.S is None else np.asarray(self.S @ W)
+
+    def attributes_onto(self, H: FloatArray) -> FloatArray:
+        """C = AHᵀ (n×K)."""
+        return np.zeros((self.n_rows, len(H))) if self.A is None else self.A @ H.T
+
+    def attributes_by(self, W: FloatArray) -> FloatArray:
+        """WᵀA (K×p)."""
+        return np.zeros((W.shape[1], 0)) if self.A is None else W.T @ self.A
+
+    def value(self, factors: Factors) -> float:
+        """f(W,H), in O(nnz·K + npK + nK²): WWᵀ is never formed. Ahmed et al. (2021), eq:main.
+
+        The squares are expanded; where a term is nearly fitted and its expansion would cancel, its residuals are summed
+        instead. The rounding error stays near 1e-15·(symmetric·‖WᵀW‖² + f).
+        """
+        W = factors.W
+        return self.value_from(factors, W.T @ W, self.attributes_by(W) if self.alpha else None)
+
+    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray | None) -> float:
+        """f(W,H) for a caller that has G = WᵀW and V = WᵀA at hand (V is not looked at when alpha is 0)."""
+        W, H = factors.W, factors.H
+        total = self.gamma * (float(np.trace(G)) + float(np.vdot(H, H)))
+        if self.symmetric:
+            total += self.symmetric * self._structure_loss(W, G)
+        if self.laplacian:
+            total += self.laplacian * self._roughness(W)
+        if self.alpha and V is not None:
+            loss = self.norm_A - 2 * float(np.vdot(V, H)) + float(np.vdot(G, H @ H.T))
+            total += self.alpha * (loss if loss > _CANCELS * self.norm_A else self._attribute_loss(factors))
+        return total
+
+    def _structure_loss(self, W: FloatArray, G: FloatArray) -> float:
+        """‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF."""
+        gram = float(np.vdot(G, G))
+        loss = self.norm_S - 2 * float(np.vdot(W, self.spread(W))) + gram
+        if loss > _CANCELS * self.norm_S:
+            return loss
+        rows, columns, data = self._edges
+        fitted = np.sum(W[rows] * W[columns], axis=1)
+        off_graph = 0.0 if len(data) == self.n_rows**2 else gram - float(np.vdot(fitted, fitted))
+        return float(np.sum((data - fitted) ** 2)) + max(off_graph, 0.0)
+
+    def _attribute_loss(self, factors: Factors) -> float:
+        """‖A−WH‖². Ahmed et al. (2021), eq:frob."""
+        assert self.A is not None
+        residual = self.A - factors.W @ factors.H
+        return float(np.vdot(residual, residual))
+
+    def _roughness(self, W: FloatArray) -> float:
+        """tr(WᵀLW) = ½ Σ_ij S_ij‖w_i − w_j‖², a sum without cancellation. Ahmed et al. (2021), eq:GNMF."""
+        rows, columns, data = self._edges
+        return 0.5 * float(np.vdot(data, np.sum(np.square(W[rows] - W[columns]), axis=1)))
+
+    @cached_property
+    def _edges(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """S as (rows, columns, data)."""
+        indptr, indices, data = self.graph
+        return np.repeat(np.arange(self.n_rows), np.diff(indptr)), indices, data
+
+    def gradient(self, factors: Factors) -> Factors:
+        """∇f as a pair shaped like the factors: ∇_W = 4σ(WG−SW) + 2α(WQ−C) + 2λLW + 2γW, ∇_H = 2α(GH−WᵀA) + 2γH.
+
+        Differentiates Ahmed et al. (2021), eq:main.
+        """
+        rise, fall = self._parts(factors)
+        return Factors(rise.W - fall.W, rise.H - fall.H)
+
+    def _parts(self, factors: Factors) -> tuple[Factors, Factors]:
+        """The gradient as a difference of two non-negative parts."""
+        W, H = factors.W, factors.H
+        G, Q = W.T @ W, H @ H.T
+        rise_W = W @ (4 * self.symmetric * G + 2 * self.alpha * Q) + 2 * self.gamma * W
+        fall_W = np.zeros_like(W)
+        if self.laplacian:
+            rise_W += 2 * self.laplacian * self.degree[:, None] * W
+        if self.symmetric or self.laplacian:
+            fall_W += (4 * self.symmetric + 2 * self.laplacian) * self.spread(W)
+        if not self.alpha:
+            return Factors(rise_W, 2 * self.gamma * H), Factors(fall_W, np.zeros_like(H))
+        fall_W += 2 * self.alpha * self.attributes_onto(H)
+        rise_H = 2 * self.alpha * G @ H + 2 * self.gamma * H
+        return Factors(rise_W, rise_H), Factors(fall_W, 2 * self.alpha * self.attributes_by(W))
+
+    def kkt_residual(self, factors: Factors) -> float:
+        """How far the factors are from a stationary point: 0 there, of order 1 at a random place, free of all units.
+
+        One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
+        Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`; for the bounded problem that is
+        the projection onto its feasible set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with
+        p, q ≥ 0 and m is the factor's mean entry: what is left of the gradient beside what cancelled in it, or beside
+        what would shift an entry by m (a row on its way to 0 never settles in its own terms). The result is the larger
+        of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide nobody.
+        """
+        W, H = factors.W, factors.H
+        rise, fall = self._parts(factors)
+        squares = W**2
+        curvature = 4 * self.symmetric * (squares.sum(axis=0) + squares.sum(axis=1)[:, None] + squares)
+        curvature += 2 * self.alpha * np.sum(H**2, axis=1) + 2 * self.gamma
+        curvature += 2 * self.laplacian * self.degree[:, None]
+        left = np.minimum(curvature * W, rise.W - fall.W)
+        residual = _relative_rows(left, rise.W + fall.W + curvature * W.mean())
+        if not self.alpha:
+            return residual
+        bend = 2 * self.alpha * squares.sum(axis=0)[:, None] + 2 * self.gamma
+        step = (rise.H - fall.H) / np.where(bend > 0, bend, 1.0)
+        left = bend * (H - shorten_rows(np.maximum(H - step, 0.0), self.row_bound))
+        return max(residual, _relative_rows(left, rise.H + fall.H + bend * H.mean()))
+
+
+def shorten_rows(H: FloatArray, bound: float) -> FloatArray:
+    """The rows of H ≥ 0, those longer than `bound` shortened to it: the projection onto the ball in the orthant."""
+    if math.isinf(bound):
+        return H
+    norms = np.sqrt(np.einsum("kj,kj->k", H, H))[:, None]
+    return np.where(norms > bound, H * (bound / np.where(norms > bound, norms, 1.0)), H)
+
+
+def _relative_rows(left: FloatArray, scale: FloatArray) -> float:
+    """The root mean square of the rows' ‖left‖/‖scale‖, where 0/0 is 0."""
+    tops, bottoms = np.sum(left**2, axis=1), np.sum(scale**2, axis=1)
+    ratios = tops / np.where(bottoms > 0, bottoms, 1.0)
+    return math.sqrt(float(np.mean(ratios))) if len(ratios) else 0.0
+
+
+def _checked_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
+    S = sparse.csr_array(S, dtype=np.float64)
+    if S.shape != (n, n):
+        raise ValueError(f"S must be {n}×{n}, one row and one column per observation, but has shape {S.shape}.")
+    S.sum_duplicates()  # sorts the columns within each row, too
+    mirror = S.T.tocsr()
+    same = np.array_equal(S.indptr, mirror.indptr) and np.array_equal(S.indices, mirror.indices)
+    if not (same and np.array_equal(S.data, mirror.data)):
+        raise ValueError("S must be symmetric: S_ij = S_ji.")
+    if len(S.data) and not (S.data.min() >= 0 and math.isfinite(S.data.max())):
+        raise ValueError("S must hold finite similarities ≥ 0.")
+    return S
+
+
+def nmf(A: FloatArray) -> Objective:
+    """Plain NMF: ‖A−WH‖². Ahmed et al. (2021), eq:frob.
+
+    >>> nmf(np.ones((3, 2))).value(Factors(np.ones((3, 1)), np.ones((1, 2))))
+    0.0
+    """
+    return Objective(A, None, alpha=1.0)
+
+
+def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | None = None) -> Objective:
+    """Graph-regularised NMF: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
+
+    Differs: as printed it has no minimiser, for (W/c, cH) lowers it for ever. Rows of H are bounded by the mean row
+    norm of A unless `row_bound` says otherwise (``math.inf``: as printed). With penalty 0 it is NMF, without a bound.
+
+    >>> gnmf(np.ones((3, 4)), sparse.csr_array((3, 3)), penalty=100.0).row_bound
+    2.0
+    """
+    bound = math.inf if penalty == 0 else mean_row_norm(A)
+    return Objective(A, S, alpha=1.0, laplacian=penalty, row_bound=bound if row_bound is None else row_bound)
+
+
+def snmf(S: SparseMatrix) -> Objective:
+    """Symmetric NMF: ‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF.
+
+    >>> snmf(sparse.csr_array(np.ones((2, 2)))).value(Factors(np.ones((2, 1)), np.ones((1, 0))))
+    0.0
+    """
+    return Objective(None, S, symmetric=1.0)
+
+
+def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2) -> Objective:
+    """NS-NMF: ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²). Ahmed et al. (2021), eq:main; gamma=0 is eq:NSNMF.
+
+    >>> nsnmf(np.ones((2, 2)), sparse.csr_array(np.ones((2, 2)))).alpha
+    0.8
+    """
+    return Objective(A, S, symmetric=1.0, alpha=alpha, gamma=gamma)
+
+
+def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objective:
+    """The Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded. Ahmed et al. (2021), eq:equivalence2.
+
+    >>> laplacian_nsnmf(np.ones((2, 4)), sparse.csr_array(np.ones((2, 2)))).row_bound
+    2.0
+    """
+    return Objective(A, S, alpha=alpha, laplacian=1.0, row_bound=mean_row_norm(A))
+
+
+def mean_row_norm(A: FloatArray) -> float:
+    """The mean length of the rows of A, or 1 for a table of zeros: the bound that fixes the scale of H.
+
+    >>> mean_row_norm(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    3.0
+    """
+    return float(np.mean(np.sqrt(np.einsum("ij,ij->i", A, A)))) or 1.0

@@ -1,0 +1,87 @@
+"""Weights for new rows beside a fitted model: each is attached to its nearest fitted row, all else stays fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock._threads import for_each_range
+from penstock._types import Factors, FloatArray, IndexArray
+from penstock.factor._placement_kernels import place
+from penstock.factor.objectives import Objective
+
+_MAX_STEPS = 500
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Where new rows join: their nearest fitted row, and how much they are a row of their own.
+
+    `apart` runs from 0 (equal to that row: its edges, its weights) to 1 (as far from it as its nearest neighbour, or
+    farther: a leaf joined to it by `similarity`). In between both are mixed, so that a score has no jump anywhere on the
+    way from a new row to a fitted one.
+    """
+
+    neighbors: IndexArray
+    apart: FloatArray
+    similarity: FloatArray
+
+
+def attach(neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray) -> Attachment:
+    """Attach rows to fitted ones at the given distances.
+
+    `reach[i]` is the distance from fitted row i to its own nearest neighbour, `strongest[i]` its largest similarity. For
+    the paper's S = 1/M the new edge's similarity is then 1/distance, but never more than the neighbour's largest one.
+
+    >>> attach(np.array([0, 0]), np.array([0.5, 4.0]), np.array([2.0]), np.array([0.5])).similarity
+    array([0.5 , 0.25])
+    """
+    near = reach[neighbors]
+    with np.errstate(divide="ignore", over="ignore"):
+        similarity = strongest[neighbors] * np.minimum(1.0, near / np.where(distances > 0, distances, near))
+    return Attachment(neighbors, np.minimum(1.0, distances / near), similarity)
+
+
+def place_rows(
+    objective: Objective, factors: Factors, A: FloatArray, attachment: Attachment
+) -> tuple[FloatArray, FloatArray]:
+    """The weights of new rows and the mean weights of their neighbours; exact coordinate steps, H and W fixed.
+
+    Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights.
+    """
+    W = np.ascontiguousarray(factors.W)
+    # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
+    H = np.ascontiguousarray(factors.H if objective.A is not None else factors.H[:, :0])
+    M = objective.symmetric * (W.T @ W) + objective.alpha / 2 * (H @ H.T)
+    weights = np.array(
+        [
+            objective.symmetric,
+            objective.symmetric + objective.laplacian / 2,
+            objective.alpha / 2,
+            objective.gamma / 2,
+            objective.laplacian / 2,
+        ]
+    )
+    fitted = objective.A if objective.A is not None else np.empty((len(W), 0))
+    rows = A if objective.A is not None else np.empty((len(A), 0))
+    placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
+
+    def place_range(start: int, stop: int) -> None:
+        place(
+            rows, fitted, W, H, *objective.graph, attachment.neighbors, attachment.apart, attachment.similarity,
+            M, weights, _MAX_STEPS, placed, around, start, stop,
+        )  # fmt: skip
+
+    for_each_range(place_range, len(A), smallest=64)
+    twins = attachment.apart == 0
+    placed[twins] = W[attachment.neighbors[twins]]
+    return placed, around
+
+
+def settle_rows(objective: Objective, factors: Factors, A: FloatArray) -> FloatArray:
+    """Weights of rows of A by their attributes alone: for objectives without a graph, where rows are independent."""
+    n = len(A)
+    alone = Attachment(np.zeros(n, dtype=np.int64), np.ones(n), np.zeros(n))
+    # All start from nothing, so that a row's weights depend on H alone.
+    return place_rows(objective, Factors(np.zeros((1, len(factors.H))), factors.H), A, alone)[0]

@@ -1,0 +1,120 @@
+"""A kd-tree over the rows of a table, for exact searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, IndexArray
+from penstock.graph import _kdtree_kernels as kernels
+from penstock.graph._kernels import TILE
+from penstock.graph._search_kernels import list_neighbors, nearest_rows
+from penstock.graph.points import Frame, Points, prepare_points
+
+
+@dataclass(frozen=True)
+class PointTree:
+    """Points in the order of the tree's leaves; `names` leads back to the rows of the data."""
+
+    frame: Frame
+    exact: FloatArray
+    names: NDArray[np.int64]
+    tiles: NDArray[np.float32]
+    boxes: NDArray[np.float32]
+    centers: NDArray[np.float32]  # of the leaves
+    radius: float
+    error: float
+    stretch: float
+
+    @property
+    def shift(self) -> float:
+        return 2 * self.error
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.tiles)
+
+    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        """For each row of X the k nearest rows of the data, ties in order of index, and their distances, both (m, k).
+
+        Each row by itself, to the last bit; exact.
+
+        >>> import numpy as np
+        >>> near, distances = build_tree(np.array([[0.0], [1.0], [5.0]])).nearest(np.array([[4.0], [0.5]]), 2)
+        >>> near.tolist(), distances.tolist()
+        ([[2, 1], [0, 1]], [[1.0, 3.0], [0.5, 0.5]])
+        """
+        guests = self.frame.enter(X)
+        found = np.empty((len(X), k), dtype=np.int64)
+        squares = np.empty((len(X), k))
+        shift = self.error + guests.error
+
+        def search_range(start: int, stop: int) -> None:
+            nearest_rows(
+                self.exact, self.names, self.tiles, self.boxes, shift, self.stretch,
+                guests.exact, guests.search, start, stop, found, squares,
+            )  # fmt: skip
+
+        for_each_range(search_range, len(X), smallest=256)
+        return found, np.ldexp(np.sqrt(squares), self.frame.exponent)
+
+    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
+        """For each row of the data its k nearest other rows, ties in order of index, and their distances, both (n, k).
+
+        >>> import numpy as np
+        >>> near, distances = build_tree(np.array([[0.0], [1.0], [5.0]])).neighbors(1)
+        >>> near.tolist(), distances.tolist()
+        ([[1], [0], [1]], [[1.0], [1.0], [4.0]])
+        """
+        near, squares = self.list_neighbors(k)
+        result = np.empty_like(near), np.empty_like(squares)
+        result[0][self.names] = self.names[near]
+        result[1][self.names] = np.ldexp(np.sqrt(squares), self.frame.exponent)
+        return result
+
+    def list_neighbors(self, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+        """The same by position in the tree, with squared distances in the tree's units."""
+        near = np.empty((len(self.names), k), dtype=np.int64)
+        squares = np.empty(near.shape)
+
+        def list_range(start: int, stop: int) -> None:
+            list_neighbors(
+                self.exact, self.names, self.tiles, self.boxes, self.shift, self.stretch, start, stop, 1, near, squares
+            )
+
+        for_each_range(list_range, self.n_leaves, smallest=16)
+        return near, squares
+
+    def sample_search_cost(self, k: int, n_leaves: int) -> float:
+        """How many leaves a search for k neighbours scans per point, from about `n_leaves` evenly spaced leaves."""
+        step = max(1, self.n_leaves // n_leaves)
+        near = np.empty((len(self.names), k), dtype=np.int64)
+        scanned = list_neighbors(
+            self.exact, self.names, self.tiles, self.boxes, self.shift, self.stretch, 0, self.n_leaves, step,
+            near, np.empty(near.shape),
+        )  # fmt: skip
+        return float(scanned) / (TILE * len(range(0, self.n_leaves, step)))
+
+
+def build_tree(X: FloatArray) -> PointTree:
+    """A kd-tree over the rows of X."""
+    return tree_over(prepare_points(X, rotate=True))
+
+
+def tree_over(points: Points) -> PointTree:
+    n, width = points.search.shape
+    order = np.arange(n)
+    kernels.order_points(points.search, order)
+    n_leaves = -(-n // TILE)
+    tiles = np.empty((n_leaves, width, TILE), dtype=np.float32)
+    kernels.fill_tiles(points.search, order, tiles)
+    boxes = np.empty((2 * n_leaves - 1, 2, width), dtype=np.float32)
+    kernels.bound_nodes(tiles, boxes, 0, 0, n_leaves)
+    centers = np.empty((n_leaves, width), dtype=np.float32)
+    kernels.center_tiles(tiles, centers)
+    return PointTree(
+        points.frame, points.exact[order], order, tiles, boxes, centers, points.radius, points.error, points.stretch
+    )

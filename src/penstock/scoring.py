@@ -1,0 +1,79 @@
+"""Factors -> scores: how badly the latent groups explain a row. High means anomalous."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from penstock._scoring_kernels import distances_to, residual_norms
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, SparseMatrix
+
+_SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs more than it saves
+
+
+def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
+    """O_i = ‖a_i − w_i H‖₂. Ahmed et al. (2021), eq:anomaly.
+
+    Each row by itself, to the last bit; no second n×p array; safe from overflow.
+
+    >>> import numpy as np
+    >>> residual_scores(np.array([[3.0, 4.0], [1.0, 1.0]]), np.array([[0.0], [1.0]]), np.array([[1.0, 1.0]]))
+    array([5., 0.])
+    """
+    A, W, H = (np.ascontiguousarray(array, dtype=np.float64) for array in (A, W, H))
+    scores = np.empty(len(A))
+    for_each_range(lambda start, stop: residual_norms(A, W, H, start, stop, scores), len(A), smallest=_SMALLEST_RANGE)
+    return scores
+
+
+def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatrix) -> FloatArray:
+    """‖a_i − w̄_i H‖₂ with w̄_i = Σ_j S_ij w_j / Σ_j S_ij: a row rebuilt from its tree neighbours' weights only.
+
+    Not in the paper. It catches the row that buys a small residual with weights unlike those of its neighbours. A row
+    without a neighbour is rebuilt from its own weights.
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> A, H = np.array([[1.0], [5.0]]), np.array([[1.0]])
+    >>> structural_scores(A, A, H, sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]))
+    array([4., 4.])
+    """
+    return residual_scores(A, neighbor_weights(W, S), H)
+
+
+def neighbor_weights(W: FloatArray, S: SparseMatrix) -> FloatArray:
+    """w̄: the similarity-weighted mean of the neighbours' weights, each row's own where it has no neighbour.
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> S = sparse.csr_array([[0.0, 3.0, 1.0], [3.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> neighbor_weights(np.array([[8.0], [4.0], [0.0]]), S).tolist()
+    [[3.0], [8.0], [8.0]]
+    """
+    S = sparse.csr_array(S)
+    counts = np.diff(S.indptr)
+    rows = np.repeat(np.arange(len(W)), counts)
+    largest = np.zeros(len(W))
+    np.maximum.at(largest, rows, S.data)
+    joined = largest > 0
+    # In units of each row's largest similarity: 1/M reaches 1e140, and its products with W must not overflow.
+    shares = sparse.csr_array((S.data / np.where(joined, largest, 1.0)[rows], S.indices, S.indptr), shape=S.shape)
+    total = np.asarray(shares.sum(axis=1)).ravel()
+    means = (shares @ W) / np.where(joined, total, 1.0)[:, None]
+    means[~joined] = W[~joined]
+    result: FloatArray = np.ascontiguousarray(means)
+    return result
+
+
+def distance_scores(A: FloatArray, point: FloatArray) -> FloatArray:
+    """‖a_i − point‖₂: the trivial controls, every row by itself.
+
+    >>> import numpy as np
+    >>> distance_scores(np.array([[3.0, 4.0], [0.0, 1.0]]), np.zeros(2))
+    array([5., 1.])
+    """
+    A, point = np.ascontiguousarray(A, dtype=np.float64), np.ascontiguousarray(point, dtype=np.float64)
+    scores = np.empty(len(A))
+    for_each_range(lambda start, stop: distances_to(A, point, start, stop, scores), len(A), smallest=_SMALLEST_RANGE)
+    return scores

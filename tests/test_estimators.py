@@ -1,0 +1,300 @@
+"""The contract that every detector keeps: scikit-learn's checks, and our own promises on top."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from penstock.detectors import BaseDetector, KNNDistance, LoMST, MeanDistance, NormScore
+
+# scikit-learn's checks want at least one flagged row in three round blobs, where mean + 3 sd honestly flags none for
+# the two simplest scores: those are checked with a share.
+ALL_DETECTORS: list[BaseDetector] = [
+    LoMST(),
+    LoMST("stable"),
+    KNNDistance(),
+    NormScore(contamination=0.1),
+    MeanDistance(contamination=0.1),
+]
+
+every_detector = pytest.mark.parametrize("detector", [clone(detector) for detector in ALL_DETECTORS], ids=repr)
+
+
+def some_rows(n: int = 80, p: int = 5, seed: int = 0) -> np.ndarray:
+    """Positive, so that detectors take it scaled and unscaled."""
+    rows = np.random.default_rng(seed).gamma(2.0, size=(n, p))
+    rows[n // 2] *= 6.0
+    return rows
+
+
+@parametrize_with_checks(ALL_DETECTORS)
+def test_scikit_learn(estimator, check) -> None:
+    check(estimator)
+
+
+@every_detector
+def test_no_check_is_skipped(detector: BaseDetector) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = check_estimator(clone(detector), on_skip=None, on_fail="raise")
+    assert {result["status"] for result in results} == {"passed"}
+
+
+@every_detector
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, scale: str | None) -> None:
+    fitted = clone(detector).set_params(scale=scale).fit(some_rows())
+    new = np.r_[some_rows(60, seed=1), some_rows()[:10], 5 * some_rows(5, seed=2)]
+    whole = fitted.anomaly_score(new)
+    for size in (1, 2, 7):
+        parts = [fitted.anomaly_score(new[start : start + size]) for start in range(0, len(new), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(fitted.anomaly_score(new[::-1])[::-1], whole)
+
+
+@every_detector
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_training_rows_keep_their_scores(detector: BaseDetector, scale: str | None) -> None:
+    X = np.r_[some_rows(), some_rows()[:15], some_rows()[:3]]
+    fitted = clone(detector).set_params(scale=scale).fit(X)
+    np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.scores_)
+    np.testing.assert_array_equal(fitted.scores_[80:95], fitted.scores_[:15])
+
+
+@every_detector
+def test_fit_predict_is_the_verdict_on_the_training_scores(detector: BaseDetector) -> None:
+    fitted = clone(detector).set_params(contamination=0.1)
+    verdicts = fitted.fit_predict(some_rows())
+    np.testing.assert_array_equal(verdicts, np.where(fitted.scores_ > fitted.threshold_, -1, 1))
+    np.testing.assert_array_equal(verdicts, fitted.predict(some_rows()))
+    assert (verdicts == -1).sum() == 8
+
+
+@every_detector
+def test_signs(detector: BaseDetector) -> None:
+    X = some_rows()
+    fitted = clone(detector).fit(X)
+    score = fitted.anomaly_score(X)
+    assert score.dtype == np.float64
+    np.testing.assert_array_equal(fitted.score_samples(X), -score)
+    np.testing.assert_array_equal(fitted.decision_function(X), fitted.threshold_ - score)
+    assert fitted.offset_ == -fitted.threshold_
+    assert score.argmax() == 40
+
+
+@every_detector
+def test_the_threshold_can_be_changed_after_fitting(detector: BaseDetector) -> None:
+    X = some_rows()
+    fitted = clone(detector).fit(X)
+    assert fitted.set_contamination(0.25) is fitted
+    assert (fitted.predict(X) == -1).sum() == 20
+    assert fitted.contamination == 0.25
+    fitted.offset_ = -float(np.sort(fitted.scores_)[-4])
+    assert fitted.threshold_ == np.sort(fitted.scores_)[-4]
+    assert (fitted.predict(X) == -1).sum() == 3
+    fitted.threshold_ = float(fitted.scores_.max())
+    assert (fitted.predict(X) == 1).all()
+    assert fitted.offset_ == -fitted.scores_.max()
+    with pytest.raises(ValueError, match="contamination must be"):
+        fitted.set_contamination(0.9)
+
+
+@every_detector
+def test_top(detector: BaseDetector) -> None:
+    fitted = clone(detector).fit(some_rows())
+    best = fitted.top(3)
+    assert list(best.columns) == ["rank", "score"]
+    assert best["rank"].tolist() == [1, 2, 3]
+    assert best.index.name == "row"
+    assert best.index[0] == 40
+    np.testing.assert_array_equal(best["score"], np.sort(fitted.scores_)[::-1][:3])
+    np.testing.assert_array_equal(best["score"], fitted.scores_[best.index])
+    assert len(fitted.top(1000)) == 80
+    with pytest.raises(ValueError, match="n ≥ 1"):
+        fitted.top(0)
+
+
+def test_top_breaks_ties_by_row() -> None:
+    fitted = NormScore().fit([[1.0], [2.0], [0.0], [2.0], [2.0]])
+    assert fitted.top(4).index.tolist() == [1, 3, 4, 0]
+
+
+@every_detector
+def test_pandas_keeps_names_and_index(detector: BaseDetector) -> None:
+    times = pd.date_range("2024-03-01", periods=80, freq="10min", name="time")
+    frame = pd.DataFrame(some_rows(), columns=list("abcde"), index=times)
+    fitted = clone(detector).fit(frame)
+    assert fitted.feature_names_in_.tolist() == list("abcde")
+    assert fitted.top(1).index[0] == times[40]
+    assert fitted.top(1).index.name == "time"
+    np.testing.assert_array_equal(fitted.anomaly_score(frame), clone(detector).fit(some_rows()).scores_)
+    with pytest.raises(ValueError, match="same order"):
+        fitted.anomaly_score(frame[list("bacde")])
+    with pytest.raises(ValueError, match="f"):
+        fitted.anomaly_score(frame.rename(columns={"a": "f"}))
+
+
+@every_detector
+def test_polars(detector: BaseDetector) -> None:
+    frame = pl.DataFrame(some_rows(), schema=list("abcde"))
+    fitted = clone(detector).fit(frame)
+    assert fitted.feature_names_in_.tolist() == list("abcde")
+    np.testing.assert_array_equal(fitted.anomaly_score(frame), clone(detector).fit(some_rows()).scores_)
+    assert fitted.top(1).index[0] == 40
+    with pytest.raises(ValueError, match="same order"):
+        fitted.predict(frame.select(list("bacde")))
+
+
+@every_detector
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_scores_are_finite_for_wild_rows(detector: BaseDetector, scale: str | None) -> None:
+    fitted = clone(detector).set_params(scale=scale).fit(some_rows())
+    wild = np.array([[1e308] * 5, [0.0] * 5, [5e-324] * 5, [1e308, 0, 1e-308, 1e200, 1.0]])
+    assert np.isfinite(fitted.anomaly_score(wild)).all()
+    assert np.isfinite(fitted.decision_function(wild)).all()
+    if scale == "minmax":
+        assert np.isfinite(fitted.anomaly_score(-wild)).all()
+
+
+@every_detector
+@pytest.mark.parametrize("unit", [1e-308, 1e-150, 1e150, 1e306])
+def test_scores_are_finite_in_any_unit(detector: BaseDetector, unit: float) -> None:
+    assert np.isfinite(clone(detector).fit(some_rows() * unit).scores_).all()
+
+
+@every_detector
+def test_constant_data_score_zero(detector: BaseDetector) -> None:
+    X = np.full((30, 3), 4.2)
+    fitted = clone(detector).fit(X)
+    assert (fitted.scores_ == 0).all()
+    assert (fitted.predict(X) == 1).all()
+
+
+@every_detector
+def test_the_callers_data_are_neither_changed_nor_kept(detector: BaseDetector) -> None:
+    for scale in ("minmax", None):
+        X = some_rows()
+        fitted = clone(detector).set_params(scale=scale).fit(X)
+        np.testing.assert_array_equal(X, some_rows())
+        before = fitted.anomaly_score(some_rows(9, seed=3))
+        X[:] = 0.0
+        np.testing.assert_array_equal(fitted.anomaly_score(some_rows(9, seed=3)), before)
+
+
+@every_detector
+def test_pickle(detector: BaseDetector) -> None:
+    fitted = clone(detector).fit(some_rows())
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.anomaly_score(some_rows(seed=1)), fitted.anomaly_score(some_rows(seed=1)))
+
+
+@every_detector
+@pytest.mark.parametrize(
+    ("value", "word"), [(np.nan, r"NaN \(missing values\)"), (np.inf, r"inf \(infinity\)"), (-np.inf, "inf")]
+)
+def test_missing_and_infinite_values_are_named(detector: BaseDetector, value: float, word: str) -> None:
+    X = some_rows()
+    X[7, 2] = X[9, 0] = X[9, 1] = value
+    message = rf"contains {word}.*: 3 of 400 values, the first in row 7, column 2\. Fill them .* these 2 rows"
+    with pytest.raises(ValueError, match=message):
+        clone(detector).fit(X)
+    fitted = clone(detector).fit(some_rows())
+    with pytest.raises(ValueError, match=message):
+        fitted.anomaly_score(X)
+    frame = pd.DataFrame(X, columns=list("abcde"), index=pd.date_range("2024-01-01", periods=80))
+    with pytest.raises(ValueError, match=r"row 7 \(index 2024-01-08 00:00:00\), column 'c'"):
+        clone(detector).fit(frame)
+    with pytest.raises(ValueError, match="row 7, column 'c'"):
+        clone(detector).fit(pl.DataFrame(X, schema=list("abcde")))
+
+
+def test_mixed_missing_and_infinite() -> None:
+    with pytest.raises(ValueError, match="contains NaN and inf: 2 of 6 values, the first in row 0, column 1"):
+        NormScore().fit([[1.0, np.nan], [np.inf, 2.0], [1.0, 1.0]])
+
+
+def test_huge_finite_values_are_not_called_infinite() -> None:
+    assert np.isfinite(NormScore().fit([[1.7e308], [1.7e308], [-1.7e308]]).scores_).all()
+
+
+@every_detector
+def test_text_and_times_are_named(detector: BaseDetector) -> None:
+    frame = pd.DataFrame(some_rows(20, 2), columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"row 0, column 'city' holds 'Oslo'.*Encode or leave out"):
+        clone(detector).fit(frame.assign(city="Oslo"))
+    with pytest.raises(ValueError, match=r"column 'city' holds 'Oslo'"):
+        clone(detector).fit(pl.DataFrame(some_rows(20, 2), schema=["a", "b"]).with_columns(city=pl.lit("Oslo")))
+    with pytest.raises(ValueError, match=r"row 0, column 1 holds 'x'"):
+        clone(detector).fit(np.array([[1.0, "x"], [2.0, "y"]], dtype=object))
+    with pytest.raises(ValueError, match=r"Column 't' holds times.*index"):
+        clone(detector).fit(frame.assign(t=pd.Timestamp("2024-01-01")))
+
+
+@every_detector
+def test_shapes_that_are_no_table(detector: BaseDetector) -> None:
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        clone(detector).fit(np.arange(5.0))
+    with pytest.raises(ValueError, match="n_samples = 1"):
+        clone(detector).fit([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="0 sample"):
+        clone(detector).fit(np.empty((0, 3)))
+    with pytest.raises(ValueError, match="0 feature"):
+        clone(detector).fit(np.empty((10, 0)))
+    fitted = clone(detector).fit(some_rows())
+    with pytest.raises(ValueError, match="4 features"):
+        fitted.predict(some_rows(p=4))
+
+
+@every_detector
+def test_parameters_are_checked_when_fitting(detector: BaseDetector) -> None:
+    with pytest.raises(ValueError, match=r"contamination must be 'auto' or a number in \(0, 0.5\], but is 0.7"):
+        clone(detector).set_params(contamination=0.7).fit(some_rows())
+    with pytest.raises(ValueError, match="scale must be one of 'minmax', None; got 'z'"):
+        clone(detector).set_params(scale="z").fit(some_rows())
+
+
+@every_detector
+def test_negative_values_unscaled(detector: BaseDetector) -> None:
+    X = some_rows()
+    X[3, 1] = X[5, 0] = -0.5
+    raw = clone(detector).set_params(scale=None)
+    assert get_tags(raw).input_tags.positive_only is type(detector)._needs_nonnegative
+    assert get_tags(detector).input_tags.positive_only is False
+    if type(detector)._needs_nonnegative:
+        with pytest.raises(ValueError, match=r"2 in all, the first \(-0\.5\) in row 3, column 1.*scale='minmax'"):
+            raw.fit(X)
+    else:
+        assert np.isfinite(raw.fit(X).scores_).all()
+    assert np.isfinite(clone(detector).fit(X).scores_).all()
+
+
+class _Picky(NormScore):
+    _needs_nonnegative = True
+
+
+def test_negative_values_are_named() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, -2.0, -3.0]})
+    with pytest.raises(ValueError, match=r"passed to _Picky: 2 in all, the first \(-2\) in row 1, column 'b'"):
+        _Picky(scale=None).fit(frame)
+    assert get_tags(_Picky(scale=None)).input_tags.positive_only
+    assert not get_tags(_Picky()).input_tags.positive_only
+    fitted = _Picky(scale=None).fit(frame.abs())
+    with pytest.raises(ValueError, match="row 1, column 'b'"):
+        fitted.anomaly_score(frame)
+
+
+def test_a_nan_score_is_an_error_not_a_verdict() -> None:
+    class Broken(NormScore):
+        def _fit_rows(self, A):
+            return np.full(len(A), np.nan)
+
+    with pytest.raises(FloatingPointError, match="NaN as a score"):
+        Broken().fit(some_rows())

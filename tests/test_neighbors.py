@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import naive_detect
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.graph import neighbors
+from penstock.graph.neighbors import (
+    binary_knn_graph,
+    build_index,
+    gaussian_graph,
+    nearest_neighbors,
+    neighbors_of_new,
+    self_tuning_graph,
+)
+
+
+def naive_lists(X: np.ndarray, k: int) -> tuple[list[list[int]], list[list[float]]]:
+    found = [naive_detect.nearest(X.tolist(), i, k) for i in range(len(X))]
+    return [[j for _, j in row] for row in found], [[d for d, _ in row] for row in found]
+
+
+def lattice(n: int, p: int, values: int, seed: int) -> np.ndarray:
+    """Small whole numbers: many ties and equal rows, and distances without rounding."""
+    return np.random.default_rng(seed).integers(0, values, (n, p)).astype(float)
+
+
+@pytest.fixture(params=["scan", "search"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By a plain scan, or by certified candidates from scikit-learn even for few rows."""
+    if request.param == "search":
+        monkeypatch.setattr(neighbors, "_FEW_PAIRS", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 20])
+@pytest.mark.parametrize("values", [2, 5])
+def test_equals_sorting_all_pairs_with_ties(way: str, p: int, values: int) -> None:
+    X = lattice(50, p, values, seed=p)
+    for k in (1, 6, 49):
+        near, distances = nearest_neighbors(X, k)
+        expected, lengths = naive_lists(X, k)
+        assert near.tolist() == expected
+        np.testing.assert_allclose(distances, lengths, rtol=1e-14)
+
+
+@given(st.integers(2, 30), st.integers(1, 20), st.integers(0, 10_000), st.data())
+@settings(max_examples=30, deadline=None)
+def test_equals_sorting_all_pairs(n: int, p: int, seed: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, n - 1))
+    X = np.random.default_rng(seed).normal(size=(n, p)) + 1e6
+    near, distances = nearest_neighbors(X, k)
+    expected, lengths = naive_lists(X, k)
+    assert near.tolist() == expected
+    np.testing.assert_allclose(distances, lengths, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [4, 20])
+def test_search_and_scan_agree_on_near_duplicates_far_from_the_origin(
+    p: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, p)), 10, axis=0) + 1e-9 * rng.normal(size=(600, p)) + 1e3
+    by_scan = nearest_neighbors(X, 12)
+    monkeypatch.setattr(neighbors, "_FEW_PAIRS", 0)
+    by_search = nearest_neighbors(X, 12)
+    np.testing.assert_array_equal(by_scan[0], by_search[0])
+    np.testing.assert_array_equal(by_scan[1], by_search[1])
+
+
+def test_never_its_own_neighbour_among_copies(way: str) -> None:
+    X = np.repeat([[1.0, 2.0], [3.0, 4.0]], 30, axis=0)
+    near, distances = nearest_neighbors(X, 5)
+    assert (near != np.arange(60)[:, None]).all()
+    assert (distances == 0).all()
+    assert near[0].tolist() == [1, 2, 3, 4, 5]
+    assert near[59].tolist() == [30, 31, 32, 33, 34]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_any_unit(way: str, unit: float) -> None:
+    X = np.random.default_rng(3).random((40, 3))
+    near, distances = nearest_neighbors(X, 3)
+    scaled_near, scaled = nearest_neighbors(X * unit, 3)
+    np.testing.assert_array_equal(near, scaled_near)
+    np.testing.assert_allclose(scaled / unit, distances, rtol=1e-6)
+
+
+def test_a_new_row_does_not_depend_on_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    X, Q = rng.random((500, 17)), rng.random((300, 17))
+    index = build_index(X)
+    monkeypatch.setattr(neighbors, "_FEW_PAIRS", 10_000)  # whole batch: search; few rows: scan
+    whole = index.nearest(Q, 7)
+    for size in (1, 2, 7):
+        for start in range(0, 21, size):
+            part = index.nearest(Q[start : start + size], 7)
+            np.testing.assert_array_equal(part[0], whole[0][start : start + size])
+            np.testing.assert_array_equal(part[1], whole[1][start : start + size])
+
+
+def test_a_new_row_equal_to_a_known_one_has_its_neighbours(way: str) -> None:
+    X = lattice(60, 2, 5, seed=5)
+    index = build_index(X)
+    near, distances = nearest_neighbors(X, 4)
+    again, lengths = neighbors_of_new(index, X, 4)
+    np.testing.assert_array_equal(lengths, distances)
+    first = np.array([np.flatnonzero((X == row).all(axis=1))[0] for row in X])
+    np.testing.assert_array_equal(again, near[first])
+
+
+def test_a_query_at_the_end_of_the_world(way: str) -> None:
+    index = build_index(np.random.default_rng(6).random((50, 3)))
+    _, distances = index.nearest(np.array([[1e308, -1e308, 0.0], [0.5, 0.5, 0.5]]), 3)
+    assert np.isfinite(distances).all()
+    assert distances[0, 0] > 1e299
+    assert distances[1, 0] < 1
+
+
+def test_tiny_differences_are_not_equality() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1e-200], [1.0, 1e-200]])
+    _, distances = nearest_neighbors(X, 2)
+    assert distances[1].tolist() == pytest.approx([1e-200, 1e-200], rel=1e-12)
+    assert distances[2].tolist() == pytest.approx([0.0, 1e-200], rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, 5])
+def test_impossible_k(k: int) -> None:
+    with pytest.raises(ValueError, match=rf"between 1 and n − 1 = 4, but is {k}"):
+        nearest_neighbors(np.zeros((5, 1)), k)
+    with pytest.raises(ValueError, match="nearest rows, but there are 5"):
+        build_index(np.zeros((5, 1))).nearest(np.zeros((1, 1)), 6)
+
+
+def test_binary_graph() -> None:
+    X = lattice(40, 2, 6, seed=7)
+    S = binary_knn_graph(X, q=5).toarray()
+    expected = np.zeros((40, 40))
+    for i, row in enumerate(naive_lists(X, 5)[0]):
+        expected[i, row] = expected[row, i] = 1.0
+    np.testing.assert_array_equal(S, expected)
+    assert binary_knn_graph(X[:3], q=5).nnz == 6
+
+
+def test_gaussian_graph_is_the_formula() -> None:
+    X = np.random.default_rng(8).random((30, 3))
+    S = np.zeros((30, 30))
+    for i in range(30):
+        for j in range(30):
+            S[i, j] = np.exp(-(naive_detect.distance(X[i], X[j]) ** 2) / (2 * 0.3**2)) if i != j else 0.0
+    degree = S.sum(axis=1)
+    np.testing.assert_allclose(gaussian_graph(X, bandwidth=0.3), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
+
+
+def test_gaussian_graph_default_bandwidth_is_the_median_distance() -> None:
+    X = np.random.default_rng(9).random((50, 2))
+    pairs = [naive_detect.distance(X[i], X[j]) for i in range(50) for j in range(50) if i != j]
+    np.testing.assert_allclose(gaussian_graph(X), gaussian_graph(X, float(np.median(pairs))), rtol=1e-12)
+
+
+def test_gaussian_graph_refuses_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match=r"12,001 rows would take 1\.2 GB.*self_tuning_graph"):
+        gaussian_graph(np.zeros((12_001, 1)))
+    with pytest.raises(ValueError, match="bandwidth must be a positive number"):
+        gaussian_graph(np.zeros((3, 1)), bandwidth=0.0)
+
+
+def test_self_tuning_graph_is_the_formula() -> None:
+    X = np.random.default_rng(10).random((60, 3))
+    near, lengths = naive_lists(X, 7)
+    S = np.zeros((60, 60))
+    for i in range(60):
+        for j in near[i][:6]:  # ⌊log2 60⌋ + 1
+            S[i, j] = S[j, i] = np.exp(-(naive_detect.distance(X[i], X[j]) ** 2) / (lengths[i][6] * lengths[j][6]))
+    degree = S.sum(axis=1)
+    np.testing.assert_allclose(self_tuning_graph(X).toarray(), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((20, 2)),
+        np.repeat([[0.0], [1.0]], 10, axis=0),
+        np.r_[np.zeros((12, 1)), [[1.0], [2.0]]],
+        np.array([[0.0], [1.0]]),
+        np.random.default_rng(0).random((15, 2)) * 1e200,
+        np.r_[np.random.default_rng(0).random((15, 2)), [[1e9, 1e9]]],
+    ],
+    ids=["constant", "two-values", "many-copies", "two-rows", "huge", "far-off"],
+)
+def test_graphs_of_awkward_data(X: np.ndarray) -> None:
+    for S in (binary_knn_graph(X).toarray(), gaussian_graph(X), self_tuning_graph(X).toarray()):
+        assert np.isfinite(S).all()
+        assert (S >= 0).all()
+        assert (S <= 1 + 1e-12).all()
+        assert (np.diag(S) == 0).all()
+        np.testing.assert_array_equal(S, S.T)

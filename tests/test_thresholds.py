@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.thresholds import score_threshold
+
+finite = st.floats(-1.7e308, 1.7e308)
+
+
+@given(st.lists(finite, min_size=2, max_size=60, unique=True), st.floats(0.001, 0.5))
+@settings(max_examples=200, deadline=None)
+def test_a_share_flags_exactly_that_many_distinct_scores(scores: list[float], share: float) -> None:
+    values = np.array(scores)
+    expected = max(1, int(np.floor(share * len(values) + 0.5)))
+    assert (values > score_threshold(values, share)).sum() == expected
+
+
+def test_share_with_ties_at_the_cut_flags_fewer() -> None:
+    scores = np.array([5.0, 3.0, 3.0, 3.0, 1.0, 0.0])
+    assert (scores > score_threshold(scores, 0.5)).sum() == 1
+    assert (scores > score_threshold(scores, 1 / 3)).sum() == 1
+
+
+def test_at_least_one_is_flagged() -> None:
+    scores = np.arange(20.0)
+    assert (scores > score_threshold(scores, 0.001)).sum() == 1
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_auto_is_a_fixed_point(scores: list[float]) -> None:
+    values = np.array(scores)
+    threshold = score_threshold(values)
+    kept = values[values <= threshold]
+    assert len(kept) > 0
+    assert threshold == pytest.approx(kept.mean() + 3 * kept.std(), rel=1e-6, abs=1e-9)
+
+
+@given(st.lists(finite, min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_auto_is_finite_and_never_flags_all(scores: list[float]) -> None:
+    values = np.array(scores)
+    threshold = score_threshold(values)
+    assert np.isfinite(threshold)
+    assert not (values > threshold).all()
+
+
+def test_auto_looks_behind_the_largest() -> None:
+    """One giant hides a second anomaly from mean + 3 sd of all scores; the repetition finds both."""
+    scores = np.r_[np.linspace(0, 1, 100), 1e6, 10.0]
+    assert scores.mean() + 3 * scores.std() > 10.0
+    assert np.flatnonzero(scores > score_threshold(scores)).tolist() == [100, 101]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e300, -7.7])
+def test_constant_scores_flag_none(value: float) -> None:
+    assert score_threshold(np.full(57, value)) == value
+    assert score_threshold(np.full(57, value), 0.1) == value
+
+
+@pytest.mark.parametrize("bad", [0, 0.0, -0.1, 0.51, 1, "a", None, True, float("nan")])
+def test_other_values_are_refused(bad: object) -> None:
+    with pytest.raises(ValueError, match=r"contamination must be 'auto' or a number in \(0, 0.5\], but is "):
+        score_threshold(np.arange(5.0), bad)
+
+
+def test_one_score_is_too_few_for_a_share() -> None:
+    with pytest.raises(ValueError, match="at least two scores; got 1"):
+        score_threshold(np.array([1.0]), 0.1)
