@@ -40,7 +40,7 @@ def test_the_folder_above_dami_will_do(folder: Path) -> None:
 
 def test_variable_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PENSTOCK_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="PENSTOCK_DATA is not set. Set it to the folder"):
+    with pytest.raises(FileNotFoundError, match=r"PENSTOCK_DATA is not set\. Set it to the folder"):
         load("Glass")
 
 

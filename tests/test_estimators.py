@@ -13,16 +13,40 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from penstock.detectors import BaseDetector, KNNDistance, LoMST, MeanDistance, NormScore
+from penstock.detectors import (
+    GNMF,
+    NMF,
+    NSNMF,
+    SNMF,
+    BaseDetector,
+    KNNDistance,
+    LaplacianNSNMF,
+    LoMST,
+    MeanDistance,
+    NormScore,
+)
+from penstock.factor import BlockSGD, Multiplicative
 
-# scikit-learn's checks want at least one flagged row in three round blobs, where mean + 3 sd honestly flags none for
-# the two simplest scores: those are checked with a share.
 ALL_DETECTORS: list[BaseDetector] = [
+    NSNMF(random_state=0),
+    NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
+    NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
+    LaplacianNSNMF(random_state=0),
+    NMF(n_components=2, random_state=0),
+    GNMF(random_state=0),
+    SNMF(random_state=0),
+    SNMF(graph="gaussian", random_state=0),
     LoMST(),
     LoMST("stable"),
     KNNDistance(),
-    NormScore(contamination=0.1),
-    MeanDistance(contamination=0.1),
+    NormScore(),
+    MeanDistance(),
+]
+# scikit-learn's checks use two columns, and five iterations, so that the detectors rightly complain.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
+    pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
 every_detector = pytest.mark.parametrize("detector", [clone(detector) for detector in ALL_DETECTORS], ids=repr)
@@ -44,6 +68,7 @@ def test_scikit_learn(estimator, check) -> None:
 def test_no_check_is_skipped(detector: BaseDetector) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="n_components = |Only .* rows differ|.* stopped after max_iter")
         results = check_estimator(clone(detector), on_skip=None, on_fail="raise")
     assert {result["status"] for result in results} == {"passed"}
 
@@ -289,6 +314,17 @@ def test_negative_values_are_named() -> None:
     fitted = _Picky(scale=None).fit(frame.abs())
     with pytest.raises(ValueError, match="row 1, column 'b'"):
         fitted.anomaly_score(frame)
+
+
+def test_what_a_detector_keeps_is_not_the_callers_memory() -> None:
+    class Keeper(NormScore):
+        def _fit_rows(self, A):
+            self.kept_ = A
+            return super()._fit_rows(A)
+
+    X = some_rows()
+    for scale in ("minmax", None):
+        assert not np.shares_memory(Keeper(scale=scale).fit(X).kept_, X)
 
 
 def test_a_nan_score_is_an_error_not_a_verdict() -> None:

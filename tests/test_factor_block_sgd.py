@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import naive_factor as naive
+from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies_factor import random_tree, tables
+from strategies_factors import random_tree, tables
 
 from penstock._threads import thread_limit
 from penstock.factor import BlockSGD, Coordinate, fit_factors, laplacian_nsnmf, nsnmf, snmf, solve

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import math
 
-import naive_factor as naive
+from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies_factor import draw_factors, family, tables
+from strategies_factors import draw_factors, family, tables
 
 from penstock._types import Factors
 from penstock.factor import Coordinate, gnmf, nmf, nsnmf, random_start, snmf, solve
@@ -25,6 +25,8 @@ signed = st.tuples(sizes, st.sampled_from([-1.0, 1.0])).map(lambda pair: pair[0]
 @example(a=1e-12, b=-1e12, near=1e12)
 @example(a=1e12, b=-1e-12, near=1e12)
 @example(a=-3.0, b=1.0, near=0.0)
+@example(a=-3.0, b=1.41, near=0.0)  # 0 takes over at √2
+@example(a=-3.0, b=1.42, near=1.5)
 @settings(max_examples=500, deadline=None)
 def test_quartic_minimiser(a, b, near):
     x, expected = minimise_quartic(a, b, near), naive.minimise_quartic(a, b)

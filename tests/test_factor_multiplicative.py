@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import naive_factor as naive
+from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy import sparse
-from strategies_factor import draw_factors, family, tables
+from strategies_factors import draw_factors, family, tables
 
 from penstock._types import Factors
 from penstock.factor import Multiplicative, gnmf, nsnmf, random_start, solve

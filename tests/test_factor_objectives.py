@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import math
 
-import naive_factor as naive
+from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy import sparse
-from strategies_factor import draw_factors, family, random_tree, tables
+from strategies_factors import draw_factors, family, random_tree, tables
 
 from penstock._types import Factors
 from penstock.factor import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
@@ -28,7 +28,7 @@ def test_value_equals_the_equations(kind, problem):
         "gnmf": lambda: naive.gnmf_loss(A, S, W, H, 2.0),
         "snmf": lambda: naive.snmf_loss(S, W),
         "nsnmf": lambda: naive.nsnmf_loss(A, S, W, H, 0.8, 0.2),
-        "laplacian": lambda: 0.8 * naive.nmf_loss(A, W, H) + naive.gnmf_loss(A, S, W, H, 1) - naive.nmf_loss(A, W, H),
+        "laplacian": lambda: naive.laplacian_form_loss(A, S, W, H, 0.8),
     }[kind]()
     assert objective.value(factors) == pytest.approx(expected, rel=1e-11)
 
@@ -55,10 +55,12 @@ def test_gradient_equals_finite_differences(kind, problem):
 def test_value_is_accurate_where_the_expansion_cancels():
     rng = np.random.default_rng(0)
     W, H = rng.random((40, 3)), rng.random((3, 6))
-    S = sparse.csr_array(W @ W.T)
-    moved = Factors(W + 1e-8, H)
-    exact = float(np.sum((W @ W.T - moved.W @ moved.W.T) ** 2)) + float(np.sum((W @ H - moved.W @ H) ** 2))
-    assert nsnmf(W @ H, S, alpha=1.0, gamma=0.0).value(moved) == pytest.approx(exact, rel=1e-6)
+    moved = Factors(W + 1e-9, H)
+    structure = float(np.sum((W @ W.T - moved.W @ moved.W.T) ** 2))
+    bare = snmf(sparse.csr_array(W @ W.T)).value(Factors(moved.W, np.zeros((3, 0))))
+    assert bare == pytest.approx(structure, rel=1e-5, abs=0)
+    attributes = float(np.sum((W @ H - moved.W @ H) ** 2))
+    assert nmf(W @ H).value(moved) == pytest.approx(attributes, rel=1e-5, abs=0)
 
 
 @given(problem=tables())
@@ -128,16 +130,16 @@ def test_kkt_residual_is_free_of_units_and_zero_at_a_known_minimum():
 
 
 def test_kkt_residual_of_the_bounded_problem_knows_the_bound():
-    """W = 1, a = (2,0): unbounded h = (2,0); within the ball of radius 1 the minimiser is (1,0), where ∇ ≠ 0."""
-    objective = Objective(np.array([[2.0, 0.0]]), None, alpha=1.0, gamma=0.0, row_bound=1.0)
-    at_bound = Factors(np.array([[2.0]]), np.array([[1.0, 0.0]]))
-    assert objective.kkt_residual(at_bound) < 1e-15
-    pressed = Factors(np.array([[1.0]]), np.array([[1.0, 0.0]]))
-    inside = Factors(np.array([[1.0]]), np.array([[0.5, 0.0]]))
-    free = Objective(objective.A, None, alpha=1.0)
-    assert free.gradient(pressed).H[0, 0] == -2.0
-    assert objective.kkt_residual(pressed) < free.kkt_residual(pressed) + 1e-15
-    assert objective.kkt_residual(inside) > 0.1
+    """For a = 2 and 4, joined by similarity 1, and h = 1 the best weights are 8/3 and 10/3; then ∇_h = −8/9 < 0."""
+    A, S = np.array([[2.0], [4.0]]), sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    pressed = Factors(np.array([[8 / 3], [10 / 3]]), np.array([[1.0]]))
+    bounded, free = gnmf(A, S, 1.0, row_bound=1.0), gnmf(A, S, 1.0, row_bound=math.inf)
+    np.testing.assert_allclose(bounded.gradient(pressed).W, 0.0, atol=1e-14)
+    np.testing.assert_allclose(bounded.gradient(pressed).H, -8 / 9, rtol=1e-12)
+    assert bounded.kkt_residual(pressed) < 1e-15
+    assert free.kkt_residual(pressed) > 1e-3
+    inside = Factors(pressed.W, np.array([[0.5]]))
+    assert bounded.kkt_residual(inside) > 1e-2
 
 
 @pytest.mark.parametrize(

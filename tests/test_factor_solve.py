@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies_factor import family, random_tree, tables
+from strategies_factors import family, random_tree, tables
 from threadpoolctl import ThreadpoolController
 
 from penstock._types import Factors

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import naive_detect
+from naive import detection as naive_detect
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,11 +14,14 @@ from penstock.detectors import LoMST, lomst
 from penstock.detectors.lomst import _longest_stable_run, local_tree_lengths
 from penstock.graph.neighbors import nearest_neighbors
 
+kernels = pytest.mark.kernels
+
 
 def some_rows(n: int = 60, p: int = 3, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, p))
 
 
+@kernels
 @given(st.integers(2, 18), st.integers(1, 6), st.booleans(), st.integers(0, 10_000))
 @settings(max_examples=40, deadline=None)
 def test_local_trees_equal_kruskal(n: int, p: int, coarse: bool, seed: int) -> None:
@@ -28,10 +31,11 @@ def test_local_trees_equal_kruskal(n: int, p: int, coarse: bool, seed: int) -> N
     lengths = local_tree_lengths(X, near, n - 1)
     for i in range(n):
         for k in range(1, n):
-            expected = naive_detect.tree_length([X[i].tolist()] + X[near[i, :k]].tolist())
+            expected = naive_detect.tree_length([X[i].tolist(), *X[near[i, :k]].tolist()])
             assert lengths[i, k - 1] == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@kernels
 @pytest.mark.parametrize("k", [1, 4, 20])
 def test_scores_are_the_definition(k: int) -> None:
     X = some_rows(40)
@@ -78,6 +82,7 @@ def test_an_outlier_tops_the_list_and_a_new_one_scores_above_one() -> None:
     assert detector.anomaly_score([[0.0, 0.0]])[0] < 0.5
 
 
+@kernels
 def test_equal_rows_have_equal_scores() -> None:
     X = np.repeat(some_rows(12, 2), 5, axis=0)
     for k in (2, 5, 9):
@@ -85,6 +90,7 @@ def test_equal_rows_have_equal_scores() -> None:
         assert (scores == scores[:, :1]).all()
 
 
+@kernels
 def test_the_unit_of_the_data_does_not_matter() -> None:
     X = some_rows()
     for unit in (2.0**-900, 2.0**900):
@@ -99,6 +105,7 @@ def test_threads_do_not_matter() -> None:
         np.testing.assert_array_equal(LoMST().fit(X).scores_, alone)
 
 
+@kernels
 def test_two_rows() -> None:
     detector = LoMST().fit([[0.0], [1.0]])
     assert detector.n_neighbors_ == 1

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import naive_detect
+from naive import detection as naive_detect
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.thresholds import score_threshold
+from penstock.thresholds import _three_sigma, score_threshold
 
 finite = st.floats(-1.7e308, 1.7e308)
 
@@ -33,10 +33,12 @@ def test_at_least_one_is_flagged() -> None:
 @settings(max_examples=200, deadline=None)
 def test_auto_is_a_fixed_point(scores: list[float]) -> None:
     values = np.array(scores)
-    threshold = score_threshold(values)
+    threshold = _three_sigma(values)
     kept = values[values <= threshold]
     assert len(kept) > 0
     assert threshold == pytest.approx(kept.mean() + 3 * kept.std(), rel=1e-6, abs=1e-9)
+    if len(kept) < len(values):
+        assert score_threshold(values) == threshold
 
 
 @given(st.lists(finite, min_size=1, max_size=30))
@@ -70,3 +72,8 @@ def test_other_values_are_refused(bad: object) -> None:
 def test_one_score_is_too_few_for_a_share() -> None:
     with pytest.raises(ValueError, match="at least two scores; got 1"):
         score_threshold(np.array([1.0]), 0.1)
+
+
+def test_auto_flags_the_highest_where_nobody_is_three_sigma_out() -> None:
+    scores = np.array([1.0, 2.0, 3.0, 4.0])
+    assert score_threshold(scores) == 3.5

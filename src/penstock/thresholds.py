@@ -21,8 +21,8 @@ def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -
         Finite; high means anomalous.
     contamination : "auto" or float in (0, 0.5]
         - "auto": mean + 3 standard deviations of the scores that are not flagged, the habit of the paper's authors,
-          repeated until the flagged rows no longer change. Up to ten rows it can never flag one: no value of ten is
-          3 standard deviations above their mean.
+          repeated until the flagged rows no longer change. Where that flags nobody although scores differ (it never can
+          among ten rows), the highest score is flagged: docs/decisions/0006-auto-threshold.md.
         - a share: that share of the rows, rounded to the nearest whole number and at least one, is flagged; the
           threshold is midway between the last flagged score and the next. Equal scores share a verdict, so that ties
           at the cut lead to fewer flags, never to more.
@@ -37,13 +37,13 @@ def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -
     """
     check_contamination(contamination)
     if contamination == "auto":
-        return _three_sigma(scores)
+        threshold = _three_sigma(scores)
+        return threshold if scores.max() > threshold or scores.min() == scores.max() else _below_highest(scores)
     flagged = max(1, int(np.floor(float(contamination) * len(scores) + 0.5)))
     if flagged >= len(scores):
         raise ValueError(f"A threshold needs at least two scores; got {len(scores)}.")
     low, high = np.sort(np.partition(scores, [-flagged - 1, -flagged])[[-flagged - 1, -flagged]])
-    middle = low * 0.5 + high * 0.5
-    return float(middle if low <= middle < high else low)
+    return _between(float(low), float(high))
 
 
 def check_contamination(contamination: object) -> None:
@@ -53,6 +53,17 @@ def check_contamination(contamination: object) -> None:
     number = isinstance(contamination, Real) and not isinstance(contamination, bool)
     if not number or not 0 < float(contamination) <= 0.5:  # type: ignore[arg-type]
         raise ValueError(f"contamination must be 'auto' or a number in (0, 0.5], but is {contamination!r}.")
+
+
+def _below_highest(scores: FloatArray) -> float:
+    highest = scores.max()
+    return _between(float(scores[scores < highest].max()), float(highest))
+
+
+def _between(low: float, high: float) -> float:
+    """Midway, or `low` itself where rounding leaves nothing between the two."""
+    middle = low * 0.5 + high * 0.5
+    return middle if low <= middle < high else low
 
 
 def _three_sigma(scores: FloatArray) -> float:

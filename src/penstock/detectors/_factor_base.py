@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -111,7 +111,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        return solution.factors
+        # The multiplicative solver and block SGD come near 0, not down to it; for a table of zeros H = 0 is exact.
+        return solution.factors if A.any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
 
     def _usable_components(self, n: int, p: int) -> int:
         if self.n_components > n:
@@ -147,7 +148,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         return self._place(rows if self.scaling_ is None else self.scaling_.apply(table, clip=True))[0]
 
     def inverse_transform(self, W: Any) -> FloatArray:
-        """Rows rebuilt from weights, in the user's units."""
+        """Rows rebuilt from weights, WH, in the user's units. Ahmed et al. (2021), eq:apx."""
         check_is_fitted(self)
         rebuilt = np.asarray(W, dtype=np.float64) @ self.components_
         return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,8 @@ def check_whole_number(name: str, value: object, *, least: int) -> None:
 
 def check_number(name: str, value: object, *, least: float, above: bool = False) -> None:
     """Raise unless `value` is a finite number ≥ `least` (or > `least`, if `above`)."""
-    fine = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool | np.complexfloating)
+    fine = number and np.isfinite(float(value))  # type: ignore[arg-type]
     if not fine or float(value) < least or (above and float(value) == least):  # type: ignore[arg-type]
         raise ValueError(f"{name} must be a finite number {'>' if above else '≥'} {least:g}; got {value!r}.")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph._neighbor_kernels import distance
+from penstock.graph._kernels import distance
 
 Array = Any
 

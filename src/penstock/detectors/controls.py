@@ -7,7 +7,8 @@ import numpy as np
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._input import check_whole_number
-from penstock.graph.neighbors import NeighborIndex, build_index, neighbors_of_new, neighbors_within
+from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.neighbors import neighbors_of_new
 from penstock.scoring import distance_scores
 from penstock.thresholds import Contamination
 
@@ -79,11 +80,11 @@ class KNNDistance(BaseDetector):
         return self.n_neighbors + 1
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self._index: NeighborIndex = build_index(A)
-        return neighbors_within(self._index, A, self.n_neighbors)[1][:, -1]
+        self._tree: PointTree = build_tree(A)
+        return self._tree.neighbors(self.n_neighbors)[1][:, -1]
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return neighbors_of_new(self._index, A, self.n_neighbors)[1][:, -1]
+        return neighbors_of_new(self._tree, A, self.n_neighbors)[1][:, -1]
 
 
 def _mean(A: FloatArray) -> FloatArray:

@@ -9,7 +9,8 @@ from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._input import check_choice, check_whole_number
 from penstock.detectors._kernels import grow_local_trees
-from penstock.graph.neighbors import NeighborIndex, build_index, neighbors_of_new, neighbors_within, scale_like
+from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.neighbors import neighbors_of_new
 from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, cut to n − 1
@@ -73,9 +74,10 @@ class LoMST(BaseDetector):
         n = len(A)
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
         largest = min(LARGEST_K, n - 1) if fixed is None else fixed
-        self._index: NeighborIndex = build_index(A)
-        near = neighbors_within(self._index, A, largest)[0]
-        lengths = local_tree_lengths(self._index.rows, near, largest)
+        self._tree: PointTree = build_tree(A)
+        self._rows = self._tree.frame.scale(A)
+        near = self._tree.neighbors(largest)[0]
+        lengths = local_tree_lengths(self._rows, near, largest)
         k = choose_k(lengths, near, stable=self.n_neighbors == "stable") if fixed is None else fixed
         self.n_neighbors_ = k
         self._tree_lengths = np.ascontiguousarray(lengths[:, k - 1])
@@ -84,8 +86,8 @@ class LoMST(BaseDetector):
         return self._scaled(contrasts)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        near = neighbors_of_new(self._index, A, self.n_neighbors_)[0]
-        own = _tree_lengths(self._index.rows, scale_like(A, self._index.exponent), near)[:, -1]
+        near = neighbors_of_new(self._tree, A, self.n_neighbors_)[0]
+        own = _tree_lengths(self._rows, self._tree.frame.scale(A), near)[:, -1]
         return self._scaled(_contrasts(own, self._tree_lengths, near))
 
     def _scaled(self, contrasts: FloatArray) -> FloatArray:

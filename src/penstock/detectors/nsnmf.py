@@ -85,8 +85,7 @@ class _TreeDetector(FactorDetector):
     def _training_scores(self, A: FloatArray) -> FloatArray:
         if self._score_kind == "residual":
             return super()._training_scores(A)
-        S = self._problem.objective.S
-        return structural_scores(A, self._factors.W, self._factors.H, S)
+        return structural_scores(A, self._factors.W, self._factors.H, self._problem.objective.S)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)
@@ -139,9 +138,8 @@ class NSNMF(_TreeDetector):
     --------
     >>> import numpy as np
     >>> from penstock import NSNMF
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 1)) * [1.0, 2.0, -1.0] + 0.1 * rng.normal(size=(200, 3))
-    >>> X[17] = [2.0, -4.0, 2.0]
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> X[17] += 9
     >>> detector = NSNMF(n_components=2, random_state=0).fit(X)
     >>> detector.top(1).index.tolist()
     [17]

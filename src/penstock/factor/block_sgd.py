@@ -22,7 +22,7 @@ _EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many a
 
 @dataclass(frozen=True)
 class BlockSGD:
-    """Settings of block SGD, by default those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
+    """Settings of block SGD, Algorithm 1 of Ahmed et al. (2021), by default those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
 
     Rows and columns are split into `n_blocks`; the step falls linearly from `first_step` to `last_step` over `rounds`
     rounds. One iteration of the loop is `rounds_per_check` rounds; the run ends after two checks in a row between
@@ -223,9 +223,13 @@ def _step_scales(objective: Objective, start: Factors, settings: BlockSGD, B: in
         return 1.0, 1.0
     size = math.sqrt(objective.norm_A) if objective.alpha else 0.0
     degree = float(objective.degree.max()) if objective.symmetric else 0.0
-    g = max(float(np.linalg.norm(start.W, 2)) ** 2, degree, size)
-    q = max(float(np.linalg.norm(start.H, 2)) ** 2, size) if start.H.size else size
+    g = max(_top(start.W.T @ start.W), degree, size)
+    q = max(_top(start.H @ start.H.T), size)
     bend_W = 4 * objective.symmetric * (3 * g + degree) + 2 * objective.alpha * q + 2 * objective.gamma / B
     bend_H = 2 * objective.alpha * g + 2 * objective.gamma / B
     longest = settings.first_step
     return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
+
+
+def _top(gram: FloatArray) -> float:
+    return float(np.linalg.eigvalsh(gram)[-1])

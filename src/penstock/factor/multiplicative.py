@@ -54,20 +54,19 @@ class MultiplicativeDescent:
             np.maximum(self._H, FLOOR, out=self._H)
         self._G = self._W.T @ self._W
         self._taken = 0
-        self.residual = math.inf
 
     @property
     def factors(self) -> Factors:
         return Factors(self._W, self._H)
 
-    def step(self) -> float:
-        """One update of W and H; returns the objective after it, and looks at the residual now and then."""
-        self._taken += 1
-        value = self._update()
-        self.residual = math.inf if self._taken % _LOOK_EVERY else self._objective.kkt_residual(self.factors)
-        return value
+    @property
+    def residual(self) -> float:
+        """The KKT residual after every tenth step, else unknown."""
+        return math.inf if self._taken % _LOOK_EVERY else self._objective.kkt_residual(self.factors)
 
-    def _update(self) -> float:
+    def step(self) -> float:
+        """One update of W and H; returns the objective after it."""
+        self._taken += 1
         self._update_weights()
         self._G = self._W.T @ self._W
         if not self._objective.alpha:

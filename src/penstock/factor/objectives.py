@@ -133,13 +133,16 @@ class Objective:
         return float(np.sum((data - fitted) ** 2)) + max(off_graph, 0.0)
 
     def _attribute_loss(self, factors: Factors) -> float:
-        """‖A−WH‖². Ahmed et al. (2021), eq:frob."""
+        """‖A−WH‖². Ahmed et al. (2021), eq:frob; the square of eq:loss1."""
         assert self.A is not None
         residual = self.A - factors.W @ factors.H
         return float(np.vdot(residual, residual))
 
     def _roughness(self, W: FloatArray) -> float:
-        """tr(WᵀLW) = ½ Σ_ij S_ij‖w_i − w_j‖², a sum without cancellation. Ahmed et al. (2021), eq:GNMF."""
+        """tr(WᵀLW) = ½ Σ_ij S_ij‖w_i − w_j‖², a sum without cancellation.
+
+        Ahmed et al. (2021), eq:GNMF and, for the normalised S, eq:equivalence.
+        """
         rows, columns, data = self._edges
         return 0.5 * float(np.vdot(data, np.sum(np.square(W[rows] - W[columns]), axis=1)))
 
@@ -269,7 +272,7 @@ def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2
 
 
 def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objective:
-    """The Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded. Ahmed et al. (2021), eq:equivalence2.
+    """The Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded. Ahmed et al. (2021), eq:equivalence2, eq:stream.
 
     >>> laplacian_nsnmf(np.ones((2, 4)), sparse.csr_array(np.ones((2, 2)))).row_bound
     2.0

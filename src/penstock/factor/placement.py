@@ -10,6 +10,7 @@ from penstock._threads import for_each_range
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._placement_kernels import place
 from penstock.factor.objectives import Objective
+from penstock.scoring import neighbor_weights
 
 _MAX_STEPS = 500
 
@@ -48,7 +49,8 @@ def place_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """The weights of new rows and the mean weights of their neighbours; exact coordinate steps, H and W fixed.
 
-    Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights.
+    Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights
+    and its neighbours' mean.
     """
     W = np.ascontiguousarray(factors.W)
     # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
@@ -76,6 +78,8 @@ def place_rows(
     for_each_range(place_range, len(A), smallest=64)
     twins = attachment.apart == 0
     placed[twins] = W[attachment.neighbors[twins]]
+    if objective.S is not None and twins.any():
+        around[twins] = neighbor_weights(W, objective.S)[attachment.neighbors[twins]]
     return placed, around
 
 

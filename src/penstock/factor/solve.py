@@ -29,8 +29,11 @@ class Solver(Protocol):
     stopping. `finished` is a solver's own rule to stop.
     """
 
-    residual: float
-    finished: bool
+    @property
+    def residual(self) -> float: ...
+
+    @property
+    def finished(self) -> bool: ...
 
     @property
     def factors(self) -> Factors: ...
@@ -89,7 +92,7 @@ def solve(
     _check_shapes(objective, start)
     with one_blas_thread():
         if isinstance(settings, Auto):
-            warm = _run(objective, start, Multiplicative(), settings.burn_in, 0.0, progress, random_state)
+            warm = _burn_in(objective, start, settings.burn_in)
             return _continue(objective, warm, max_iter, tol, progress)
         return _run(objective, start, settings, max_iter, tol, progress, random_state)
 
@@ -121,15 +124,11 @@ def fit_factors(
         if not isinstance(settings, Auto):
             start = _draw(settings, objective, n_components, rng)
             return _run(objective, start, settings, max_iter, tol, progress, rng)
-        best, reached = None, []
-        for _ in range(settings.n_starts):
-            start = random_start(objective, n_components, rng)
-            tried = _run(objective, start, Multiplicative(), settings.burn_in, 0.0, None, rng)
-            reached.append(tried.objective)
-            best = tried if best is None or tried.objective < best.objective else best
-        assert best is not None
+        starts = (random_start(objective, n_components, rng) for _ in range(settings.n_starts))
+        warm = [_burn_in(objective, start, settings.burn_in) for start in starts]
+        best = min(warm, key=lambda tried: tried.history[-1])
         solution = _continue(objective, best, max_iter, tol, progress)
-        return replace(solution, start_objectives=np.array(reached))
+        return replace(solution, start_objectives=np.array([tried.history[-1] for tried in warm]))
 
 
 def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
@@ -138,11 +137,28 @@ def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any)
     return random_start(objective, n_components, rng)
 
 
-def _continue(objective: Objective, warm: Solution, max_iter: int, tol: float, progress: Progress | None) -> Solution:
-    """Coordinate descent from the end of a burn-in, with one history for both."""
-    done = _run(objective, warm.factors, Coordinate(), max_iter, tol, progress, None)
+@dataclass(frozen=True)
+class _Warm:
+    """Where a burn-in ended, and the objective on the way."""
+
+    factors: Factors
+    history: list[float]
+
+
+def _burn_in(objective: Objective, start: Factors, steps: int) -> _Warm:
+    solver = Multiplicative().begin(objective, start, None)
+    history = [_finite(objective.value(solver.factors))]
+    history += [_finite(solver.step()) for _ in range(steps)]
+    return _Warm(solver.factors, history)
+
+
+def _continue(objective: Objective, warm: _Warm, max_iter: int, tol: float, progress: Progress | None) -> Solution:
+    """Coordinate descent from the end of a burn-in, with one history for both; progress counts from the burn-in on."""
+    past = len(warm.history) - 1
+    report = None if progress is None else lambda iteration, value: progress(past + iteration, value)
+    done = _run(objective, warm.factors, Coordinate(), max_iter, tol, report, None)
     history = np.concatenate([warm.history, done.history[1:]])
-    return replace(done, history=history, n_iter=warm.n_iter + done.n_iter)
+    return replace(done, history=history, n_iter=past + done.n_iter)
 
 
 def _run(

@@ -39,6 +39,25 @@ def squared_distance(X: Array, i: int, Y: Array, j: int) -> float:
 
 
 @kernel
+def distance(X: Array, i: int, Y: Array, j: int) -> float:
+    """‖x_i − y_j‖, symmetric to the last bit, 0 only for equal rows."""
+    square = squared_distance(X, i, Y, j)
+    if square > 1e-280:
+        return float(np.sqrt(square))
+    # Squares may have vanished: measure in units of the largest difference.
+    largest = 0.0
+    for d in range(X.shape[1]):
+        largest = max(largest, abs(X[i, d] - Y[j, d]))
+    if largest == 0.0:
+        return 0.0
+    square = 0.0
+    for d in range(X.shape[1]):
+        ratio = (X[i, d] - Y[j, d]) / largest
+        square += ratio * ratio
+    return float(largest * np.sqrt(square))
+
+
+@kernel
 def precedes(d: float, i: int, j: int, d2: float, i2: int, j2: int) -> bool:
     """Whether edge (d; i, j) comes before (d2; i2, j2) in the order (length, smaller index, larger index)."""
     if d != d2:
@@ -82,4 +101,4 @@ def count_below(total: Array, limit: Array) -> int:
 def search_limit(best: float, shift: float, stretch: float) -> float:
     """The largest float32 squared distance that a pair no longer than sqrt(best) can show. Proof: docs/decisions."""
     reach = np.sqrt(best) + shift
-    return reach * reach * stretch + 1e-30
+    return min(reach * reach * stretch + 1e-30, 3e38)  # no float32 sum of search points comes near the cap

@@ -17,7 +17,10 @@ from penstock.graph.points import Frame, Points, prepare_points
 
 @dataclass(frozen=True)
 class PointTree:
-    """Points in the order of the tree's leaves; `names` leads back to the rows of the data."""
+    """Points in the order of the tree's leaves; `names` leads back to the rows of the data.
+
+    Distances are exact in float64, but for differences below 1e-150 of the range of the data: those count as none.
+    """
 
     frame: Frame
     exact: FloatArray
@@ -47,7 +50,9 @@ class PointTree:
         >>> near.tolist(), distances.tolist()
         ([[2, 1], [0, 1]], [[1.0, 3.0], [0.5, 0.5]])
         """
-        guests = self.frame.enter(X)
+        if not 1 <= k <= len(self.names):
+            raise ValueError(f"Asked for {k} nearest rows, but there are {len(self.names)}.")
+        guests = self.frame.enter(np.ascontiguousarray(X, dtype=np.float64))
         found = np.empty((len(X), k), dtype=np.int64)
         squares = np.empty((len(X), k))
         shift = self.error + guests.error
@@ -59,7 +64,7 @@ class PointTree:
             )  # fmt: skip
 
         for_each_range(search_range, len(X), smallest=256)
-        return found, np.ldexp(np.sqrt(squares), self.frame.exponent)
+        return found, self._lengths(squares)
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
         """For each row of the data its k nearest other rows, ties in order of index, and their distances, both (n, k).
@@ -69,11 +74,18 @@ class PointTree:
         >>> near.tolist(), distances.tolist()
         ([[1], [0], [1]], [[1.0], [1.0], [4.0]])
         """
+        if not 1 <= k <= len(self.names) - 1:
+            raise ValueError(f"k must be between 1 and n − 1 = {len(self.names) - 1}, but is {k}.")
         near, squares = self.list_neighbors(k)
         result = np.empty_like(near), np.empty_like(squares)
         result[0][self.names] = self.names[near]
-        result[1][self.names] = np.ldexp(np.sqrt(squares), self.frame.exponent)
+        result[1][self.names] = self._lengths(squares)
         return result
+
+    def _lengths(self, squares: FloatArray) -> FloatArray:
+        """In the units of the data, at most the largest float."""
+        with np.errstate(over="ignore"):
+            return np.minimum(np.ldexp(np.sqrt(squares), self.frame.exponent), np.finfo(np.float64).max)
 
     def list_neighbors(self, k: int) -> tuple[NDArray[np.int64], FloatArray]:
         """The same by position in the tree, with squared distances in the tree's units."""

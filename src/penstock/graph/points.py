@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
+# New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the second
+# only those of the search point, whose error then says so and makes the search look at everything.
+_FARTHEST = 1e150
+_FARTHEST_SEARCHED = 1e15
 _SAMPLED_ROWS = 1 << 14  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
 
@@ -22,9 +26,15 @@ class Frame:
     center: FloatArray
     axes: FloatArray | None
 
+    def scale(self, X: FloatArray) -> FloatArray:
+        """Rows at the frame's scale: exact, but for rows so far off that their squares would overflow."""
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(X, -self.exponent)
+        return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
+
     def enter(self, X: FloatArray) -> Points:
         """Put rows into this frame, measuring the rounding that it costs."""
-        exact = np.ldexp(X, -self.exponent)
+        exact = self.scale(X)
         n, p = exact.shape
         search = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=np.float32)
         worst, farthest = 0.0, 0.0
@@ -33,7 +43,7 @@ class Frame:
             farthest = max(farthest, float(np.einsum("ij,ij->i", moved, moved).max()))
             if self.axes is not None:
                 moved = moved @ self.axes
-            rounded = moved.astype(np.float32)
+            rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(np.float32)
             moved -= rounded
             worst = max(worst, float(np.einsum("ij,ij->i", moved, moved).max()))
             search[start : start + _ROWS_AT_ONCE, :p] = rounded

@@ -54,6 +54,14 @@ def gnmf_loss(A, S, W, H, penalty):
     return penalty * float(np.trace(W.T @ laplacian(S) @ W)) + nmf_loss(A, W, H)
 
 
+def laplacian_form_loss(A, S, W, H, alpha):
+    """α‖A−WH‖² + tr(WᵀLW). Ahmed et al. (2021), eq:stream."""
+    n, K = W.shape
+    L = laplacian(S)
+    roughness = sum(W[i, k] * L[i, j] * W[j, k] for k in range(K) for i in range(n) for j in range(n))
+    return alpha * nmf_loss(A, W, H) + float(roughness)
+
+
 def normalised_laplacian_trace(S, W):
     """tr(WᵀW) − tr(WᵀSW) for S already D^-½ S̃ D^-½. Ahmed et al. (2021), eq:equivalence."""
     return float(np.trace(W.T @ W)) - float(np.trace(W.T @ S @ W))

@@ -1,0 +1,55 @@
+"""Kernels compile without a cache, and the wait is announced on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+COMPILE = """
+import numpy as np
+from penstock.graph._kernels import precedes, squared_distance
+print(squared_distance(np.zeros((2, 3)), 0, np.ones((2, 3)), 1))
+precedes(1.0, 0, 1, 2.0, 0, 1)
+"""
+needs_jit = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled without the JIT")
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=True
+    )
+
+
+@needs_jit
+def test_an_unwritable_cache_is_no_error(tmp_path):
+    """Neither the package's folder nor the user's can be written to, as far as numba can tell."""
+    blocked = "import numba.core.caching as c\nc.CacheImpl._locator_classes = []\n"
+    done = run(blocked + COMPILE, NUMBA_CACHE_DIR="")
+    assert done.stdout.strip() == "3.0"
+    assert done.stderr == ""
+
+
+@needs_jit
+def test_compiling_is_announced_once_on_a_terminal_and_cached(tmp_path):
+    pty = pytest.importorskip("pty", reason="needs a Unix terminal")
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    outputs = []
+    for _ in range(2):
+        master, slave = pty.openpty()
+        subprocess.run(
+            [sys.executable, "-c", COMPILE], env=os.environ | cache, stdout=subprocess.DEVNULL, stderr=slave, check=True
+        )
+        os.write(slave, b"end\n")
+        outputs.append(os.read(master, 10_000).decode())
+        os.close(master)
+        os.close(slave)
+    assert outputs[0].count("compiling its kernels") == 1
+    assert "compiling" not in outputs[1]  # the second process finds them in the cache
+
+
+@needs_jit
+def test_nothing_is_said_in_a_pipe(tmp_path):
+    assert run(COMPILE, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""

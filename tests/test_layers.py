@@ -1,0 +1,62 @@
+"""Imports go downwards, and each heavy dependency has one home."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
+# Each room may import from its own row and from those above.
+LAYERS = [
+    {"_jit", "_threads", "_types"},
+    {"graph", "factor", "scoring", "_scoring_kernels", "thresholds", "prepare"},
+    {"detectors"},
+    {"bench"},
+]
+HOMES = {"numba": {"_jit.py"}, "threadpoolctl": {"factor/_blas.py"}}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imports(file: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            found.append(node.module)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def layer(room: str) -> int:
+    return next(depth for depth, rooms in enumerate(LAYERS) if room in rooms)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_go_downwards(file):
+    room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    for name in imports(file):
+        if name.startswith("penstock."):
+            assert layer(name.split(".")[1]) <= layer(room), f"{file.name} imports {name}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_heavy_dependencies_stay_at_home(file):
+    for name in imports(file):
+        home = HOMES.get(name.split(".")[0])
+        assert home is None or str(file.relative_to(SOURCE)) in home, f"{file.name} imports {name}"
+
+
+def test_the_public_names_exist():
+    import penstock
+
+    for name in penstock.__all__:
+        assert getattr(penstock, name) is not None
+    assert set(penstock.__all__) <= set(dir(penstock))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = penstock.nonsense

@@ -1,0 +1,190 @@
+"""What NS-NMF and its relatives promise beyond the contract of all detectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from naive import factors as naive
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from penstock import GNMF, NMF, NSNMF, SNMF, LaplacianNSNMF
+from penstock._threads import thread_limit
+from penstock.bench.datasets import load
+from penstock.bench.metrics import true_detections
+from penstock.factor import BlockSGD, Coordinate, Multiplicative
+from penstock.graph.similarity import similarity
+
+FAMILY = [
+    NSNMF(random_state=0),
+    NSNMF(score="structural", random_state=0),
+    NSNMF(similarity="normalized", random_state=0),
+    LaplacianNSNMF(random_state=0),
+    NMF(random_state=0),
+    GNMF(random_state=0),
+    SNMF(random_state=0),
+]
+family = pytest.mark.parametrize("detector", FAMILY, ids=repr)
+unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(3)
+    rows = np.abs(rng.normal(size=(120, 2)) @ rng.uniform(size=(2, 6))) + 0.05 * rng.uniform(size=(120, 6))
+    rows[7] = rng.uniform(2, 3, 6)
+    return rows
+
+
+def test_the_attributes_belong_together(X):
+    detector = NSNMF(random_state=0).fit(X)
+    A = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    W, H, S = detector.embedding_, detector.components_, detector.similarity_
+    assert W.shape == (120, 5)
+    assert H.shape == (5, 6)
+    assert detector.objective_ == pytest.approx(naive.nsnmf_loss(A, S.toarray(), W, H, 0.8, 0.2), rel=1e-10)
+    np.testing.assert_allclose(detector.scores_, naive.anomaly_scores(A, W, H), rtol=1e-10)
+    np.testing.assert_array_equal(S.toarray(), similarity(detector.tree_).toarray())
+    assert detector.converged_
+    assert 0 < detector.n_iter_ <= detector.max_iter + 10
+
+
+@family
+@unconverged
+def test_the_score_has_no_jump_beside_a_training_row(detector, X):
+    detector.fit(X)
+    inside = np.argsort(np.abs(X - X.mean(axis=0)).max(axis=1))[:30]  # away from the edge of the range
+    direction = np.random.default_rng(0).normal(size=(30, 6))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    spread = np.ptp(X, axis=0)
+    jumps = [
+        np.abs(detector.anomaly_score(X[inside] + step * spread * direction) - detector.scores_[inside]).max()
+        for step in (1e-3, 1e-5, 1e-7, 1e-9)
+    ]
+    assert jumps[3] < 1e-6
+    assert jumps[3] < jumps[2] < jumps[1] < jumps[0]
+
+
+@family
+@unconverged
+def test_training_rows_come_back_in_any_order_and_company(detector, X):
+    detector.fit(X)
+    rows = np.random.default_rng(1).permutation(120)
+    np.testing.assert_array_equal(detector.anomaly_score(X[rows]), detector.scores_[rows])
+    np.testing.assert_allclose(detector.transform(X[rows]), detector.embedding_[rows], rtol=0, atol=1e-12)
+
+
+@family
+@unconverged
+def test_threads_do_not_change_a_bit(detector, X):
+    results = []
+    for threads in (1, 2, 3):
+        with thread_limit(threads):
+            detector.fit(X)
+            results.append((detector.scores_, detector.anomaly_score(X + 0.01)))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0][0], other[0])
+        np.testing.assert_array_equal(results[0][1], other[1])
+
+
+def test_a_new_value_outside_the_range_is_not_clipped_in_the_residual(X):
+    detector = NSNMF(random_state=0).fit(X)
+    near, far = np.tile(X[7], (2, 1))
+    far = near + 100 * np.ptp(X, axis=0)
+    scores = detector.anomaly_score(np.vstack([near, far]))
+    assert scores[1] > 100 * np.sqrt(6) - scores[0]
+    # beyond the range the weights no longer change
+    further = detector.transform(np.vstack([far, 2 * far]))
+    np.testing.assert_array_equal(further[0], further[1])
+
+
+@pytest.mark.parametrize("solver", [Coordinate(), Multiplicative(), BlockSGD()], ids=lambda s: type(s).__name__)
+@unconverged
+def test_every_solver_finds_the_planted_row(X, solver):
+    assert NSNMF(similarity="relative", solver=solver, random_state=0).fit(X).top(1).index[0] == 7
+
+
+def test_equal_rows_share_a_score_unless_asked_otherwise(X):
+    doubled = np.vstack([X, X[:40]])
+    collapsed = NSNMF(random_state=0).fit(doubled)
+    np.testing.assert_array_equal(collapsed.scores_[120:], collapsed.scores_[:40])
+    np.testing.assert_allclose(collapsed.scores_[:120], NSNMF(random_state=0).fit(X).scores_)
+    for policy in ("zero", "floor"):
+        other = NSNMF(duplicates=policy, random_state=0).fit(doubled)
+        assert np.isfinite(other.scores_).all()
+    letter = NSNMF(duplicates="zero", similarity="relative", random_state=0).fit(doubled)
+    assert (letter.scores_[120:] != letter.scores_[:40]).any()
+
+
+def test_transform_and_back_in_the_users_units(X):
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=pd.date_range("2026-01-01", periods=120, freq="10min"))
+    detector = NMF(n_components=6, max_iter=3000, random_state=0).fit(frame)
+    back = detector.inverse_transform(detector.transform(frame))
+    assert np.abs(back - X).mean() < 0.02 * np.ptp(X)
+    assert detector.get_feature_names_out().tolist() == [f"nmf{k}" for k in range(6)]
+    table = detector.set_output(transform="pandas").transform(frame)
+    assert table.index.equals(frame.index)
+    assert detector.top(1).index[0] in frame.index
+
+
+def test_more_groups_than_columns_or_rows(X):
+    with pytest.warns(UserWarning, match="larger than the number of columns"):
+        assert NSNMF(n_components=8, random_state=0).fit(X).components_.shape == (8, 6)
+    with pytest.raises(ValueError, match="needs at least 9 rows; got n_samples = 4"):
+        NSNMF(n_components=9).fit(X[:4])
+    with pytest.warns(UserWarning, match="Only 3 of the rows differ"):
+        few = NSNMF(n_components=5, random_state=0).fit(np.repeat(X[:3], 4, axis=0))
+    assert few.n_components_ == 3
+
+
+def test_stopping_early_is_said():
+    rows = np.random.default_rng(0).uniform(size=(60, 8))
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter = 2 iterations"):
+        assert not NMF(max_iter=2, tol=1e-12, random_state=0).fit(rows).converged_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
+        ({"gamma": -1.0}, "gamma must be a finite number ≥ 0"),
+        ({"similarity": "cosine"}, "similarity must be one of 'inverse', 'binary', 'relative', 'normalized'"),
+        ({"duplicates": "drop"}, "duplicates must be one of"),
+        ({"score": "norm"}, "score must be one of 'residual', 'structural'"),
+        ({"solver": "newton"}, "solver must be 'auto' or settings"),
+        ({"n_components": 0}, "n_components must be a whole number ≥ 1"),
+        ({"max_iter": 0}, "max_iter must be a whole number ≥ 1"),
+        ({"tol": float("nan")}, "tol must be a finite number ≥ 0"),
+    ],
+)
+def test_parameters_are_checked(X, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NSNMF(**parameters).fit(X)
+
+
+def test_other_parameters_are_checked(X):
+    with pytest.raises(ValueError, match="penalty must be a finite number ≥ 0"):
+        GNMF(penalty=-1).fit(X)
+    with pytest.raises(ValueError, match="graph must be one of"):
+        SNMF(graph="complete").fit(X)
+
+
+def test_the_parameter_score_and_the_method(X):
+    detector = NSNMF(score="structural", random_state=0)
+    assert detector.get_params()["score"] == "structural"
+    assert "structural" in repr(detector)
+    detector.set_params(score="residual").fit(X)
+    assert detector.score(X) == pytest.approx(detector.score_samples(X).mean())
+    search = GridSearchCV(make_pipeline(MinMaxScaler(), NSNMF(n_components=2, random_state=0)), {"nsnmf__alpha": [0.5, 1]})
+    assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Glass", 0), ("PageBlocks", 43), ("WBC", 6)])
+def test_detections_of_the_converged_optimum(benchmark_data, name, expected):
+    """Regression, not praise: what the exact optimum of the paper's objective detects on the paper's data."""
+    data = load(name)
+    detector = NSNMF(random_state=0).fit(data.X)
+    assert true_detections(data.y, detector.scores_) == pytest.approx(expected, abs=1)
