@@ -2,8 +2,8 @@
 
     python benchmarks/mst.py [--quick] [--limit SECONDS]
 
-Every method gets the same table in a process of its own and is called once beforehand, so that nothing is compiled while
-the clock runs. Medians of three. The ratio is the fastest peer's time over ours: above 1 we are faster.
+Every method gets the same table in a process of its own and is called once beforehand, so that nothing is compiled
+while the clock runs. Medians of three. The ratio is the fastest peer's time over ours: above 1 we are faster.
 """
 
 from __future__ import annotations

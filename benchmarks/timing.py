@@ -73,7 +73,8 @@ def _serve(setup: Setup, pipe: Connection) -> None:
 
 
 def _measure(job: Callable[[], Any], limit: float, repeats: int) -> Timing | str:
-    walls, cpus = [], []
+    walls: list[float] = []
+    cpus: list[float] = []
     value = None
     while len(walls) < repeats and sum(walls) < limit / 4:
         wall, cpu = time.perf_counter(), time.process_time()

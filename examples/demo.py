@@ -25,7 +25,7 @@ def rare_malignant(n_malignant: int = 10) -> tuple[pd.DataFrame, pd.Series]:
 
 def main() -> None:
     X, malignant = rare_malignant()
-    print(f"{len(X)} cases, {X.shape[1]} measurements each, {malignant.sum()} of them malignant (not told to the detector).\n")
+    print(f"{len(X)} cases of {X.shape[1]} measurements, {malignant.sum()} of them malignant (NS-NMF is not told).\n")
     started = time.perf_counter()
     detector = NSNMF(random_state=0).fit(X)
     print(f"NS-NMF fitted in {time.perf_counter() - started:.1f} s (compiling included, the first time).\n")

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from naive import detection as naive_detect
 import numpy as np
 import pytest
+from naive import detection as naive_detect
 
 from penstock.detectors import KNNDistance, MeanDistance, NormScore
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import factors as naive
 from scipy import sparse
 from strategies_factors import random_tree, tables
 

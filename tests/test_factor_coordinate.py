@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import math
 
-from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from naive import factors as naive
 from scipy import sparse
 from strategies_factors import draw_factors, family, tables
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from naive import factors as naive
 from scipy import sparse
 from strategies_factors import draw_factors, family, tables
 

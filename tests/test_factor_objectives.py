@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import math
 
-from naive import factors as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from naive import factors as naive
 from scipy import sparse
 from strategies_factors import draw_factors, family, random_tree, tables
 

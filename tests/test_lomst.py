@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from naive import detection as naive_detect
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import detection as naive_detect
 
 from penstock._threads import thread_limit
 from penstock.bench import datasets, metrics

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from naive import detection as naive_detect
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import detection as naive_detect
 
 from penstock.graph.kdtree import build_tree
 from penstock.graph.neighbors import (

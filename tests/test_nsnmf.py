@@ -178,7 +178,9 @@ def test_the_parameter_score_and_the_method(X):
     assert "structural" in repr(detector)
     detector.set_params(score="residual").fit(X)
     assert detector.score(X) == pytest.approx(detector.score_samples(X).mean())
-    search = GridSearchCV(make_pipeline(MinMaxScaler(), NSNMF(n_components=2, random_state=0)), {"nsnmf__alpha": [0.5, 1]})
+    search = GridSearchCV(
+        make_pipeline(MinMaxScaler(), NSNMF(n_components=2, random_state=0)), {"nsnmf__alpha": [0.5, 1]}
+    )
     assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
 
 

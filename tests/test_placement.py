@@ -49,8 +49,9 @@ def test_a_leaf_minimises_the_objective_of_the_enlarged_tree(data, kind):
     def loss(w):
         bigger_A, bigger_S, W = with_row(A, S, factors.W, row, 3, 2.5, w)
         return naive.family_loss(
-            np.zeros((len(W), 0)) if objective.A is None else bigger_A, bigger_S, W, factors.H, symmetric=objective.symmetric,
-            alpha=objective.alpha, laplacian_weight=objective.laplacian, gamma=objective.gamma,
+            np.zeros((len(W), 0)) if objective.A is None else bigger_A, bigger_S, W, factors.H,
+            symmetric=objective.symmetric, alpha=objective.alpha, laplacian_weight=objective.laplacian,
+            gamma=objective.gamma,
         )  # fmt: skip
 
     at = loss(placed[0])

@@ -39,7 +39,7 @@ def _compile(function: F, **options: Any) -> F:
     return compiled
 
 
-class _AnnounceOnce(event.Listener):  # type: ignore[misc]
+class _AnnounceOnce(event.Listener):
     """Says once, on a terminal only, why the first call of all takes its time."""
 
     def __init__(self) -> None:
@@ -55,4 +55,4 @@ class _AnnounceOnce(event.Listener):  # type: ignore[misc]
         pass
 
 
-event.register("numba:compile", _AnnounceOnce())
+event.register("numba:compile", _AnnounceOnce())  # type: ignore[no-untyped-call]

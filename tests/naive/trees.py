@@ -6,7 +6,10 @@ import math
 
 
 def kruskal(X):
-    """Edges (i, j), i < j, and lengths of the minimum spanning tree, ties by (length, i, j). Ahmed et al. (2021), section 2.2."""
+    """Edges (i, j), i < j, and lengths of the minimum spanning tree, ties by (length, i, j).
+
+    Ahmed et al. (2021), section 2.2.
+    """
     n = len(X)
     rows = [[float(value) for value in row] for row in X]
     candidates = sorted((math.dist(rows[i], rows[j]), i, j) for i in range(n) for j in range(i + 1, n))

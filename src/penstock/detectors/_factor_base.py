@@ -19,8 +19,8 @@ from penstock.factor.objectives import Objective
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.graph.duplicates import first_copies
-from penstock.graph.neighbors import nearest_neighbors
 from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.neighbors import nearest_neighbors
 from penstock.scoring import residual_scores
 
 

@@ -18,9 +18,9 @@ from penstock.thresholds import Contamination
 class GNMF(FactorDetector):
     """NMF regularised by a nearest-neighbour graph: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
 
-    With the default penalty of 100 (its authors' λ) the weights of joined rows become nearly equal, and a score is close to
-    the distance from the mean of the row's part of the graph. Rows of H are bounded by the mean row norm of A, without which
-    the objective has no minimiser. Equal rows are fitted once and share a score.
+    With the default penalty of 100 (its authors' λ) the weights of joined rows become nearly equal, and a score is
+    close to the distance from the mean of the row's part of the graph. Rows of H are bounded by the mean row norm of A,
+    without which the objective has no minimiser. Equal rows are fitted once and share a score.
 
     Parameters
     ----------

@@ -24,12 +24,12 @@ Duplicates = Literal["collapse", "zero", "floor"]
 class _ScoreWord:
     """The parameter `score` beside scikit-learn's method of that name: set the one, call the other.
 
-    scikit-learn and its searches call `score(X)` wherever an estimator has an attribute `score`
-    (docs/decisions/0005-score.md), so the parameter is kept where `get_params` finds it and the name stays the method's.
+    scikit-learn and its searches call `score(X)` wherever an estimator has an attribute `score`, so the parameter is
+    kept where `get_params` finds it and the name stays the method's: docs/decisions/0005-score.md.
     """
 
     def __set__(self, detector: _TreeDetector, value: str) -> None:
-        vars(detector)["score"] = value
+        detector.__dict__["score"] = value
 
     def __get__(self, detector: _TreeDetector | None, owner: type | None = None) -> Any:
         return self if detector is None else detector._mean_score
@@ -44,7 +44,8 @@ class _TreeDetector(FactorDetector):
     score = _ScoreWord()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | {"score": self._score_kind}
+        parameters: dict[str, Any] = super().get_params(deep)
+        return parameters | {"score": self._score_kind}
 
     @property
     def _score_kind(self) -> str:
@@ -96,8 +97,8 @@ class NSNMF(_TreeDetector):
     """Neighbourhood-structure-assisted NMF. Ahmed et al. (2021), eq:main.
 
     A minimum spanning tree over the rows says who is near whom, S holds the similarity of rows it joins, and
-    ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²) is minimised over W, H ≥ 0. What cannot be rebuilt from the latent groups
-    is anomalous: the score of a row is ‖a − wH‖.
+    ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²) is minimised over W, H ≥ 0. What cannot be rebuilt from the latent
+    groups is anomalous: the score of a row is ‖a − wH‖.
 
     Parameters
     ----------
@@ -110,12 +111,13 @@ class NSNMF(_TreeDetector):
     similarity : {"inverse", "binary", "relative", "normalized"}
         How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's.
     duplicates : {"collapse", "zero", "floor"}
-        What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is the
-        paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
+        What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
+        the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
         "floor" counts the length as the shortest positive one.
     solver : "auto" or settings
-        "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from `penstock.factor`
-        choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1), `Auto(n_starts=…)`.
+        "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
+        `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
+        `Auto(n_starts=…)`.
     score : {"residual", "structural"}
         "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
     contamination : "auto" or float in (0, 0.5]
@@ -184,8 +186,8 @@ class NSNMF(_TreeDetector):
 class LaplacianNSNMF(_TreeDetector):
     """The Laplacian form of NS-NMF, alpha·‖A−WH‖² + tr(WᵀLW), fitted offline. Ahmed et al. (2021), eq:stream.
 
-    The objective of the paper's online algorithm. Rows of H are bounded by the mean row norm of A, without which it has no
-    minimiser; that also pins the scale, so there is no `gamma`. Parameters and attributes are those of `NSNMF`.
+    The objective of the paper's online algorithm. Rows of H are bounded by the mean row norm of A, without which it has
+    no minimiser; that also pins the scale, so there is no `gamma`. Parameters and attributes are those of `NSNMF`.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(60, 3))

@@ -20,16 +20,16 @@ from penstock.thresholds import Contamination
 class SNMF(FactorDetector):
     """Symmetric NMF of a similarity graph, ‖S−WWᵀ‖²; profiles are fitted afterwards. Ahmed et al. (2021), eq:SNMF.
 
-    It sees only who is similar to whom. To score rows, H = argmin ‖A−WH‖² over H ≥ 0. Equal rows are fitted once and share a
-    score.
+    It sees only who is similar to whom. To score rows, H = argmin ‖A−WH‖² over H ≥ 0. Equal rows are fitted once and
+    share a score.
 
     Parameters
     ----------
     n_components, solver, contamination, scale, max_iter, tol, random_state :
         As in `NSNMF`.
     graph : {"self_tuning", "gaussian"}
-        "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n² memory
-        and is refused beyond 12,000 rows.
+        "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
+        memory and is refused beyond 12,000 rows.
 
     Examples
     --------

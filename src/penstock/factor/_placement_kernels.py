@@ -76,8 +76,8 @@ def place(
 ) -> None:
     """Weights of rows start..stop of A beside the fitted ones; `around` gets their neighbours' mean weights.
 
-    Row r stands in for its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its edges
-    and the Gram matrix of the others are mixed so. `weights` holds symmetric, coupling, α/2, γ/2, laplacian/2.
+    Row r stands in for its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its
+    edges and the Gram matrix of the others are mixed so. `weights` holds symmetric, coupling, α/2, γ/2, laplacian/2.
     """
     K = W.shape[1]
     symmetric, coupling, half_alpha, half_gamma, half_laplacian = (

@@ -22,7 +22,9 @@ _EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many a
 
 @dataclass(frozen=True)
 class BlockSGD:
-    """Settings of block SGD, Algorithm 1 of Ahmed et al. (2021), by default those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
+    """Settings of block SGD, Algorithm 1 of Ahmed et al. (2021).
+
+    The defaults are those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
 
     Rows and columns are split into `n_blocks`; the step falls linearly from `first_step` to `last_step` over `rounds`
     rounds. One iteration of the loop is `rounds_per_check` rounds; the run ends after two checks in a row between

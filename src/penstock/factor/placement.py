@@ -20,8 +20,8 @@ class Attachment:
     """Where new rows join: their nearest fitted row, and how much they are a row of their own.
 
     `apart` runs from 0 (equal to that row: its edges, its weights) to 1 (as far from it as its nearest neighbour, or
-    farther: a leaf joined to it by `similarity`). In between both are mixed, so that a score has no jump anywhere on the
-    way from a new row to a fitted one.
+    farther: a leaf joined to it by `similarity`). In between both are mixed, so that a score has no jump anywhere on
+    the way from a new row to a fitted one.
     """
 
     neighbors: IndexArray
@@ -32,8 +32,8 @@ class Attachment:
 def attach(neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray) -> Attachment:
     """Attach rows to fitted ones at the given distances.
 
-    `reach[i]` is the distance from fitted row i to its own nearest neighbour, `strongest[i]` its largest similarity. For
-    the paper's S = 1/M the new edge's similarity is then 1/distance, but never more than the neighbour's largest one.
+    `reach[i]` is the distance from fitted row i to its own nearest neighbour, `strongest[i]` its largest similarity.
+    For the paper's S = 1/M the new edge's similarity is then 1/distance, but never more than its neighbour's largest.
 
     >>> attach(np.array([0, 0]), np.array([0.5, 4.0]), np.array([2.0]), np.array([0.5])).similarity
     array([0.5 , 0.25])

@@ -28,8 +28,8 @@ _EDGES_AT_ONCE = 1 << 15
 def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     """The minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
 
-    Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie: every
-    strategy returns the same edges, on any number of threads.
+    Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie:
+    every strategy returns the same edges, on any number of threads.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
-# New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the second
-# only those of the search point, whose error then says so and makes the search look at everything.
+# New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the
+# second only those of the search point, whose error then says so and makes the search look at everything.
 _FARTHEST = 1e150
 _FARTHEST_SEARCHED = 1e15
 _SAMPLED_ROWS = 1 << 14  # enough to find the centre and the axes
@@ -29,7 +29,7 @@ class Frame:
     def scale(self, X: FloatArray) -> FloatArray:
         """Rows at the frame's scale: exact, but for rows so far off that their squares would overflow."""
         with np.errstate(over="ignore"):
-            scaled = np.ldexp(X, -self.exponent)
+            scaled = np.ldexp(np.ascontiguousarray(X), -self.exponent)
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
 
     def enter(self, X: FloatArray) -> Points:
