@@ -59,11 +59,8 @@ def main() -> int:
     empty = statistics.median(seconds("pass")[0] for _ in range(3))
     figures = {
         "import penstock": (statistics.median(seconds(IMPORT)[0] for _ in range(3)) - empty, 1.0),
-        "from penstock import NSNMF": (
-            statistics.median(seconds("from penstock import NSNMF")[0] for _ in range(3)) - empty,
-            3.0,
-        ),
-        "first call, kernels cached": (statistics.median(seconds(FIRST_CALL)[1] for _ in range(3)), 2.0),
+        "first calls, kernels cached": (statistics.median(seconds(FIRST_CALL)[1] for _ in range(3)), 2.0),
+        "both, scikit-learn's import too": (statistics.median(seconds(FIRST_CALL)[0] for _ in range(3)) - empty, 3.0),
     }
     with tempfile.TemporaryDirectory() as folder:
         figures["everything compiled anew"] = seconds(COMPILE_ALL, NUMBA_CACHE_DIR=folder)[1], 30.0
@@ -71,7 +68,7 @@ def main() -> int:
     print("Start, in seconds (the bar behind it):")
     missed = []
     for name, (measured, bar) in figures.items():
-        print(f"  {name:<28} {measured:6.2f}  ({bar:g})")
+        print(f"  {name:<32} {measured:6.2f}  ({bar:g})")
         missed += [] if measured < bar else [name]
     print(f"  kernel cache on disk: {kept:.1f} MB")
     print("All bars met." if not missed else f"NOT MET: {', '.join(missed)}")

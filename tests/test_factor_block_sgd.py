@@ -15,6 +15,8 @@ from penstock.factor import BlockSGD, Coordinate, fit_factors, laplacian_nsnmf, 
 from penstock.factor import block_sgd as module
 from penstock.factor.block_sgd import draw_instances
 
+pytestmark = pytest.mark.kernels
+
 
 @given(B=st.integers(1, 9), seed=st.integers(0, 1000))
 def test_instances_of_a_round_are_interchangeable_and_use_every_row_block(B, seed):

@@ -15,6 +15,8 @@ from penstock.factor import Coordinate, gnmf, nmf, nsnmf, random_start, snmf, so
 from penstock.factor._kernels import minimise_quartic
 from penstock.factor.coordinate import update_profiles
 
+pytestmark = pytest.mark.kernels
+
 KINDS = ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"]
 sizes = st.floats(-12, 12).map(lambda e: 10.0**e)
 signed = st.tuples(sizes, st.sampled_from([-1.0, 1.0])).map(lambda pair: pair[0] * pair[1])

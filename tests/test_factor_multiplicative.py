@@ -10,6 +10,8 @@ from strategies_factors import draw_factors, family, tables
 from penstock._types import Factors
 from penstock.factor import Multiplicative, gnmf, nsnmf, random_start, solve
 
+pytestmark = pytest.mark.kernels
+
 KINDS = ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"]
 
 

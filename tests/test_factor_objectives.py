@@ -12,6 +12,8 @@ from strategies_factors import draw_factors, family, random_tree, tables
 from penstock._types import Factors
 from penstock.factor import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 
+pytestmark = pytest.mark.kernels
+
 KINDS = ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"]
 
 

@@ -26,6 +26,8 @@ from penstock.factor import (
 )
 from penstock.factor._blas import one_blas_thread
 
+pytestmark = pytest.mark.kernels
+
 
 @pytest.mark.parametrize("kind", ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"])
 @given(problem=tables())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from penstock._types import FloatArray
@@ -32,11 +32,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
     return table
 
 
-def row_labels(X: Any, n: int) -> pd.Index:
-    """The labels of the rows: the index of a pandas object, else row numbers."""
-    if isinstance(X, pd.DataFrame):
-        return X.index
-    return pd.RangeIndex(n, name="row")
+def pandas_index(X: Any) -> Any:
+    """The index of a pandas table, None for anything else; pandas itself is loaded only if the caller uses it."""
+    pandas = sys.modules.get("pandas")
+    return X.index if pandas is not None and isinstance(X, pandas.DataFrame) else None
 
 
 def refuse_negative(A: FloatArray, X: Any, name: str) -> None:
@@ -73,9 +72,8 @@ def check_number(name: str, value: object, *, least: float, above: bool = False)
 
 
 def _place(X: Any, row: int, column: int) -> str:
-    label = ""
-    if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
-        label = f" (index {X.index[row]})"
+    index = pandas_index(X)
+    label = "" if index is None or index[row] == row else f" (index {index[row]})"
     columns = getattr(X, "columns", None)
     return f"row {row}{label}, column {column if columns is None else repr(columns[column])}"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from penstock._jit import kernel
 from penstock._types import FloatArray, IndexArray
 
@@ -117,52 +119,93 @@ def sweep_rows(
 
 
 @kernel
-def block_step(
+def finish_round(
+    pieces: IndexArray,
+    partners: IndexArray,
+    columns: IndexArray,
+    piece_grams: FloatArray,
+    piece_slopes: FloatArray,
+    grams: FloatArray,
+    H: FloatArray,
+    step: float,
+    alpha: float,
+    ridge: float,
+) -> None:
+    """Add up what the pieces of a round left behind: the blocks' Gram matrices, and a clipped step on H (as p×K)."""
+    K = H.shape[1]
+    grams[:, :, :] = 0.0
+    slopes = np.zeros((grams.shape[0], piece_slopes.shape[1], K))
+    for piece in range(pieces.shape[0]):
+        block = pieces[piece, 0]
+        grams[block] += piece_grams[piece]
+        slopes[block] += piece_slopes[piece]
+    for block in range(partners.shape[0]):
+        if block > partners[block]:
+            continue  # its partner has moved their columns
+        for c in range(columns[block, 1], columns[block, 2]):
+            row = c - columns[block, 1]
+            for k in range(K):
+                gradient = alpha * (slopes[block, row, k] + slopes[partners[block], row, k]) + ridge * H[c, k]
+                H[c, k] = max(H[c, k] - step * gradient, 0.0)
+
+
+@kernel
+def step_pieces(
     W: FloatArray,
     H: FloatArray,
     A: FloatArray,
     moved: FloatArray,
-    rows: IndexArray,
+    pieces: IndexArray,
+    partners: IndexArray,
     columns: IndexArray,
-    G: FloatArray,
-    first: IndexArray,
-    last: IndexArray,
+    weights: FloatArray,
+    grams: FloatArray,
+    entries: IndexArray,
     indices: IndexArray,
     data: FloatArray,
-    weights: FloatArray,
-    gram: FloatArray,
-    slope: FloatArray,
+    start: int,
+    stop: int,
+    piece_grams: FloatArray,
+    piece_slopes: FloatArray,
 ) -> None:
-    """Rows rows[0]..rows[1] of one side of an instance set {i,j,k}: a gradient step on them, clipped at 0.
+    """A gradient step, clipped at 0, on the rows of pieces start..stop of one round of block SGD.
 
-    Reads W and H, writes the new rows to `moved`, their Gram matrix to `gram` and −(A−WH)ᵀW, their part of the
-    gradient of H, to `slope` (p_k×K). G is WᵀW of the partner block, first..last the entries of S in its columns.
-    `weights` holds: step, factor of the structure term, factor of the attribute term, factor of the ridge.
+    `pieces` has (block, first row, last row); for each block, `partners` names the other block of its instance set,
+    `columns` its block of columns and the first and last of these, and `weights` the step and the factors of
+    structure, attributes and ridge. Reads A (cut into blocks of columns), W, H (as p×K) and the blocks' Gram matrices;
+    writes the new rows to `moved`, their Gram matrix to `piece_grams` and −(A−WH)ᵀW, their part of the gradient of H,
+    to `piece_slopes`. Row i's entries of S in block b lie from entries[b, i] to entries[b+1, i].
     """
     K = W.shape[1]
-    c0, c1 = columns[0], columns[1]
-    step, structure, attribute, ridge = weights[0], weights[1], weights[2], weights[3]
-    change = gram[0] * 0.0
-    gram[:, :] = 0.0
-    slope[:, :] = 0.0
-    for i in range(rows[0], rows[1]):
-        for k in range(K):
-            change[k] = ridge * W[i, k]
-        for k in range(K):
-            for m in range(K):
-                change[k] += structure * W[i, m] * G[m, k]
-        for e in range(first[i], last[i]):
+    change = np.empty(K)
+    for piece in range(start, stop):
+        block = pieces[piece, 0]
+        partner = partners[block]
+        profile, c0, c1 = columns[block, 0], columns[block, 1], columns[block, 2]
+        step, structure, attribute, ridge = weights[block, 0], weights[block, 1], weights[block, 2], weights[block, 3]
+        G = grams[partner]
+        gram = piece_grams[piece]
+        slope = piece_slopes[piece]
+        gram[:, :] = 0.0
+        slope[:, :] = 0.0
+        for i in range(pieces[piece, 1], pieces[piece, 2]):
             for k in range(K):
-                change[k] -= structure * data[e] * W[indices[e], k]
-        for c in range(c0, c1):
-            residual = A[i, c]
+                change[k] = ridge * W[i, k]
             for k in range(K):
-                residual -= W[i, k] * H[c, k]
+                for m in range(K):
+                    change[k] += structure * W[i, m] * G[m, k]
+            for e in range(entries[partner, i], entries[partner + 1, i]):
+                for k in range(K):
+                    change[k] -= structure * data[e] * W[indices[e], k]
+            for c in range(c0, c1):
+                residual = A[profile, i, c - c0]
+                for k in range(K):
+                    residual -= W[i, k] * H[c, k]
+                for k in range(K):
+                    change[k] -= attribute * residual * H[c, k]
+                    slope[c - c0, k] -= residual * W[i, k]
             for k in range(K):
-                change[k] -= attribute * residual * H[c, k]
-                slope[c - c0, k] -= residual * W[i, k]
-        for k in range(K):
-            moved[i, k] = max(W[i, k] - step * change[k], 0.0)
-        for k in range(K):
-            for m in range(K):
-                gram[k, m] += moved[i, k] * moved[i, m]
+                moved[i, k] = max(W[i, k] - step * change[k], 0.0)
+            for k in range(K):
+                for m in range(K):
+                    gram[k, m] += moved[i, k] * moved[i, m]

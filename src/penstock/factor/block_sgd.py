@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
-from penstock.factor._kernels import block_step
+from penstock.factor._kernels import finish_round, step_pieces
 from penstock.factor.objectives import Objective
 from penstock.factor.start import draws_from
 
-_PIECE = 2500  # rows per piece of work, about 0.3 ms; fixed, so that the number of threads does not change a bit
+_PIECE = 1600  # rows per piece of work, about 0.2 ms
 _EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
 
 
@@ -97,11 +99,15 @@ class BlockDescent:
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
         self._B = min(settings.n_blocks, objective.n_rows)
-        self._A = np.zeros((objective.n_rows, 0)) if objective.A is None else objective.A
-        self._rows = _bounds(objective.n_rows, self._B)
+        rows = _bounds(objective.n_rows, self._B)
         self._columns = _bounds(objective.n_columns, self._B)
-        self._entries, self._indices, self._data = _sliced(objective, self._rows)
-        self._grams = [self._W[a:b].T @ self._W[a:b] for a, b in zip(self._rows, self._rows[1:], strict=False)]
+        self._A = _column_blocks(objective, self._columns)
+        self._entries = _sliced(objective, rows)
+        self._pieces = _cut(rows)
+        K = self._W.shape[1]
+        self._grams = np.array([self._W[a:b].T @ self._W[a:b] for a, b in pairwise(rows)])
+        self._piece_grams = np.empty((len(self._pieces), K, K))
+        self._piece_slopes = np.empty((len(self._pieces), int(np.diff(self._columns).max()), K))
         self._scale_W, self._scale_H = _step_scales(objective, start, settings, self._B)
         self._round = 0
         self._stalls = 0
@@ -120,8 +126,8 @@ class BlockDescent:
         with ThreadPoolExecutor(threads) as pool:
             for self._round in rounds:
                 self._take_round(draw_instances(self._B, self._rng), pool, threads)
+            before, self._value = self._value, self._measure(pool)
         self._round += 1
-        before, self._value = self._value, self._objective.value(self.factors)
         if not self._value <= _EXPLODED * self._first:  # NaN is not, either
             raise FloatingPointError(
                 f"Block SGD exploded by round {self._round}: its steps are too long for these similarities. Use "
@@ -134,75 +140,55 @@ class BlockDescent:
 
     def _take_round(self, instances: list[tuple[int, int, int]], pool: ThreadPoolExecutor, threads: int) -> None:
         """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
-        settings = self._settings
+        settings, objective = self._settings, self._objective
         share = self._round / max(settings.rounds - 1, 1)
         step = settings.first_step + share * (settings.last_step - settings.first_step)
-        pieces = [piece for instance in instances for piece in self._pieces(*instance, step * self._scale_W)]
-        _run_all([piece.call for piece in pieces], pool, threads)
-        for block in range(self._B):
-            self._grams[block] = np.add.reduce([piece.gram for piece in pieces if piece.block == block])
-        if self._objective.alpha:
-            for i, j, k in instances:
-                slope = np.add.reduce([piece.slope for piece in pieces if piece.block in (i, j)])
-                self._move_profile(k, slope * (2.0 if i == j else 1.0), step * self._scale_H)
+        order = [0] * self._B, [(0, 0, 0)] * self._B, [1.0] * self._B
+        for i, j, k in instances:
+            for block, partner in ((i, j), (j, i)):
+                order[0][block] = partner
+                order[1][block] = (k, self._columns[k], self._columns[k + 1])
+                order[2][block] = 2.0 if i == j else 1.0
+        partners, columns = np.array(order[0], dtype=np.int64), np.array(order[1], dtype=np.int64)
+        weights = np.empty((self._B, 4))
+        weights[:, 0] = step * self._scale_W
+        weights[:, 1:] = np.outer(order[2], [2 * objective.symmetric, objective.alpha, objective.gamma / self._B])
+
+        def work(start: int, stop: int) -> None:
+            step_pieces(
+                self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, self._grams,
+                self._entries, *objective.graph[1:], start, stop, self._piece_grams, self._piece_slopes,
+            )  # fmt: skip
+
+        _share_out(work, len(self._pieces), pool, threads)
+        finish_round(
+            self._pieces, partners, columns, self._piece_grams, self._piece_slopes, self._grams, self._Ht,
+            step * self._scale_H if objective.alpha else 0.0, objective.alpha, 2 * objective.gamma / self._B,
+        )  # fmt: skip
         self._W, self._moved = self._moved, self._W
 
-    def _move_profile(self, k: int, slope: FloatArray, step: float) -> None:
-        part = self._Ht[self._columns[k] : self._columns[k + 1]]
-        gradient = self._objective.alpha * slope + (2 * self._objective.gamma / self._B) * part
-        np.maximum(part - step * gradient, 0.0, out=part)
-
-    def _pieces(self, i: int, j: int, k: int, step: float) -> list[_Piece]:
-        """The rows of blocks i and j in pieces, each with its place for what it adds to the Grams and to ∇_H."""
-        objective, times = self._objective, 2.0 if i == j else 1.0
-        weights = np.array([2 * objective.symmetric, objective.alpha, objective.gamma / self._B]) * times
-        weights = np.concatenate([[step], weights])
-        pieces = []
-        for block, partner in {(i, j), (j, i)} if i != j else {(i, i)}:
-            first, last = self._entries[partner], self._entries[partner + 1]
-            for a in range(self._rows[block], self._rows[block + 1], _PIECE):
-                rows = np.array([a, min(a + _PIECE, self._rows[block + 1])])
-                inputs = (rows, self._columns[k : k + 2], self._grams[partner], first, last)
-                pieces.append(_Piece(self, block, inputs, weights))
-        return sorted(pieces, key=lambda piece: int(piece.inputs[0][0]))
-
-    def read_write(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        return self._W, self._Ht, self._A, self._moved
-
-    def graph(self) -> tuple[IndexArray, FloatArray]:
-        return self._indices, self._data
+    def _measure(self, pool: ThreadPoolExecutor) -> float:
+        """The objective, its two large products side by side."""
+        attributes = pool.submit(self._objective.attributes_by, self._W)
+        SW = self._objective.spread(self._W)
+        return self._objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
 
 
-class _Piece:
-    """Some rows of one block: what a thread works on."""
+def _share_out(work: Callable[[int, int], None], n: int, pool: ThreadPoolExecutor, threads: int) -> None:
+    """Call ``work(start, stop)`` on ranges that cover 0..n; each thread takes the next range that is left."""
+    count = min(n, 4 * threads if threads > 1 else 1)
+    left = deque(pairwise(n * part // count for part in range(count + 1)))
 
-    def __init__(self, run: BlockDescent, block: int, inputs: tuple[Any, ...], weights: FloatArray) -> None:
-        self._run, self.block, self.inputs, self._weights = run, block, inputs, weights
-        K = run.read_write()[0].shape[1]
-        self.gram = np.empty((K, K))
-        self.slope = np.empty((int(inputs[1][1] - inputs[1][0]), K))
-
-    def call(self) -> None:
-        run = self._run
-        rows, columns, G, first, last = self.inputs
-        entries = (first, last, *run.graph())
-        block_step(*run.read_write(), rows, columns, G, *entries, self._weights, self.gram, self.slope)
-
-
-def _run_all(calls: list[Any], pool: ThreadPoolExecutor, threads: int) -> None:
-    """Make all calls, each thread taking the next that is left; nobody waits for an unlucky one."""
-    left = deque(calls)
-
-    def work() -> None:
+    def run() -> None:
         while left:
             try:
-                call = left.popleft()
+                start, stop = left.popleft()
             except IndexError:
                 return
-            call()
+            work(start, stop)
 
-    others = [pool.submit(work) for _ in range(min(threads, len(calls)) - 1)]
-    work()
+    others = [pool.submit(run) for _ in range(min(threads, count) - 1)]
+    run()
     for other in others:
         other.result()
 
@@ -211,12 +197,31 @@ def _bounds(count: int, parts: int) -> IndexArray:
     return np.array([count * part // parts for part in range(parts + 1)], dtype=np.int64)
 
 
-def _sliced(objective: Objective, bounds: IndexArray) -> tuple[list[IndexArray], IndexArray, FloatArray]:
-    """S cut along the blocks' columns: row i's entries in block b lie from entries[b][i] to entries[b+1][i]."""
-    indptr, indices, data = objective.graph
+def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
+    """A as (block, row, column within the block), so that an instance set reads its own columns in one stream."""
+    blocks = np.zeros((len(columns) - 1, objective.n_rows, int(np.diff(columns).max())))
+    if objective.A is not None:
+        for block, (a, b) in enumerate(pairwise(columns)):
+            blocks[block, :, : b - a] = objective.A[:, a:b]
+    return blocks
+
+
+def _cut(rows: IndexArray) -> IndexArray:
+    """The blocks' rows in pieces, (block, first row, last row): fixed, so that threads do not change a bit."""
+    pieces = [
+        (block, a, min(a + _PIECE, rows[block + 1]))
+        for block in range(len(rows) - 1)
+        for a in range(rows[block], rows[block + 1], _PIECE)
+    ]
+    return np.array(pieces, dtype=np.int64)
+
+
+def _sliced(objective: Objective, bounds: IndexArray) -> IndexArray:
+    """S cut along the blocks' columns: row i's entries in block b lie from result[b, i] to result[b+1, i]."""
+    indptr, indices, _ = objective.graph
     key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * (objective.n_rows + 1) + indices
     rows = np.arange(objective.n_rows) * (objective.n_rows + 1)
-    return [np.searchsorted(key, rows + bound).astype(np.int64) for bound in bounds], indices, data
+    return np.array([np.searchsorted(key, rows + bound) for bound in bounds], dtype=np.int64)
 
 
 def _step_scales(objective: Objective, start: Factors, settings: BlockSGD, B: int) -> tuple[float, float]:

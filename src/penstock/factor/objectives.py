@@ -108,12 +108,12 @@ class Objective:
         W = factors.W
         return self.value_from(factors, W.T @ W, self.attributes_by(W) if self.alpha else None)
 
-    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray | None) -> float:
-        """f(W,H) for a caller that has G = WᵀW and V = WᵀA at hand (V is not looked at when alpha is 0)."""
+    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray | None, SW: FloatArray | None = None) -> float:
+        """f(W,H) for a caller that has G = WᵀW and V = WᵀA (not looked at when alpha is 0), perhaps SW, at hand."""
         W, H = factors.W, factors.H
         total = self.gamma * (float(np.trace(G)) + float(np.vdot(H, H)))
         if self.symmetric:
-            total += self.symmetric * self._structure_loss(W, G)
+            total += self.symmetric * self._structure_loss(W, G, self.spread(W) if SW is None else SW)
         if self.laplacian:
             total += self.laplacian * self._roughness(W)
         if self.alpha and V is not None:
@@ -121,10 +121,10 @@ class Objective:
             total += self.alpha * (loss if loss > _CANCELS * self.norm_A else self._attribute_loss(factors))
         return total
 
-    def _structure_loss(self, W: FloatArray, G: FloatArray) -> float:
+    def _structure_loss(self, W: FloatArray, G: FloatArray, SW: FloatArray) -> float:
         """‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF."""
         gram = float(np.vdot(G, G))
-        loss = self.norm_S - 2 * float(np.vdot(W, self.spread(W))) + gram
+        loss = self.norm_S - 2 * float(np.vdot(W, SW)) + gram
         if loss > _CANCELS * self.norm_S:
             return loss
         rows, columns, data = self._edges
