@@ -22,4 +22,7 @@ def tables(draw: st.DrawFn, max_rows: int = 40, max_columns: int = 6) -> np.ndar
         X[:, draw(st.integers(0, p - 1))] = 0.5
     if draw(st.booleans()):
         X = X + 1e6
-    return X * draw(st.sampled_from([1.0, 1e-150, 1e-20, 1e20, 1e150]))
+    X = X * draw(st.sampled_from([1.0, 1e-150, 1e-20, 1e20, 1e150]))
+    if draw(st.booleans()):  # a constant far beyond the range of all others
+        X = np.column_stack([X, np.full(n, draw(st.sampled_from([1e300, -1e300])))])
+    return X

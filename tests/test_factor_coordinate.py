@@ -79,7 +79,7 @@ def test_one_sweep_equals_brute_minimisation(kind, problem):
 @given(problem=tables())
 @settings(max_examples=20, deadline=None)
 def test_one_sweep_equals_the_formulas_of_the_coordinate_step(problem):
-    """a and b of METHOD 2, term by term, with G recomputed from scratch for every coordinate."""
+    """a and b of the exact coordinate step, term by term, with G recomputed from scratch for every coordinate."""
     A, S, K, rng = problem
     objective = nsnmf(A, sparse.csr_array(S))
     start = draw_factors(objective, K, rng)

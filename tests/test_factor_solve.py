@@ -10,6 +10,7 @@ from scipy import sparse
 from strategies_factors import family, random_tree, tables
 from threadpoolctl import ThreadpoolController
 
+from penstock._blas import one_blas_thread
 from penstock._types import Factors
 from penstock.factor import (
     Auto,
@@ -24,7 +25,6 @@ from penstock.factor import (
     snmf,
     solve,
 )
-from penstock.factor._blas import one_blas_thread
 
 pytestmark = pytest.mark.kernels
 

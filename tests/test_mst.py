@@ -99,6 +99,14 @@ def test_near_duplicates_far_from_the_origin_keep_their_length():
     np.testing.assert_array_equal(minimum_spanning_tree(X).lengths, [2.0**-20, 1 - 2.0**-20])
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_huge_constant_column_changes_nothing(strategy):
+    X = np.array([[1e300, 0.0], [1e300, 1e-10], [1e300, 3e-10], [1e300, 2e-10]])
+    tree = minimum_spanning_tree(X, strategy=strategy)
+    assert sorted(tree.edges.tolist()) == [[0, 1], [1, 3], [2, 3]]
+    np.testing.assert_allclose(tree.lengths, 1e-10)
+
+
 def test_lengths_do_not_vanish_beside_a_huge_range():
     X = np.array([[0.0], [1e-180], [1e130]])
     np.testing.assert_allclose(edge_lengths(X, np.array([[0, 1], [1, 2]])), [1e-180, 1e130], rtol=1e-15)

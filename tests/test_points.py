@@ -10,7 +10,7 @@ from strategies import tables
 
 from penstock.graph._kernels import search_limit, squared_distance
 from penstock.graph.duplicates import _match_group, first_copies, hash_rows
-from penstock.graph.points import prepare_points, scale_exponent
+from penstock.graph.points import plain_frame, prepare_points
 
 pytestmark = pytest.mark.kernels
 
@@ -39,8 +39,10 @@ def test_the_limit_is_tight_enough_to_rule_out():
 @given(X=tables())
 @settings(max_examples=100, deadline=None)
 def test_scaling_is_exact(X):
-    exponent = scale_exponent(X)
-    np.testing.assert_array_equal(np.ldexp(np.ldexp(X, -exponent), exponent), X)
+    frame = plain_frame(X)
+    scaled = frame.scale(X)
+    np.testing.assert_array_equal(np.ldexp(scaled, frame.exponent) + frame.origin, X)
+    assert np.ptp(scaled, axis=0).max() <= 1
 
 
 @given(X=tables())

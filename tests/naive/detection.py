@@ -29,7 +29,7 @@ def residual_scores(A, W, H):
 
 
 def structural_scores(A, W, H, S):
-    """METHOD 6: a row rebuilt from the similarity-weighted mean of its neighbours' weights."""
+    """A row rebuilt from the similarity-weighted mean of its neighbours' weights."""
     means = []
     for i in range(len(A)):
         total = sum(S[i])

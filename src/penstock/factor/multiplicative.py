@@ -76,7 +76,7 @@ class MultiplicativeDescent:
         return self._objective.value_from(self.factors, self._G, V)
 
     def _update_weights(self) -> None:
-        """Ahmed et al. (2021), eq:main, by the rule of METHOD 2; Cai et al. (2011) for GNMF."""
+        """Ahmed et al. (2021), eq:main, minimised by a ratio of its halves; Cai et al. (2011) for GNMF."""
         objective, W = self._objective, self._W
         mix = 2 * objective.symmetric * self._G + objective.gamma * np.eye(len(self._G))
         pull = 2 * objective.symmetric + objective.laplacian

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock._blas import one_blas_thread
 from penstock._types import Factors, Solution
-from penstock.factor._blas import one_blas_thread
 from penstock.factor.block_sgd import BlockSGD
 from penstock.factor.coordinate import Coordinate
 from penstock.factor.multiplicative import Multiplicative

@@ -80,6 +80,8 @@ class _Rounds:
         taken = np.empty(m, dtype=np.int64)
         label = np.arange(m)
         n_taken, self.n_components = kernels.join_components(self.component, leave, enter, label, taken)
+        if n_taken == 0:
+            raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
         taken = taken[:n_taken]
         self.edges.append(np.column_stack([self.tree.names[leave[taken]], self.tree.names[enter[taken]]]))
         self.edge_squares.append(best[taken])

@@ -20,9 +20,10 @@ def first_copies(X: FloatArray) -> IndexArray:
     order = np.argsort(hashes, kind="stable")
     original = np.arange(n)
     starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
-    for start, stop in zip(starts, np.r_[starts[1:], n], strict=True):
-        if stop - start > 1:
-            _match_group(X, order[start:stop], original)
+    stops = np.r_[starts[1:], n]
+    several = stops - starts > 1
+    for start, stop in zip(starts[several], stops[several], strict=True):
+        _match_group(X, order[start:stop], original)
     return original
 
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.graph.kdtree import PointTree, build_tree
-from penstock.graph.points import scale_exactly
+from penstock.graph.points import plain_frame
 from penstock.graph.similarity import normalize
 
 _LARGEST_DENSE = 12_000  # rows of a dense graph: 1.2 GB
@@ -76,8 +76,9 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
         )
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"bandwidth must be a positive number, but is {bandwidth!r}.")
-    rows, exponent = scale_exactly(np.ascontiguousarray(X, dtype=np.float64))
-    sigma = _median_distance(rows) if bandwidth is None else float(np.ldexp(bandwidth, -exponent))
+    frame = plain_frame(X)
+    rows = frame.scale(X)
+    sigma = _median_distance(rows) if bandwidth is None else float(np.ldexp(bandwidth, -frame.exponent))
     S = np.empty((n, n))
     for start in range(0, n, 512):
         ratio = cdist(rows[start : start + 512], rows) / max(sigma, 1e-150)

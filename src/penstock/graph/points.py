@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
@@ -20,8 +21,12 @@ _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would 
 
 @dataclass(frozen=True)
 class Frame:
-    """How data become search points: times 2**−exponent, less the centre, along `axes` (None: as they are)."""
+    """How data become search points: less the origin, times 2**−exponent, less the centre, along `axes` (if any).
 
+    The origin is the value of a constant column and 0 elsewhere: however large, it must not set the scale.
+    """
+
+    origin: FloatArray
     exponent: int
     center: FloatArray
     axes: FloatArray | None
@@ -29,7 +34,8 @@ class Frame:
     def scale(self, X: FloatArray) -> FloatArray:
         """Rows at the frame's scale: exact, but for rows so far off that their squares would overflow."""
         with np.errstate(over="ignore"):
-            scaled = np.ldexp(np.ascontiguousarray(X), -self.exponent)
+            scaled = np.ascontiguousarray(X) - self.origin
+            np.ldexp(scaled, -self.exponent, out=scaled)
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
 
     def enter(self, X: FloatArray) -> Points:
@@ -82,27 +88,28 @@ class Points:
         return 2 * self.error
 
 
+def plain_frame(X: FloatArray) -> Frame:
+    """The frame in which the largest range of a column of X is near one: a product without rounding, nothing more.
+
+    A column that is not constant has a range of at least 2⁻⁵³ of its largest value, so nothing overflows.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    origin = np.where(low == high, low, 0.0)
+    low, high = low - origin, high - origin
+    exponent = _exponent(float(np.maximum(np.abs(low), np.abs(high)).max()))
+    exponent += _exponent(float((np.ldexp(high, -exponent) - np.ldexp(low, -exponent)).max()))
+    return Frame(origin, exponent, np.zeros(X.shape[1]), None)
+
+
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
     """Scale and centre, and (for trees of boxes) rotate to principal axes."""
-    exponent = scale_exponent(X)
-    step = max(1, len(X) // _SAMPLED_ROWS)
-    sample = np.ldexp(X[::step], -exponent)
-    center = sample.mean(axis=0)
-    axes = _principal_axes(sample - center) if rotate and 1 < X.shape[1] <= _LARGEST_ROTATION else None
-    return Frame(exponent, center, axes).enter(X)
-
-
-def scale_exponent(X: FloatArray) -> int:
-    """The e for which X·2**−e, a product without rounding, has its largest column range near one."""
-    exponent = _exponent(float(np.abs(X).max(initial=0.0)))
-    spread = float((np.ldexp(X.max(axis=0), -exponent) - np.ldexp(X.min(axis=0), -exponent)).max(initial=0.0))
-    return exponent + _exponent(spread)
-
-
-def scale_exactly(X: FloatArray) -> tuple[FloatArray, int]:
-    """X·2**−e and e: the same numbers at a scale where squares neither overflow nor vanish."""
-    exponent = scale_exponent(X)
-    return np.ldexp(X, -exponent), exponent
+    frame = plain_frame(X)
+    sample = frame.scale(X[:: max(1, len(X) // _SAMPLED_ROWS)])
+    frame = replace(frame, center=sample.mean(axis=0))
+    if not rotate or not 1 < X.shape[1] <= _LARGEST_ROTATION:
+        return frame.enter(X)
+    with one_blas_thread():
+        return replace(frame, axes=_principal_axes(sample - frame.center)).enter(X)
 
 
 def _exponent(value: float) -> int:

@@ -1,7 +1,7 @@
-"""Matrix products on one thread while a solver runs.
+"""Matrix products on one thread.
 
-The products of a sweep take a millisecond. On two threads they gain little, but wait for each other a hundred times
-longer when another program holds a core; and their rounding would depend on the number of cores.
+Those of a solver's sweep or of a rotation take a millisecond. On two threads they gain little, but wait for each other
+a hundred times longer when another program holds a core; and their rounding would depend on the number of cores.
 """
 
 from __future__ import annotations
