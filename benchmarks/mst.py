@@ -19,7 +19,12 @@ from timing import Timing, Worker
 SIZES = (1_000, 10_000, 50_000)
 COLUMNS = (3, 9, 27, 60, 222)
 # (kind, n, p) → how many times as fast as the fastest peer we promise to be
-PROMISES = {("clustered", 50_000, 3): 1.5, ("clustered", 50_000, 9): 3.0, ("clustered", 50_000, 27): 3.0}
+PROMISES = {
+    ("clustered", 50_000, 3): 1.5,
+    ("uniform", 50_000, 3): 1.5,
+    ("clustered", 50_000, 9): 3.0,
+    ("clustered", 50_000, 27): 3.0,
+}
 
 
 def ours(kind: str, n: int, p: int) -> Callable[[], float]:

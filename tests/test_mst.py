@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from naive import trees as naive
+from scipy import sparse
 from strategies import tables
 
 from penstock import minimum_spanning_tree
@@ -20,11 +21,14 @@ STRATEGIES = ["prim", "kdtree"]
 
 
 def assert_same_lengths(tree, X):
-    _, lengths = naive.kruskal(X)
+    edges, lengths = naive.kruskal(X)
     assert tree.edges.shape == (len(X) - 1, 2)
     assert tree.total_length == pytest.approx(sum(lengths), rel=1e-12, abs=0)
     largest = max(lengths, default=0.0)
     np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=1e-15 * largest)
+    gaps = np.diff(lengths)
+    if len(gaps) and (gaps > 1e-9 * largest).all():  # no ties, so that only one tree is right
+        assert sorted(map(tuple, tree.edges.tolist())) == sorted(edges)
 
 
 def assert_spanning(tree, n):
@@ -107,6 +111,23 @@ def test_a_huge_constant_column_changes_nothing(strategy):
     np.testing.assert_allclose(tree.lengths, 1e-10)
 
 
+def test_leaves_whose_centres_nearly_coincide():
+    """Squares of differences of 1e-24 vanish in float32: such leaves have no separating axis."""
+    k = np.arange(1, 65)
+    left = np.c_[-k * 1e-26, np.where(k % 2 == 0, 1.0, -1.0)]
+    right = np.c_[k * 1e-26, np.full(64, 1e-24)]
+    far_left, far_right = np.c_[-4 - k / 256, 0 * k], np.c_[4 + k / 256, 0 * k]
+    X = np.r_[far_left, left, right, far_right]
+    first, second = (minimum_spanning_tree(X, strategy=s) for s in STRATEGIES)
+    np.testing.assert_array_equal(first.edges, second.edges)
+    assert_same_lengths(second, X)
+
+
+def test_lengths_down_to_the_smallest_float():
+    X = np.array([[0.0], [5e-324], [1e-320]])
+    np.testing.assert_array_equal(edge_lengths(X, np.array([[0, 1], [1, 2]])), [5e-324, 1e-320 - 5e-324])
+
+
 def test_lengths_do_not_vanish_beside_a_huge_range():
     X = np.array([[0.0], [1e-180], [1e130]])
     np.testing.assert_allclose(edge_lengths(X, np.array([[0, 1], [1, 2]])), [1e-180, 1e130], rtol=1e-15)
@@ -125,6 +146,11 @@ def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch)
     for X in (rng.normal(size=(900, 2)), rng.normal(size=(3000, 2)), rng.normal(size=(2000, 40))):
         minimum_spanning_tree(X)
     assert taken == ["prim", "kdtree", "prim"]
+
+
+def test_sparse_tables_are_refused():
+    with pytest.raises(TypeError, match="toarray"):
+        minimum_spanning_tree(sparse.eye_array(4))
 
 
 @pytest.mark.parametrize(

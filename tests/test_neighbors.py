@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import detection as naive_detect
 
+from penstock.detectors._company import keep_rows
 from penstock.graph.kdtree import build_tree
 from penstock.graph.neighbors import (
     binary_knn_graph,
     gaussian_graph,
     nearest_neighbors,
-    neighbors_of_new,
     self_tuning_graph,
 )
 
@@ -98,10 +98,11 @@ def test_a_new_row_equal_to_a_known_one_has_its_neighbours() -> None:
     X = lattice(60, 2, 5, seed=5)
     tree = build_tree(X)
     near, distances = nearest_neighbors(X, 4)
-    again, lengths = neighbors_of_new(tree, X, 4)
-    np.testing.assert_array_equal(lengths, distances)
+    company = keep_rows(tree, distances).company(X, 4)
+    np.testing.assert_array_equal(company.distances[:, 1:], distances)
+    assert (company.apart == 0).all()
     first = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in X])
-    np.testing.assert_array_equal(again, near[first])
+    np.testing.assert_array_equal(company.without_twin, near[first])
 
 
 @overflows

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
 from naive import factors as naive
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from penstock import GNMF, NMF, NSNMF, SNMF, LaplacianNSNMF
+from penstock import GNMF, NMF, NSNMF, SNMF, KNNDistance, LaplacianNSNMF, LoMST
 from penstock._threads import thread_limit
 from penstock.bench.datasets import load
 from penstock.bench.metrics import true_detections
@@ -49,10 +52,12 @@ def test_the_attributes_belong_together(X):
     np.testing.assert_allclose(detector.scores_, naive.anomaly_scores(A, W, H), rtol=1e-10)
     np.testing.assert_array_equal(S.toarray(), similarity(detector.tree_).toarray())
     assert detector.converged_
-    assert 0 < detector.n_iter_ <= detector.max_iter + 10
+    assert 0 < detector.n_iter_ <= detector.max_iter
 
 
-@family
+@pytest.mark.parametrize(
+    "detector", [*FAMILY, KNNDistance(n_neighbors=1), KNNDistance(), LoMST(n_neighbors=3), LoMST()], ids=repr
+)
 @unconverged
 def test_the_score_has_no_jump_beside_a_training_row(detector, X):
     detector.fit(X)
@@ -79,15 +84,66 @@ def test_training_rows_come_back_in_any_order_and_company(detector, X):
 
 @family
 @unconverged
-def test_threads_do_not_change_a_bit(detector, X):
+def test_threads_do_not_change_a_bit(detector):
+    X = np.random.default_rng(5).uniform(size=(2500, 20))  # large enough for BLAS to use threads, if it may
+    detector = clone(detector).set_params(max_iter=6)
     results = []
     for threads in (1, 2, 3):
         with thread_limit(threads):
             detector.fit(X)
             results.append((detector.scores_, detector.anomaly_score(X + 0.01)))
-    for other in results[1:]:
+    elsewhere = []
+    thread = threading.Thread(
+        target=lambda: elsewhere.append((detector.fit(X).scores_, detector.anomaly_score(X + 0.01)))
+    )
+    thread.start()
+    thread.join()
+    for other in [*results[1:], *elsewhere]:
         np.testing.assert_array_equal(results[0][0], other[0])
         np.testing.assert_array_equal(results[0][1], other[1])
+
+
+def test_a_column_that_was_constant_counts_when_it_moves(X):
+    detector = NSNMF(random_state=0).fit(np.column_stack([X, np.full(len(X), 5.0)]))
+    row = np.append(X[3], 5.0)
+    still, moved = detector.anomaly_score(np.vstack([row, [*X[3], 10.0]]))
+    assert moved == pytest.approx(np.hypot(still, 1.0))
+
+
+def test_similarities_of_all_methods(X):
+    doubled = np.vstack([X, X[:5]])
+    for detector in (NSNMF(random_state=0), GNMF(random_state=0), SNMF(random_state=0)):
+        S = detector.fit(doubled).similarity_
+        assert S.shape == (125, 125)
+        assert S[:, 120:].nnz == 0
+        assert S[:120].nnz > 0
+
+
+def test_a_failed_fit_leaves_the_old_model(X):
+    detector = NSNMF(random_state=0).fit(X)
+    before = detector.anomaly_score(X)
+    with pytest.raises(ValueError, match="NaN"):
+        detector.fit(np.full((20, 3), np.nan))
+    with pytest.raises(ValueError, match="too large to be squared"):
+        detector.set_params(scale=None).fit(X * 1e200)
+    np.testing.assert_array_equal(detector.set_params(scale="minmax").anomaly_score(X), before)
+    fresh = NMF()
+    with pytest.raises(ValueError, match="NaN"):
+        fresh.fit(np.full((20, 3), np.nan))
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+
+
+def test_a_new_row_in_a_binary_graph_has_similarity_one(X):
+    detector = NSNMF(similarity="binary", random_state=0).fit(X)
+    assert not detector._problem.decays
+    assert (detector._problem.strongest == 1).all()
+
+
+def test_block_sgd_says_whether_it_was_done(X):
+    with pytest.warns(ConvergenceWarning, match="the rounds of BlockSGD"):
+        assert not NSNMF(solver=BlockSGD(rounds=10, stall=1e-9), random_state=0).fit(X).converged_
+    assert NSNMF(solver=BlockSGD(rounds=10, stall=0.0), random_state=0).fit(X).converged_
 
 
 def test_a_new_value_outside_the_range_is_not_clipped_in_the_residual(X):
@@ -142,7 +198,7 @@ def test_more_groups_than_columns_or_rows(X):
 
 def test_stopping_early_is_said():
     rows = np.random.default_rng(0).uniform(size=(60, 8))
-    with pytest.warns(ConvergenceWarning, match="stopped after max_iter = 2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations without converging"):
         assert not NMF(max_iter=2, tol=1e-12, random_state=0).fit(rows).converged_
 
 

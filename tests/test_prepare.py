@@ -40,11 +40,13 @@ def test_new_values_outside_the_range() -> None:
     np.testing.assert_array_equal(scaling.apply(np.array([[-5.0], [5.0], [30.0]]), clip=True), [[0], [0.5], [1]])
 
 
-def test_constant_columns_map_to_zero() -> None:
-    scaling = learn_scaling(np.array([[7.0, 1.0], [7.0, 2.0]]))
-    assert scaling.range.tolist() == [0.0, 1.0]
-    np.testing.assert_array_equal(scaling.apply(np.array([[7.0, 1.0], [99.0, 2.0]])), [[0, 0], [0, 1]])
-    np.testing.assert_array_equal(scaling.undo(np.array([[0.0, 1.0]])), [[7.0, 2.0]])
+def test_constant_columns_map_to_zero_until_they_move() -> None:
+    scaling = learn_scaling(np.array([[7.0, 1.0, 0.0], [7.0, 2.0, 0.0]]))
+    assert scaling.range.tolist() == [0.0, 1.0, 0.0]
+    rows = np.array([[7.0, 1.0, 0.0], [77.0, 2.0, 3.0]])
+    np.testing.assert_array_equal(scaling.apply(rows), [[0, 0, 0], [10, 1, 3]])
+    np.testing.assert_array_equal(scaling.apply(rows, clip=True), [[0, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(scaling.undo(scaling.apply(rows)), rows)
 
 
 @pytest.mark.parametrize("value", [1.7e308, -1.7e308])

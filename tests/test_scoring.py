@@ -9,8 +9,8 @@ from scipy import sparse
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph.similarity import similarity
-from penstock.scoring import distance_scores, neighbor_weights, residual_scores, structural_scores
+from penstock.graph.similarity import neighbor_mean, similarity
+from penstock.scoring import distance_scores, residual_scores, structural_scores
 
 pytestmark = pytest.mark.kernels
 
@@ -49,13 +49,13 @@ def test_a_row_without_neighbours_uses_its_own_weights() -> None:
 def test_explicit_zeros_are_no_neighbours() -> None:
     S = sparse.csr_array((np.array([0.0, 0.0]), (np.array([0, 1]), np.array([1, 0]))), shape=(2, 2))
     W = np.array([[1.0], [2.0]])
-    np.testing.assert_array_equal(neighbor_weights(W, S), W)
+    np.testing.assert_array_equal(neighbor_mean(W, S), W)
 
 
 def test_huge_similarities_do_not_overflow() -> None:
     S = sparse.csr_array(np.array([[0.0, 1e140, 1e140], [1e140, 0.0, 0.0], [1e140, 0.0, 0.0]]))
     W = np.full((3, 2), 1e200)
-    np.testing.assert_allclose(neighbor_weights(W, S), W, rtol=1e-15)
+    np.testing.assert_allclose(neighbor_mean(W, S), W, rtol=1e-15)
 
 
 @overflows

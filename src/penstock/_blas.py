@@ -14,19 +14,22 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+_lock = threading.Lock()
+_pins: list[Any] = []  # one entry per block under way, on whichever thread: the setting is the whole process's
+
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS on one thread inside this block.
-
-    On the main thread only: OpenBLAS ignores a larger number set from another thread, so what was lowered there
-    could not be restored, and two solvers on two threads would undo each other's setting.
-    """
-    if threading.current_thread() is not threading.main_thread():
+    """Keep BLAS on one thread inside this block; the last to leave restores what the first one found."""
+    with _lock:
+        _pins.append(_pins[0] if _pins else _controller().limit(limits=1, user_api="blas"))
+    try:
         yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    finally:
+        with _lock:
+            pin = _pins.pop()
+            if not _pins:
+                pin.restore_original_limits()
 
 
 @cache

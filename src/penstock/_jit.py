@@ -47,7 +47,7 @@ class _AnnounceOnce(event.Listener):
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__
-        if not self._said and module.startswith("penstock.") and sys.stderr.isatty():
+        if not self._said and module.startswith("penstock.") and sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("penstock: compiling its kernels, once on this machine (less than half a minute)\n")
             self._said = True
 

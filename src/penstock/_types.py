@@ -50,4 +50,4 @@ class Solution:
     converged: bool
     kkt_residual: float
     history: FloatArray  # the objective at the start and after each iteration
-    start_objectives: FloatArray  # final objective of each start tried; their spread says how rugged the problem is
+    start_objectives: FloatArray  # of each start when the best was chosen: their spread says how rugged the problem is

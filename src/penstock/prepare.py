@@ -15,13 +15,14 @@ _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
 class MinMaxScaling:
     """Maps each column's smallest learnt value to 0 and its largest to 1.
 
-    A column that was constant when learnt has range 0 and no scale of its own: it maps to 0, whatever it holds later,
-    and `undo` gives the constant back. Otherwise `undo(apply(X))` is X to rounding.
+    A column that was constant when learnt has range 0: the constant maps to 0, and a later departure from it counts in
+    units of the constant (of 1, if that is 0), so that a stuck sensor that begins to move is seen. `undo(apply(X))` is
+    X to rounding.
 
     >>> import numpy as np
     >>> scaling = learn_scaling(np.array([[0.0, 5.0], [4.0, 5.0]]))
     >>> scaling.apply(np.array([[1.0, 5.0], [6.0, 7.0]])).tolist()
-    [[0.25, 0.0], [1.5, 0.0]]
+    [[0.25, 0.0], [1.5, 0.4]]
     >>> scaling.apply(np.array([[6.0, 7.0]]), clip=True).tolist()
     [[1.0, 0.0]]
     >>> scaling.undo(np.array([[0.25, 0.0]])).tolist()
@@ -39,22 +40,27 @@ class MinMaxScaling:
 
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
         """Scale rows. Values outside the learnt range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
-        unit = self._unit
-        span = self.maximum * unit - self.minimum * unit
+        unit, span = self._unit, self._span
         with np.errstate(over="ignore"):
             A = X * unit
             A -= self.minimum * unit
-            A /= np.where(span > 0, span, 1.0)
-        A[:, span == 0] = 0.0
-        lowest, highest = (0.0, 1.0) if clip else (-_FARTHEST, _FARTHEST)
-        return np.clip(A, lowest, highest, out=A)
+            A /= span
+        if not clip:
+            return np.clip(A, -_FARTHEST, _FARTHEST, out=A)
+        A[:, self.minimum == self.maximum] = 0.0
+        return np.clip(A, 0.0, 1.0, out=A)
 
     def undo(self, A: FloatArray) -> FloatArray:
         """Back to the unit of the data."""
-        unit = self._unit
-        span = self.maximum * unit - self.minimum * unit
         with np.errstate(over="ignore"):
-            return (A * span + self.minimum * unit) / unit
+            return (A * self._span + self.minimum * self._unit) / self._unit
+
+    @property
+    def _span(self) -> FloatArray:
+        """What counts as one, in units of `_unit`."""
+        span = self.maximum * self._unit - self.minimum * self._unit
+        constant = np.where(self.minimum != 0, np.abs(self.minimum), 1.0)
+        return np.where(span > 0, span, constant)
 
     @property
     def _unit(self) -> FloatArray:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from penstock._scoring_kernels import distances_to, residual_norms
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, SparseMatrix
+from penstock.graph.similarity import neighbor_mean
 
 _SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs more than it saves
 
@@ -39,31 +39,7 @@ def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatr
     >>> structural_scores(A, A, H, sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]))
     array([4., 4.])
     """
-    return residual_scores(A, neighbor_weights(W, S), H)
-
-
-def neighbor_weights(W: FloatArray, S: SparseMatrix) -> FloatArray:
-    """w̄: the similarity-weighted mean of the neighbours' weights, each row's own where it has no neighbour.
-
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> S = sparse.csr_array([[0.0, 3.0, 1.0], [3.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-    >>> neighbor_weights(np.array([[8.0], [4.0], [0.0]]), S).tolist()
-    [[3.0], [8.0], [8.0]]
-    """
-    S = sparse.csr_array(S)
-    counts = np.diff(S.indptr)
-    rows = np.repeat(np.arange(len(W)), counts)
-    largest = np.zeros(len(W))
-    np.maximum.at(largest, rows, S.data)
-    joined = largest > 0
-    # In units of each row's largest similarity: 1/M reaches 1e140, and its products with W must not overflow.
-    shares = sparse.csr_array((S.data / np.where(joined, largest, 1.0)[rows], S.indices, S.indptr), shape=S.shape)
-    total = np.asarray(shares.sum(axis=1)).ravel()
-    means = (shares @ W) / np.where(joined, total, 1.0)[:, None]
-    means[~joined] = W[~joined]
-    result: FloatArray = np.ascontiguousarray(means)
-    return result
+    return residual_scores(A, neighbor_mean(W, S), H)
 
 
 def distance_scores(A: FloatArray, point: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from penstock._types import FloatArray
-from penstock.detectors._input import check_choice, pandas_index, read_table, refuse_negative
+from penstock.detectors._input import check_choice, check_whole_number, pandas_index, read_table, refuse_negative
 from penstock.prepare import MinMaxScaling, learn_scaling
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
@@ -29,7 +29,8 @@ class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ign
     else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`.
 
     Promises of every detector: scores are finite; a row's score does not depend on the rows scored with it; a row that
-    equals a training row gets that row's training score; with scale="minmax", data whose columns are all constant
+    equals a training row gets that row's training score (the first one's, where a detector was told to treat equal
+    training rows as different); with scale="minmax", data whose columns are all constant
     score 0.
 
     Attributes
@@ -82,6 +83,15 @@ class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ign
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what is normal from the rows of X. `y` is ignored, for scikit-learn's sake."""
+        before = self.__dict__.copy()
+        try:
+            return self._fit_table(X)
+        except BaseException:  # a fit that fails, or is interrupted, leaves the detector as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_table(self, X: Any) -> Self:
         self._check_parameters()
         table = read_table(self, X, reset=True)
         self._check_row_count(len(table))
@@ -141,8 +151,7 @@ class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ign
         import pandas as pd  # a third of a second that a first fit need not wait for
 
         check_is_fitted(self)
-        if n < 1:
-            raise ValueError(f"top() needs n ≥ 1, but n is {n!r}.")
+        check_whole_number("n", n, least=1)
         best = np.argsort(-self.scores_, kind="stable")[:n]
         labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
         return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])

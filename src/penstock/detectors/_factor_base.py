@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -23,17 +24,21 @@ from penstock.graph.kdtree import PointTree, build_tree
 from penstock.graph.neighbors import nearest_neighbors
 from penstock.scoring import residual_scores
 
+_LARGEST_VALUE = 1e70  # the objective has fourth powers of W, whose squares are as large as the data
+
 
 @dataclass(frozen=True)
 class Problem:
     """What a detector minimises, and what is needed to attach new rows to it.
 
-    `reach` is each row's distance to its nearest neighbour in the graph, `strongest` its largest similarity.
+    `reach` is each row's distance to its nearest neighbour, `strongest` its largest similarity; `decays` says whether
+    similarities fall with the distance.
     """
 
     objective: Objective
     reach: FloatArray
     strongest: FloatArray
+    decays: bool = True
 
 
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
@@ -45,10 +50,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         H: one profile per latent group, in scaled units (`inverse_transform` leads back to the user's).
     embedding_ : array of shape (n, n_components_)
         W: how much each training row belongs to each group.
+    similarity_ : sparse array of shape (n, n)
+        S, for the methods that have one. Copies of a row that was fitted once have no entries.
     objective_ : float
         The value that was reached.
+    start_objectives_ : array
+        What each of the starts tried had reached when the best was chosen: their spread says how rugged the problem is.
     n_iter_, converged_ :
-        Iterations, and whether they ended by `tol` rather than `max_iter`.
+        Iterations, and whether they ended because the solver was done rather than by `max_iter`.
     n_components_ : int
         `n_components`, or the number of different rows where that is smaller.
     """
@@ -85,12 +94,23 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._kept: IndexArray = np.flatnonzero(original == np.arange(len(A)))
         copy_of = np.searchsorted(self._kept, original)
         rows = np.ascontiguousarray(A[self._kept])
+        if rows.max() > _LARGEST_VALUE:
+            raise ValueError(
+                f"Values up to {rows.max():g} are too large to be squared twice. Use scale='minmax' or divide the data."
+            )
         self._problem = self._pose(rows)
+        S = self._problem.objective.S
+        if S is not None:
+            self.similarity_ = _over_all_rows(S, self._kept, len(A))
         self._factors = self._factorise(self._problem.objective, rows)
-        self._tree: PointTree = build_tree(rows)
+        self._index_rows(rows)
         self.components_ = self._factors.H
         self.embedding_ = self._factors.W[copy_of]
         return self._training_scores(rows)[copy_of]
+
+    def _index_rows(self, A: FloatArray) -> None:
+        """Make the fitted rows ready to be searched for the nearest of a new one."""
+        self._tree: PointTree = build_tree(A)
 
     def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
         self.n_components_ = self._usable_components(*A.shape)
@@ -103,11 +123,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             random_state=self.random_state,
         )
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
-        self.converged_ = solution.converged
+        self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
         if not solution.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter = {self.max_iter} iterations, before tol = {self.tol:g} "
-                f"was reached (KKT residual {solution.kkt_residual:.1e}). Raise max_iter to go on.",
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (KKT residual "
+                f"{solution.kkt_residual:.1e}). Raise max_iter, or the rounds of BlockSGD, to go on.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -137,7 +157,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         """Weights of new rows and of their surroundings."""
         near, distances = self._tree.nearest(A, 1)
         problem = self._problem
-        attachment = attach(near[:, 0], distances[:, 0], problem.reach, problem.strongest)
+        attachment = attach(near[:, 0], distances[:, 0], problem.reach, problem.strongest, decays=problem.decays)
         return place_rows(problem.objective, self._factors, A, attachment)
 
     def transform(self, X: Any) -> FloatArray:
@@ -150,12 +170,24 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def inverse_transform(self, W: Any) -> FloatArray:
         """Rows rebuilt from weights, WH, in the user's units. Ahmed et al. (2021), eq:apx."""
         check_is_fitted(self)
-        rebuilt = np.asarray(W, dtype=np.float64) @ self.components_
+        weights = np.asarray(W, dtype=np.float64)
+        if weights.ndim != 2 or weights.shape[1] != self.n_components_:
+            raise ValueError(
+                f"Weights must have {self.n_components_} columns, one per group; got shape {weights.shape}."
+            )
+        rebuilt = weights @ self.components_
         return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+
+def _over_all_rows(S: SparseMatrix, kept: IndexArray, n: int) -> SparseMatrix:
+    """S over the rows that were fitted as a matrix over all rows."""
+    entries = S.tocoo()
+    rows, columns = kept[entries.coords[0]], kept[entries.coords[1]]
+    return sparse.csr_array((entries.data, (rows, columns)), shape=(n, n))
 
 
 def row_maxima(S: SparseMatrix) -> FloatArray:

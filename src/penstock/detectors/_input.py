@@ -24,8 +24,8 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
         table: FloatArray = validate_data(
             estimator, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
         )
-    except ValueError as error:
-        if "could not convert" in str(error):
+    except (TypeError, ValueError) as error:
+        if "could not convert" in str(error) or "argument must be" in str(error):
             raise ValueError(_describe_text(X, str(error))) from error
         raise
     _refuse_nonfinite(table, X)
@@ -94,6 +94,10 @@ def _refuse_nonfinite(table: FloatArray, X: Any) -> None:
 
 
 def _refuse_time_columns(X: Any) -> None:
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise ValueError(
+            f"The table holds times ({X.dtype}), not measurements. Leave them out, or use them as an index."
+        )
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):

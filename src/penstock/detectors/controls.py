@@ -6,9 +6,9 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
+from penstock.detectors._company import FittedRows, keep_rows
 from penstock.detectors._input import check_whole_number
-from penstock.graph.kdtree import PointTree, build_tree
-from penstock.graph.neighbors import neighbors_of_new
+from penstock.graph.kdtree import build_tree
 from penstock.scoring import distance_scores
 from penstock.thresholds import Contamination
 
@@ -55,7 +55,8 @@ class MeanDistance(BaseDetector):
 class KNNDistance(BaseDetector):
     """The distance to the k-th nearest training row; a training row is not its own neighbour.
 
-    A new row that equals a training row is taken for that row: it gets its score.
+    A new row that equals a training row is taken for that row and gets its score; near it, both ways of looking at it
+    are mixed, so that the score does not jump.
 
     >>> import numpy as np
     >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
@@ -80,11 +81,14 @@ class KNNDistance(BaseDetector):
         return self.n_neighbors + 1
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self._tree: PointTree = build_tree(A)
-        return self._tree.neighbors(self.n_neighbors)[1][:, -1]
+        tree = build_tree(A)
+        distances = tree.neighbors(self.n_neighbors)[1]
+        self._fitted: FittedRows = keep_rows(tree, distances)
+        return distances[:, -1]
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return neighbors_of_new(self._tree, A, self.n_neighbors)[1][:, -1]
+        company = self._fitted.company(A, self.n_neighbors)
+        return company.mix(company.distances[:, -1], company.distances[:, -2])
 
 
 def _mean(A: FloatArray) -> FloatArray:

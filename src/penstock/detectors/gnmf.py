@@ -70,4 +70,4 @@ class GNMF(FactorDetector):
     def _pose(self, A: FloatArray) -> Problem:
         # A single row (all were equal) has nobody to be joined to.
         S = binary_knn_graph(A, self.n_neighbors) if len(A) > 1 else sparse.csr_array((1, 1))
-        return Problem(gnmf(A, S, self.penalty), nearest_distances(A), row_maxima(S))
+        return Problem(gnmf(A, S, self.penalty), nearest_distances(A), row_maxima(S), decays=False)

@@ -7,10 +7,10 @@ import numpy as np
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
+from penstock.detectors._company import FittedRows, keep_rows
 from penstock.detectors._input import check_choice, check_whole_number
 from penstock.detectors._kernels import grow_local_trees
-from penstock.graph.kdtree import PointTree, build_tree
-from penstock.graph.neighbors import neighbors_of_new
+from penstock.graph.kdtree import build_tree
 from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, cut to n − 1
@@ -25,7 +25,8 @@ class LoMST(BaseDetector):
     k rows; the score is c_i scaled so that the training rows span [0, 1] (all 0 if their c_i are equal).
 
     A new row is measured against the training rows: T_x over its k nearest of them, minus the mean of their T, on the
-    same scale, not clipped: a score below 0 or above 1 is beyond all training rows.
+    same scale, not clipped: a score below 0 or above 1 is beyond all training rows. One that equals a training row is
+    taken for that row; near it, both ways of looking at it are mixed, so that the score does not jump.
 
     Parameters
     ----------
@@ -74,9 +75,10 @@ class LoMST(BaseDetector):
         n = len(A)
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
         largest = min(LARGEST_K, n - 1) if fixed is None else fixed
-        self._tree: PointTree = build_tree(A)
-        self._rows = self._tree.frame.scale(A)
-        near = self._tree.neighbors(largest)[0]
+        tree = build_tree(A)
+        self._rows = tree.frame.scale(A)
+        near, distances = tree.neighbors(largest)
+        self._fitted: FittedRows = keep_rows(tree, distances)
         lengths = local_tree_lengths(self._rows, near, largest)
         k = choose_k(lengths, near, stable=self.n_neighbors == "stable") if fixed is None else fixed
         self.n_neighbors_ = k
@@ -86,9 +88,13 @@ class LoMST(BaseDetector):
         return self._scaled(contrasts)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        near = neighbors_of_new(self._tree, A, self.n_neighbors_)[0]
-        own = _tree_lengths(self._rows, self._tree.frame.scale(A), near)[:, -1]
-        return self._scaled(_contrasts(own, self._tree_lengths, near))
+        company = self._fitted.company(A, self.n_neighbors_)
+        rows = self._fitted.tree.frame.scale(A)
+        scores = []
+        for near in (company.without_twin, company.with_twin):
+            own = _tree_lengths(self._rows, rows, near)[:, -1]
+            scores.append(self._scaled(_contrasts(own, self._tree_lengths, near)))
+        return company.mix(*scores)
 
     def _scaled(self, contrasts: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

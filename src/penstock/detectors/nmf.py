@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem
 from penstock.factor.objectives import Objective, nmf
@@ -54,9 +55,13 @@ class NMF(FactorDetector):
     def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
         factors = super()._factorise(objective, A)
         # The last half-step exactly: then a training row and a new row that equals it have the same weights.
-        factors = replace(factors, W=settle_rows(objective, factors, A))
-        self.objective_ = objective.value(factors)
+        with one_blas_thread():
+            factors = replace(factors, W=settle_rows(objective, factors, A))
+            self.objective_ = objective.value(factors)
         return factors
+
+    def _index_rows(self, A: FloatArray) -> None:
+        """Rows are independent: nobody is looked for."""
 
     def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         placed = settle_rows(self._problem.objective, self._factors, A)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,11 +13,10 @@ from penstock.detectors._input import check_choice, check_number
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import minimum_spanning_tree
-from penstock.graph.similarity import similarity
+from penstock.graph.similarity import Kind, similarity
 from penstock.scoring import residual_scores, structural_scores
 from penstock.thresholds import Contamination
 
-SimilarityKind = Literal["inverse", "binary", "relative", "normalized"]
 Duplicates = Literal["collapse", "zero", "floor"]
 
 
@@ -39,7 +38,7 @@ class _TreeDetector(FactorDetector):
     """A factorisation held together by the minimum spanning tree."""
 
     alpha: float
-    similarity: SimilarityKind
+    similarity: Kind
     duplicates: Duplicates
     score = _ScoreWord()
 
@@ -59,7 +58,7 @@ class _TreeDetector(FactorDetector):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("alpha", self.alpha, least=0.0, above=True)
-        check_choice("similarity", self.similarity, ("inverse", "binary", "relative", "normalized"))
+        check_choice("similarity", self.similarity, get_args(Kind))
         check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
         check_choice("score", self._score_kind, ("residual", "structural"))
 
@@ -69,15 +68,14 @@ class _TreeDetector(FactorDetector):
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         self.tree_ = minimum_spanning_tree(A)
-        self.similarity_ = similarity(
-            self.tree_, self.similarity, duplicates="floor" if self.duplicates == "floor" else "zero"
-        )
         return super()._fit_rows(A)
 
     def _pose(self, A: FloatArray) -> Problem:
         # Copies hang on the first of their kind by edges of length 0 alone: without them the tree and S stay whole.
-        S = self.similarity_[self._kept][:, self._kept]
-        return Problem(self._objective(A, S), shortest_edges(self.tree_)[self._kept], row_maxima(S))
+        zero_edges: Literal["floor", "zero"] = "floor" if self.duplicates == "floor" else "zero"
+        S = similarity(self.tree_, self.similarity, duplicates=zero_edges)[self._kept][:, self._kept]
+        reach = shortest_edges(self.tree_)[self._kept]
+        return Problem(self._objective(A, S), reach, row_maxima(S), decays=self.similarity != "binary")
 
     @abstractmethod
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
@@ -133,8 +131,8 @@ class NSNMF(_TreeDetector):
     ----------
     tree_ : Tree
         The minimum spanning tree of all training rows.
-    similarity_ : sparse array of shape (n, n)
-        S.
+    components_, embedding_, similarity_, objective_, n_iter_, … :
+        As in `FactorDetector`.
 
     Examples
     --------
@@ -152,7 +150,7 @@ class NSNMF(_TreeDetector):
         n_components: int = 5,
         alpha: float = 0.8,
         gamma: float = 0.2,
-        similarity: SimilarityKind = "inverse",
+        similarity: Kind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
         score: Literal["residual", "structural"] = "residual",
@@ -200,7 +198,7 @@ class LaplacianNSNMF(_TreeDetector):
         self,
         n_components: int = 5,
         alpha: float = 0.8,
-        similarity: SimilarityKind = "inverse",
+        similarity: Kind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
         score: Literal["residual", "structural"] = "residual",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from scipy import sparse
 
+from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.detectors._input import check_choice
@@ -29,7 +30,7 @@ class SNMF(FactorDetector):
         As in `NSNMF`.
     graph : {"self_tuning", "gaussian"}
         "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
-        memory and is refused beyond 12,000 rows.
+        memory (several GB at 12,000 rows) and is refused beyond that.
 
     Examples
     --------
@@ -73,4 +74,5 @@ class SNMF(FactorDetector):
 
     def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
         factors = super()._factorise(objective, A)
-        return replace(factors, H=fit_profiles(A, factors.W))
+        with one_blas_thread():
+            return replace(factors, H=fit_profiles(A, factors.W))

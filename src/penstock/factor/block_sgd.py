@@ -67,7 +67,7 @@ class BlockSGD:
 
     def begin(self, objective: Objective, start: Factors, rng: Any) -> BlockDescent:
         if objective.laplacian or math.isfinite(objective.row_bound):
-            raise ValueError("Block SGD is defined for NS-NMF and SNMF, without a Laplacian term or bounded rows of H.")
+            raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
         return BlockDescent(objective, start, self, draws_from(rng))
 
 
@@ -113,7 +113,7 @@ class BlockDescent:
         self._stalls = 0
         self._first = self._value = objective.value(start)
         self.residual = math.inf
-        self.finished = False
+        self.finished = self.settled = False
 
     @property
     def factors(self) -> Factors:
@@ -131,11 +131,13 @@ class BlockDescent:
         if not self._value <= _EXPLODED * self._first:  # NaN is not, either
             raise FloatingPointError(
                 f"Block SGD exploded by round {self._round}: its steps are too long for these similarities. Use "
-                "scale_steps=True, shorter steps, a bounded similarity ('relative', 'normalized'), or another solver."
+                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
             )
         self._stalls = self._stalls + 1 if before - self._value < self._settings.stall * before else 0
         stalled = self._settings.stall > 0 and self._stalls >= 2
-        self.finished = stalled or self._round >= self._settings.rounds
+        all_taken = self._round >= self._settings.rounds
+        self.finished = stalled or all_taken
+        self.settled = stalled or (all_taken and self._settings.stall == 0)  # without a stall rule that was the wish
         return self._value
 
     def _take_round(self, instances: list[tuple[int, int, int]], pool: ThreadPoolExecutor, threads: int) -> None:

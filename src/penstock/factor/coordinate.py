@@ -42,7 +42,7 @@ class CoordinateDescent:
     and the start are permuted together, so that the result does not depend on how a table happens to be sorted.
     """
 
-    finished = False
+    finished = settled = False
 
     def __init__(self, objective: Objective, start: Factors, profile_passes: int) -> None:
         self._objective = objective

@@ -44,7 +44,7 @@ class Multiplicative:
 class MultiplicativeDescent:
     """The state of a run. Each step updates W with the old H, then H with the new W."""
 
-    finished = False
+    finished = settled = False
 
     def __init__(self, objective: Objective, start: Factors, exponent: float) -> None:
         self._objective = objective

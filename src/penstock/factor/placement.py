@@ -10,7 +10,7 @@ from penstock._threads import for_each_range
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._placement_kernels import place
 from penstock.factor.objectives import Objective
-from penstock.scoring import neighbor_weights
+from penstock.graph.similarity import neighbor_mean
 
 _MAX_STEPS = 500
 
@@ -29,18 +29,22 @@ class Attachment:
     similarity: FloatArray
 
 
-def attach(neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray) -> Attachment:
+def attach(
+    neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray, *, decays: bool = True
+) -> Attachment:
     """Attach rows to fitted ones at the given distances.
 
     `reach[i]` is the distance from fitted row i to its own nearest neighbour, `strongest[i]` its largest similarity.
     For the paper's S = 1/M the new edge's similarity is then 1/distance, but never more than its neighbour's largest.
+    Where similarities do not depend on lengths (a 0-1 graph), `decays` is False and it is that largest one.
 
     >>> attach(np.array([0, 0]), np.array([0.5, 4.0]), np.array([2.0]), np.array([0.5])).similarity
     array([0.5 , 0.25])
     """
     near = reach[neighbors]
-    with np.errstate(divide="ignore", over="ignore"):
-        similarity = strongest[neighbors] * np.minimum(1.0, near / np.where(distances > 0, distances, near))
+    similarity = strongest[neighbors]
+    if decays:
+        similarity = similarity * np.minimum(1.0, near / np.maximum(distances, near))
     return Attachment(neighbors, np.minimum(1.0, distances / near), similarity)
 
 
@@ -79,7 +83,7 @@ def place_rows(
     twins = attachment.apart == 0
     placed[twins] = W[attachment.neighbors[twins]]
     if objective.S is not None and twins.any():
-        around[twins] = neighbor_weights(W, objective.S)[attachment.neighbors[twins]]
+        around[twins] = neighbor_mean(W, objective.S)[attachment.neighbors[twins]]
     return placed, around
 
 

@@ -26,7 +26,7 @@ class Solver(Protocol):
     """A run under way: `step` goes on by one iteration and returns the objective; `residual` guides the stopping test.
 
     `residual` may be a cheap stand-in for the KKT residual (infinite when unknown): the loop confirms it before
-    stopping. `finished` is a solver's own rule to stop.
+    stopping. `finished` is a solver's own rule to stop; `settled` says that it is done rather than out of rounds.
     """
 
     @property
@@ -34,6 +34,9 @@ class Solver(Protocol):
 
     @property
     def finished(self) -> bool: ...
+
+    @property
+    def settled(self) -> bool: ...
 
     @property
     def factors(self) -> Factors: ...
@@ -92,7 +95,7 @@ def solve(
     _check_shapes(objective, start)
     with one_blas_thread():
         if isinstance(settings, Auto):
-            warm = _burn_in(objective, start, settings.burn_in)
+            warm = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
             return _continue(objective, warm, max_iter, tol, progress)
         return _run(objective, start, settings, max_iter, tol, progress, random_state)
 
@@ -125,7 +128,7 @@ def fit_factors(
             start = _draw(settings, objective, n_components, rng)
             return _run(objective, start, settings, max_iter, tol, progress, rng)
         starts = (random_start(objective, n_components, rng) for _ in range(settings.n_starts))
-        warm = [_burn_in(objective, start, settings.burn_in) for start in starts]
+        warm = [_burn_in(objective, start, min(settings.burn_in, max_iter // 2)) for start in starts]
         best = min(warm, key=lambda tried: tried.history[-1])
         solution = _continue(objective, best, max_iter, tol, progress)
         return replace(solution, start_objectives=np.array([tried.history[-1] for tried in warm]))
@@ -156,7 +159,7 @@ def _continue(objective: Objective, warm: _Warm, max_iter: int, tol: float, prog
     """Coordinate descent from the end of a burn-in, with one history for both; progress counts from the burn-in on."""
     past = len(warm.history) - 1
     report = None if progress is None else lambda iteration, value: progress(past + iteration, value)
-    done = _run(objective, warm.factors, Coordinate(), max_iter, tol, report, None)
+    done = _run(objective, warm.factors, Coordinate(), max_iter - past, tol, report, None)
     history = np.concatenate([warm.history, done.history[1:]])
     return replace(done, history=history, n_iter=past + done.n_iter)
 
@@ -189,7 +192,7 @@ def _run(
         factors=factors,
         objective=objective.value(factors),
         n_iter=len(history) - 1,
-        converged=solver.finished or residual <= tol,
+        converged=solver.settled or residual <= tol,
         kkt_residual=residual,
         history=np.array(history),
         start_objectives=np.array([history[-1]]),
@@ -200,7 +203,7 @@ def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise FloatingPointError(
             "The factors are no longer finite: the data or the similarities are too large to square in double "
-            "precision. Scale the table to [0, 1] or use a bounded similarity such as 'relative' or 'normalized'."
+            "precision. Scale the table to [0, 1] or use a bounded similarity such as 'normalized' or 'binary'."
         )
     return value
 

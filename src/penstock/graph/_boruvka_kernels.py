@@ -48,13 +48,12 @@ def propose_from_lists(
 
 @kernel
 def mark_searches(
-    component: Array, near: Array, cursor: Array, lower: Array, best: Array, largest: int, needed: Array
+    component: Array, cursor: Array, k: int, lower: Array, best: Array, largest: int, needed: Array
 ) -> int:
     """Mark points whose list is used up and that might still know a shorter edge than their component's best.
 
     Returns whether the largest component is certified without a search (1) or not (0).
     """
-    k = near.shape[1]
     certified = 1
     for i in range(component.shape[0]):
         used_up = cursor[i] >= k
@@ -100,8 +99,10 @@ def separate(
     for d in range(width):
         axis[d] = centers[other, d] - centers[leaf, d]
         length += axis[d] * axis[d]
+    if length < np.float32(1e-30):  # squares have vanished, or the centres coincide: no axis to speak of
+        return np.float32(-np.inf)
     rounding = np.float32(2.0**-24) * np.float32(width + 8)
-    shrink = np.float32(1.0) / (np.sqrt(length) * (np.float32(1.0) + rounding) + np.float32(1e-30))
+    shrink = np.float32(1.0) / (np.sqrt(length) * (np.float32(1.0) + rounding))
     for d in range(width):
         axis[d] *= shrink
     project_tile(tiles[leaf], axis, ours)

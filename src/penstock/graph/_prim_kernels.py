@@ -21,8 +21,8 @@ Array = Any
 
 
 @kernel
-def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array, squares: Array) -> None:
-    """Fill `edges` and `squares` with the minimum spanning tree.
+def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array) -> None:
+    """Fill `edges` with the minimum spanning tree.
 
     Points not yet in the tree sit in `tiles` (tile × dimension × slot), their original index in `members`. A point that
     joins the tree gives its slot to the last point, so the work shrinks as the tree grows.
@@ -47,7 +47,6 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
         if step > 0:
             edges[step - 1, 0] = min(newcomer, parent[tile, slot])
             edges[step - 1, 1] = max(newcomer, parent[tile, slot])
-            squares[step - 1] = best[tile, slot]
         for d in range(width):
             query[d] = tiles[tile, d, slot]
         left -= 1

@@ -97,7 +97,7 @@ def insert(names: Array, i: int, j: int, d2: float, near: Array, squares: Array)
 
 @kernel
 def nearest_rows(
-    X: Array, names: Array, tiles: Array, boxes: Array, shift: float, stretch: float,
+    X: Array, names: Array, tiles: Array, boxes: Array, shifts: Array, stretch: float,
     guests: Array, guest_points: Array, start: int, stop: int, found: Array, squares: Array,
 ) -> None:  # fmt: skip
     """For guests start..stop the nearest rows of X by name, in the order of (distance, name)."""
@@ -157,4 +157,4 @@ def nearest_rows(
                         if slot < k:
                             found[guest, slot] = names[i]
                             squares[guest, slot] = d2
-                            limit = np.float32(search_limit(squares[guest, k - 1], shift, stretch))
+                            limit = np.float32(search_limit(squares[guest, k - 1], shifts[guest], stretch))

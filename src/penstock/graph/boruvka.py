@@ -13,8 +13,8 @@ from penstock.graph.kdtree import PointTree
 N_LISTED = 6  # neighbours listed per point: longer lists cost more than the searches they save
 
 
-def spanning_edges(tree: PointTree) -> tuple[IndexArray, FloatArray]:
-    """The edges of the minimum spanning tree, by rows of the data, and their squared lengths."""
+def spanning_edges(tree: PointTree) -> IndexArray:
+    """The edges of the minimum spanning tree, by rows of the data."""
     return _Rounds(tree, *tree.list_neighbors(min(N_LISTED, len(tree.names) - 1))).run()
 
 
@@ -33,14 +33,13 @@ class _Rounds:
         self.needed = np.zeros(n, dtype=np.bool_)
         self.labels = np.empty(len(tree.boxes), dtype=np.int64)
         self.edges: list[NDArray[np.int64]] = []
-        self.edge_squares: list[FloatArray] = []
 
-    def run(self) -> tuple[IndexArray, FloatArray]:
+    def run(self) -> IndexArray:
         while self.n_components > 1:
             self._join(*self._best_edges())
-        return np.concatenate(self.edges), np.concatenate(self.edge_squares)
+        return np.concatenate(self.edges)
 
-    def _best_edges(self) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+    def _best_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first edge that leaves each component; none for the largest one if that would need a search."""
         m = self.n_components
         best, leave, enter = np.full(m, np.inf), np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
@@ -51,7 +50,7 @@ class _Rounds:
         )  # fmt: skip
         largest = int(np.bincount(self.component, minlength=m).argmax())
         certified = kernels.mark_searches(
-            self.component, self.near, self.cursor, self.lower, best, largest, self.needed
+            self.component, self.cursor, self.near.shape[1], self.lower, best, largest, self.needed
         )
         if self.needed.any():
             self._search(best.copy())
@@ -60,7 +59,7 @@ class _Rounds:
             )
         if not certified:
             leave[largest] = -1
-        return best, leave, enter
+        return leave, enter
 
     def _search(self, bound: FloatArray) -> None:
         tree = self.tree
@@ -75,7 +74,7 @@ class _Rounds:
 
         for_each_range(search_range, tree.n_leaves, smallest=16)
 
-    def _join(self, best: FloatArray, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
+    def _join(self, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
         m = self.n_components
         taken = np.empty(m, dtype=np.int64)
         label = np.arange(m)
@@ -84,5 +83,4 @@ class _Rounds:
             raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
         taken = taken[:n_taken]
         self.edges.append(np.column_stack([self.tree.names[leave[taken]], self.tree.names[enter[taken]]]))
-        self.edge_squares.append(best[taken])
         self.component = label[self.component]

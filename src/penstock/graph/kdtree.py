@@ -55,11 +55,11 @@ class PointTree:
         guests = self.frame.enter(np.ascontiguousarray(X, dtype=np.float64))
         found = np.empty((len(X), k), dtype=np.int64)
         squares = np.empty((len(X), k))
-        shift = self.error + guests.error
+        shifts = self.error + guests.errors
 
         def search_range(start: int, stop: int) -> None:
             nearest_rows(
-                self.exact, self.names, self.tiles, self.boxes, shift, self.stretch,
+                self.exact, self.names, self.tiles, self.boxes, shifts, self.stretch,
                 guests.exact, guests.search, start, stop, found, squares,
             )  # fmt: skip
 

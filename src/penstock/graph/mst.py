@@ -29,7 +29,8 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     """The minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
 
     Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie:
-    every strategy returns the same edges, on any number of threads.
+    every strategy returns the same edges, on any number of threads. Two lengths below 1e-150 of the largest range of a
+    column, whose squares vanish beside it, count as equal.
 
     Parameters
     ----------
@@ -64,6 +65,8 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
 
 
 def _check(X: ArrayLike) -> FloatArray:
+    if hasattr(X, "toarray"):
+        raise TypeError("A spanning tree needs a dense table; got a sparse one. Call X.toarray() first.")
     data = np.ascontiguousarray(X, dtype=np.float64)
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"A spanning tree needs a table with at least one row and one column; got shape {data.shape}.")
@@ -75,12 +78,12 @@ def _check(X: ArrayLike) -> FloatArray:
 
 def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
-        return prim.spanning_edges(prepare_points(X, rotate=False))[0]
+        return prim.spanning_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
     tree = tree_over(points)
     if strategy == "auto" and not _searches_pay(tree):
-        return prim.spanning_edges(points)[0]
-    return boruvka.spanning_edges(tree)[0]
+        return prim.spanning_edges(points)
+    return boruvka.spanning_edges(tree)
 
 
 def _searches_pay(tree: PointTree) -> bool:
@@ -99,12 +102,15 @@ def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
     lengths = np.empty(len(edges))
     for start in range(0, len(edges), _EDGES_AT_ONCE):
         part = edges[start : start + _EDGES_AT_ONCE]
-        # Half of each row, so that no difference overflows; then a power of two per edge, so that no square vanishes.
-        difference = 0.5 * X[part[:, 0]] - 0.5 * X[part[:, 1]]
+        with np.errstate(over="ignore"):
+            difference = X[part[:, 0]] - X[part[:, 1]]
+        # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
+        halved = ~np.isfinite(difference).all(axis=1)
+        difference[halved] = 0.5 * X[part[halved, 0]] - 0.5 * X[part[halved, 1]]
         exponent = np.frexp(np.abs(difference).max(axis=1))[1]
         difference = np.ldexp(difference, -exponent[:, None])
         with np.errstate(over="ignore"):
-            length = np.ldexp(np.sqrt(np.einsum("ij,ij->i", difference, difference)), exponent + 1)
+            length = np.ldexp(np.sqrt(np.einsum("ij,ij->i", difference, difference)), exponent + halved)
         lengths[start : start + _EDGES_AT_ONCE] = length
     if not np.isfinite(lengths).all():
         raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")

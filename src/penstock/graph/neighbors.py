@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, SparseMatrix
-from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.kdtree import build_tree
 from penstock.graph.points import plain_frame
 from penstock.graph.similarity import normalize
 
@@ -27,17 +27,6 @@ def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
     [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [1.0, 1.0]]
     """
     return build_tree(np.ascontiguousarray(X, dtype=np.float64)).neighbors(k)
-
-
-def neighbors_of_new(tree: PointTree, Q: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-    """The k nearest rows of a tree for new rows; one that equals a row of the tree is treated as that row.
-
-    Its (first) twin is left out, so that it has the neighbours that `nearest_neighbors` gives to the twin.
-    """
-    near, distances = tree.nearest(Q, k + 1)
-    dropped = np.zeros(near.shape, dtype=np.bool_)
-    dropped[np.arange(len(Q)), np.where(distances[:, 0] == 0, 0, k)] = True
-    return near[~dropped].reshape(len(Q), k), distances[~dropped].reshape(len(Q), k)
 
 
 def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:

@@ -42,19 +42,21 @@ class Frame:
         """Put rows into this frame, measuring the rounding that it costs."""
         exact = self.scale(X)
         n, p = exact.shape
+        double, single = 2.0**-53, 2.0**-24
+        computing = 4 * (p + 4) * np.sqrt(p) * double  # rounding of the product, relative to a row's length
         search = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=np.float32)
-        worst, farthest = 0.0, 0.0
+        errors, farthest = np.empty(n), 0.0
         for start in range(0, n, _ROWS_AT_ONCE):
             moved = exact[start : start + _ROWS_AT_ONCE] - self.center
-            farthest = max(farthest, float(np.einsum("ij,ij->i", moved, moved).max()))
+            squares = np.einsum("ij,ij->i", moved, moved)
+            farthest = max(farthest, float(squares.max()))
             if self.axes is not None:
                 moved = moved @ self.axes
             rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(np.float32)
             moved -= rounded
-            worst = max(worst, float(np.einsum("ij,ij->i", moved, moved).max()))
+            measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
+            errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares)
             search[start : start + _ROWS_AT_ONCE, :p] = rounded
-        double, single = 2.0**-53, 2.0**-24
-        error = np.sqrt(worst) * (1 + 1e-9) + 4 * (p + 4) * np.sqrt(p) * double * np.sqrt(farthest)
         skew = 0.0
         if self.axes is not None:
             skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * double
@@ -62,8 +64,8 @@ class Frame:
             frame=self,
             exact=exact,
             search=search,
-            radius=float((1 + 1e-6) * (1 + skew) * np.sqrt(farthest) + error),
-            error=float(error),
+            radius=float((1 + 1e-6) * (1 + skew) * np.sqrt(farthest) + errors.max()),
+            errors=errors,
             stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * single) * (1 + 4 * (p + 8) * double),
         )
 
@@ -80,8 +82,12 @@ class Points:
     exact: FloatArray
     search: NDArray[np.float32]
     radius: float  # no search point is farther from the origin
-    error: float  # no search point is farther from where its row ought to be
+    errors: FloatArray  # no search point is farther from where its row ought to be
     stretch: float
+
+    @property
+    def error(self) -> float:
+        return float(self.errors.max())
 
     @property
     def shift(self) -> float:

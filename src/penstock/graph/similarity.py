@@ -80,6 +80,30 @@ def normalize(S: SparseMatrix) -> SparseMatrix:
     return result
 
 
+def neighbor_mean(W: FloatArray, S: SparseMatrix) -> FloatArray:
+    """w̄: the similarity-weighted mean of the neighbours' weights, each row's own where it has no neighbour.
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> S = sparse.csr_array([[0.0, 3.0, 1.0], [3.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> neighbor_mean(np.array([[8.0], [4.0], [0.0]]), S).tolist()
+    [[3.0], [8.0], [8.0]]
+    """
+    S = sparse.csr_array(S)
+    counts = np.diff(S.indptr)
+    rows = np.repeat(np.arange(len(W)), counts)
+    largest = np.zeros(len(W))
+    np.maximum.at(largest, rows, S.data)
+    joined = largest > 0
+    # In units of each row's largest similarity: 1/M reaches 1e140, and its products with W must not overflow.
+    shares = sparse.csr_array((S.data / np.where(joined, largest, 1.0)[rows], S.indices, S.indptr), shape=S.shape)
+    total = np.asarray(shares.sum(axis=1)).ravel()
+    means = (shares @ W) / np.where(joined, total, 1.0)[:, None]
+    means[~joined] = W[~joined]
+    result: FloatArray = np.ascontiguousarray(means)
+    return result
+
+
 def _floored(lengths: FloatArray) -> FloatArray:
     positive = lengths[lengths > 0]
     return np.maximum(lengths, positive.min() if len(positive) else 1.0)

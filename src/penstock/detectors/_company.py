@@ -1,0 +1,50 @@
+"""New rows among fitted ones, for detectors that look at neighbours: no jump where a new row meets a fitted one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock._types import FloatArray, IndexArray
+from penstock.graph.kdtree import PointTree
+
+
+@dataclass(frozen=True)
+class Company:
+    """The k nearest fitted rows of new rows, seen in two ways.
+
+    A new row that equals a fitted one *is* that row and must not have it for a neighbour (`without_twin`); one that is
+    as far from it as its nearest neighbour, or farther, has (`with_twin`). `apart` runs from 0 to 1 between the two,
+    and a score is mixed accordingly.
+    """
+
+    without_twin: IndexArray
+    with_twin: IndexArray
+    distances: FloatArray  # to the k + 1 nearest
+    apart: FloatArray
+
+    def mix(self, score_without: FloatArray, score_with: FloatArray) -> FloatArray:
+        mixed: FloatArray = (1 - self.apart) * score_without + self.apart * score_with
+        return np.where(self.apart == 0, score_without, mixed)
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """Fitted rows ready to be searched, and each one's distance to its nearest neighbour that is not a copy."""
+
+    tree: PointTree
+    reach: FloatArray
+
+    def company(self, Q: FloatArray, k: int) -> Company:
+        near, distances = self.tree.nearest(Q, k + 1)
+        apart = np.minimum(1.0, distances[:, 0] / self.reach[near[:, 0]])
+        return Company(near[:, 1:], near[:, :-1], distances, apart)
+
+
+def keep_rows(tree: PointTree, distances: FloatArray) -> FittedRows:
+    """`distances` are those to the nearest neighbours, as from `PointTree.neighbors`."""
+    positive = np.where(distances > 0, distances, np.inf).min(axis=1)
+    finite = positive[np.isfinite(positive)]
+    usual = float(np.median(finite)) if len(finite) else 1.0
+    return FittedRows(tree, np.where(np.isfinite(positive), positive, usual))
