@@ -143,7 +143,7 @@ def test_top(detector: BaseDetector) -> None:
     np.testing.assert_array_equal(best["score"], np.sort(fitted.scores_)[::-1][:3])
     np.testing.assert_array_equal(best["score"], fitted.scores_[best.index])
     assert len(fitted.top(1000)) == 80
-    with pytest.raises(ValueError, match="n ≥ 1"):
+    with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
         fitted.top(0)
 
 

@@ -26,7 +26,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
         )
     except (TypeError, ValueError) as error:
         if "could not convert" in str(error) or "argument must be" in str(error):
-            raise ValueError(_describe_text(X, str(error))) from error
+            raise type(error)(f"{_describe_text(X)} ({error})") from error
         raise
     _refuse_nonfinite(table, X)
     return table
@@ -108,7 +108,7 @@ def _refuse_time_columns(X: Any) -> None:
             )
 
 
-def _describe_text(X: Any, found: str) -> str:
+def _describe_text(X: Any) -> str:
     """Which column holds text."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
     for column in range(values.shape[1] if values.ndim == 2 else 0):
@@ -118,4 +118,4 @@ def _describe_text(X: Any, found: str) -> str:
             except (TypeError, ValueError):
                 where = _place(X, row, column)
                 return f"A detector needs numbers, but {where} holds {value!r}. Encode or leave out this column."
-    return found
+    return "A detector needs numbers."
