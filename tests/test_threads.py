@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -43,6 +44,19 @@ def test_an_error_in_a_thread_is_raised():
 
     with thread_limit(2), pytest.raises(RuntimeError, match="broken"):
         for_each_range(work, 100, smallest=1)
+
+
+def test_after_an_error_what_has_not_begun_is_not_begun():
+    begun = []
+
+    def work(start, stop):
+        begun.append(start)
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    with thread_limit(2), pytest.raises(KeyboardInterrupt):
+        for_each_range(work, 100, smallest=1)
+    assert len(begun) < 8  # of eight ranges
 
 
 def test_the_environment_sets_the_count(monkeypatch):

@@ -50,5 +50,9 @@ def for_each_range(work: Callable[[int, int], None], n: int, *, smallest: int) -
     pieces = 4 * threads  # more pieces than threads: an unlucky one does not keep the others waiting
     bounds = [n * piece // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, a, b) for a, b in pairwise(bounds) if b > a]:
-            done.result()
+        try:
+            for done in [pool.submit(work, a, b) for a, b in pairwise(bounds) if b > a]:
+                done.result()
+        except BaseException:  # an error, or Ctrl-C: what has not begun is not begun
+            pool.shutdown(cancel_futures=True)
+            raise
