@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._placement_kernels import place
@@ -59,7 +60,8 @@ def place_rows(
     W = np.ascontiguousarray(factors.W)
     # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
     H = np.ascontiguousarray(factors.H if objective.A is not None else factors.H[:, :0])
-    M = objective.symmetric * (W.T @ W) + objective.alpha / 2 * (H @ H.T)
+    with one_blas_thread():
+        M = objective.symmetric * (W.T @ W) + objective.alpha / 2 * (H @ H.T)
     weights = np.array(
         [
             objective.symmetric,
@@ -72,10 +74,12 @@ def place_rows(
     fitted = objective.A if objective.A is not None else np.empty((len(W), 0))
     rows = A if objective.A is not None else np.empty((len(A), 0))
     placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
+    where = (attachment.neighbors, attachment.apart, attachment.similarity)
+    neighbors, apart, similarity = (np.ascontiguousarray(part) for part in where)  # one layout, compiled once
 
     def place_range(start: int, stop: int) -> None:
         place(
-            rows, fitted, W, H, *objective.graph, attachment.neighbors, attachment.apart, attachment.similarity,
+            rows, fitted, W, H, *objective.graph, neighbors, apart, similarity,
             M, weights, _MAX_STEPS, placed, around, start, stop,
         )  # fmt: skip
 

@@ -237,7 +237,7 @@ def scan_leaf(tile: Array, query: Array, limit: float, total: Array) -> int:
     width = query.shape[0]
     for t in range(TILE):
         total[t] = np.float32(0.0)
-    start = 0
+    start = np.int64(0)
     found = np.int32(0)
     while start < width:
         stop = min(start + CHUNK, width)

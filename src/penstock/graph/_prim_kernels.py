@@ -40,8 +40,8 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
     left = n
     for position in range(n):
         limit[position // TILE, position % TILE] = np.float32(np.inf)
-    tile = 0  # the tree starts at the point in the first slot
-    slot = 0
+    tile = np.int64(0)  # the tree starts at the point in the first slot; a bare 0 would be compiled for once more
+    slot = np.int64(0)
     for step in range(n):
         newcomer = members[tile, slot]
         if step > 0:
@@ -68,7 +68,7 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
         for k in range(active):
             for t in range(TILE):
                 total[t] = np.float32(0.0)
-            start = 0
+            start = np.int64(0)
             found = 0
             while start < width:
                 stop = min(start + CHUNK, width)
@@ -91,7 +91,7 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
                         if held == t or precedes(d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]):
                             tile_best[k] = d2
                             tile_slot[k] = t
-        tile = 0
+        tile = np.int64(0)
         slot = tile_slot[0]
         for k in range(1, active):
             if tile_best[k] < tile_best[tile] or (
