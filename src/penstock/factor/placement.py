@@ -74,8 +74,8 @@ def place_rows(
     fitted = objective.A if objective.A is not None else np.empty((len(W), 0))
     rows = A if objective.A is not None else np.empty((len(A), 0))
     placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
-    where = (attachment.neighbors, attachment.apart, attachment.similarity)
-    neighbors, apart, similarity = (np.ascontiguousarray(part) for part in where)  # one layout, compiled once
+    neighbors = np.ascontiguousarray(attachment.neighbors)  # one layout, so that the kernel is compiled once
+    apart, similarity = np.ascontiguousarray(attachment.apart), np.ascontiguousarray(attachment.similarity)
 
     def place_range(start: int, stop: int) -> None:
         place(
