@@ -13,7 +13,7 @@ help:
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make lint      ruff and mypy"
-	@echo "make bench     every number we promise, beside the peers, in one run (about half an hour)"
+	@echo "make bench     every number we promise, beside the peers, in one run (about 45 minutes, most of it waiting for peers)"
 	@echo "make install   the environment alone"
 
 # hatchling comes first and from the constraints, so that the build itself is pinned too.
