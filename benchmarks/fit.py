@@ -122,7 +122,11 @@ def compare_fits() -> list[tuple[str, bool]]:
     allowed = 3 * 49_534 * 27 * 8 / 2**20 + 200
     return [
         (f"whole fit: {ratio:.2f} × pyod KNN (bar 0.8)", ratio <= 0.8),
-        (f"memory of the fit: {grown:.0f} MB beyond the loaded process (bar {allowed:.0f})", grown <= allowed),
+        (
+            f"peak memory of the whole process: {results['NSNMF'].peak_mb:.0f} MB (bar {allowed:.0f}); "
+            f"{grown:.0f} MB of it beyond the loaded libraries and table",
+            results["NSNMF"].peak_mb <= allowed,
+        ),
     ]
 
 

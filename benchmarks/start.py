@@ -28,6 +28,15 @@ minimum_spanning_tree(X[:100])                    # Prim
 NSNMF(random_state=0).fit(X[:500]).predict(X[:5]) # the factors, and new rows
 print(time.perf_counter() - started)
 """
+# The names load on first use, so that the imports of numba and scikit-learn count in the first call, not in the import.
+FIRST_CALL_OF_ALL = """
+import time
+import penstock
+started = time.perf_counter()
+import numpy as np
+penstock.NSNMF(random_state=0).fit(np.random.default_rng(0).normal(size=(6000, 7)))
+print(time.perf_counter() - started)
+"""
 COMPILE_ALL = """
 import time
 started = time.perf_counter()
@@ -59,17 +68,18 @@ def main() -> int:
     empty = statistics.median(seconds("pass")[0] for _ in range(3))
     figures = {
         "import penstock": (statistics.median(seconds(IMPORT)[0] for _ in range(3)) - empty, 1.0),
-        "first calls, kernels cached": (statistics.median(seconds(FIRST_CALL)[1] for _ in range(3)), 2.0),
-        "both, scikit-learn's import too": (statistics.median(seconds(FIRST_CALL)[0] for _ in range(3)) - empty, 3.0),
+        "then the first fit, kernels cached": (statistics.median(seconds(FIRST_CALL_OF_ALL)[1] for _ in range(3)), 2.0),
     }
     with tempfile.TemporaryDirectory() as folder:
         figures["everything compiled anew"] = seconds(COMPILE_ALL, NUMBA_CACHE_DIR=folder)[1], 30.0
         kept = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
+    loaded = statistics.median(seconds(FIRST_CALL)[1] for _ in range(3))
     print("Start, in seconds (the bar behind it):")
     missed = []
     for name, (measured, bar) in figures.items():
-        print(f"  {name:<32} {measured:6.2f}  ({bar:g})")
+        print(f"  {name:<36} {measured:6.2f}  ({bar:g})")
         missed += [] if measured < bar else [name]
+    print(f"  (a first call once scikit-learn and numba are imported: {loaded:.2f})")
     print(f"  kernel cache on disk: {kept:.1f} MB")
     print("All bars met." if not missed else f"NOT MET: {', '.join(missed)}")
     return 1 if missed else 0
