@@ -51,3 +51,19 @@ class Solution:
     kkt_residual: float
     history: FloatArray  # the objective at the start and after each iteration
     start_objectives: FloatArray  # of each start when the best was chosen: their spread says how rugged the problem is
+
+
+@dataclass(frozen=True)
+class StreamScores:
+    """What is known of each sample when it has passed: its score, the threshold it was compared with, and why.
+
+    `scores` is NaN for samples of the warm-up and for those without any reading, `thresholds` while there are too few
+    scores to know one. `variables` are the columns with the largest residuals in scaled units, the largest first (−1
+    where there is none), `residuals` what they differ by from what was expected, actual − expected, in the user's units.
+    """
+
+    scores: FloatArray
+    thresholds: FloatArray
+    flags: NDArray[np.bool_]
+    variables: IndexArray
+    residuals: FloatArray

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from penstock._prepare_kernels import scale_rows
 from penstock._types import FloatArray
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
@@ -17,7 +19,7 @@ class MinMaxScaling:
 
     A column that was constant when learnt has range 0: the constant maps to 0, and a later departure from it counts in
     units of the constant (of 1, if that is 0), so that a stuck sensor that begins to move is seen. `undo(apply(X))` is
-    X to rounding.
+    X to rounding. NaN stays NaN.
 
     >>> import numpy as np
     >>> scaling = learn_scaling(np.array([[0.0, 5.0], [4.0, 5.0]]))
@@ -32,6 +34,9 @@ class MinMaxScaling:
     minimum: FloatArray
     maximum: FloatArray
 
+    def __reduce__(self) -> tuple[type[MinMaxScaling], tuple[FloatArray, FloatArray]]:
+        return MinMaxScaling, (self.minimum, self.maximum)  # not what is cached
+
     @property
     def range(self) -> FloatArray:
         """Largest minus smallest value; infinite where float64 cannot hold it (which `apply` copes with)."""
@@ -40,34 +45,41 @@ class MinMaxScaling:
 
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
         """Scale rows. Values outside the learnt range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
-        unit, span = self._unit, self._span
-        with np.errstate(over="ignore"):
-            A = X * unit
-            A -= self.minimum * unit
-            A /= span
-        if not clip:
-            return np.clip(A, -_FARTHEST, _FARTHEST, out=A)
-        A[:, self.minimum == self.maximum] = 0.0
-        return np.clip(A, 0.0, 1.0, out=A)
+        return self.apply_both(X)[1 if clip else 0]
+
+    def apply_both(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
+        scaled, clipped = np.empty(X.shape), np.empty(X.shape)
+        scale_rows(X, self._unit, self._low, self._signed_span, _FARTHEST, scaled, clipped)
+        return scaled, clipped
 
     def undo(self, A: FloatArray) -> FloatArray:
         """Back to the unit of the data."""
         with np.errstate(over="ignore"):
             return (A * self._span + self.minimum * self._unit) / self._unit
 
-    @property
+    @cached_property
     def _span(self) -> FloatArray:
         """What counts as one, in units of `_unit`."""
         span = self.maximum * self._unit - self.minimum * self._unit
         constant = np.where(self.minimum != 0, np.abs(self.minimum), 1.0)
         return np.where(span > 0, span, constant)
 
-    @property
+    @cached_property
+    def _low(self) -> FloatArray:
+        return self.minimum * self._unit
+
+    @cached_property
+    def _signed_span(self) -> FloatArray:
+        """`_span`, negative for columns that were constant: how `scale_rows` tells them."""
+        return np.where(self.minimum == self.maximum, -self._span, self._span)
+
+    @cached_property
     def _unit(self) -> FloatArray:
         """1, or ½ for a column so wide that its range overflows (halving the others could round the tiniest)."""
         return np.where(np.isfinite(self.range), 1.0, 0.5)
 
 
 def learn_scaling(X: FloatArray) -> MinMaxScaling:
-    """The scaling that takes the columns of X (finite numbers) to [0, 1]."""
-    return MinMaxScaling(X.min(axis=0), X.max(axis=0))
+    """The scaling that takes the columns of X to [0, 1]. NaN is left out; a column of nothing else stays NaN."""
+    return MinMaxScaling(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))

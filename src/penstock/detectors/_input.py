@@ -11,13 +11,15 @@ from sklearn.utils.validation import validate_data
 
 from penstock._types import FloatArray
 
+_LARGEST_VALUE = 1e70  # the squares of W are as large as the data
 _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
+def read_table(estimator: Any, X: Any, *, reset: bool, allow_missing: bool = False) -> FloatArray:
     """X as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
 
-    Notes the number and names of columns on the estimator (`reset`), or compares with those it knows.
+    NaN passes if `allow_missing`. Notes the number and names of columns on the estimator (`reset`), or compares with
+    those it knows.
     """
     _refuse_time_columns(X)
     try:
@@ -28,7 +30,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> FloatArray:
         if "could not convert" in str(error) or "argument must be" in str(error):
             raise type(error)(f"{_describe_text(X)} ({error})") from error
         raise
-    _refuse_nonfinite(table, X)
+    refuse_nonfinite(table, X, allow_missing=allow_missing)
     return table
 
 
@@ -40,13 +42,21 @@ def pandas_index(X: Any) -> Any:
 
 def refuse_negative(A: FloatArray, X: Any, name: str) -> None:
     """Raise unless all values are ≥ 0, naming the first that is not."""
-    if A.min() >= 0:
+    if not (A < 0).any():
         return
     row, column = np.argwhere(A < 0)[0]
     raise ValueError(
         f"Negative values in data passed to {name}: {int((A < 0).sum())} in all, the first ({A[row, column]:g}) in "
         f"{_place(X, int(row), int(column))}. With scale=None the data must be ≥ 0; scale='minmax' takes any numbers."
     )
+
+
+def refuse_huge(A: FloatArray) -> None:
+    """Raise if values are so large that the objective, with its fourth powers of W, would overflow."""
+    if (A > _LARGEST_VALUE).any():
+        raise ValueError(
+            f"Values up to {np.nanmax(A):g} are too large to be squared twice. Use scale='minmax' or divide the data."
+        )
 
 
 def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
@@ -78,8 +88,9 @@ def _place(X: Any, row: int, column: int) -> str:
     return f"row {row}{label}, column {column if columns is None else repr(columns[column])}"
 
 
-def _refuse_nonfinite(table: FloatArray, X: Any) -> None:
-    bad = ~np.isfinite(table)
+def refuse_nonfinite(table: FloatArray, X: Any, *, allow_missing: bool) -> None:
+    """Raise if the table holds inf or, unless `allow_missing`, NaN, naming the first."""
+    bad = np.isinf(table) if allow_missing else ~np.isfinite(table)
     if not bad.any():
         return
     row, column = np.argwhere(bad)[0]

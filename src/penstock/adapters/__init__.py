@@ -1,0 +1,1 @@
+"""Faces for other libraries, thin, each in an extra of its own."""

@@ -1,0 +1,172 @@
+"""Online NS-NMF as a River anomaly detector (`pip install 'penstock[river]'`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from math import isfinite
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from river import base
+
+from penstock._types import FloatArray
+from penstock.detectors._stream import Stream
+from penstock.detectors.online import OnlineNSNMF as Detector
+from penstock.graph.similarity import Kind
+from penstock.thresholds import Threshold
+
+
+class OnlineNSNMF(base.AnomalyDetector):
+    """Neighbourhood-structure-assisted NMF over a stream of dicts.
+
+    The parameters are those of `penstock.OnlineNSNMF`, with River's word `seed` for `random_state`. The features are
+    those of the samples learnt during the warm-up; an absent one is a missing value, which is left out and counted, and
+    a new one after the warm-up is an error. `score_one` returns 0.0 until the warm-up has ended, and for a sample
+    without any reading; it never learns. What `score_one` worked out is kept, so that `learn_one` of the same sample
+    costs next to nothing.
+
+    Parameters
+    ----------
+    n_components
+        Number of latent groups.
+    alpha
+        Weight of the attributes against the structure.
+    buffer_size
+        How many samples back the spanning tree reaches.
+    similarity
+        How lengths of the tree become similarities.
+    max_iter
+        Most steps for one sample.
+    tol
+        Relative change of the weights at which steps end.
+    forgetting
+        What is left of the past after each sample; 1 forgets nothing.
+    learn_flagged
+        Whether samples above the threshold are learnt as well.
+    threshold
+        From `penstock.thresholds`; None stands for mean + 3 standard deviations of the unflagged scores.
+    seed
+        Seeds the factorisation that ends the warm-up.
+    gamma
+        Weight of the ridge term in that factorisation.
+    refresh_every
+        The profiles move at every so many-th sample.
+    scale
+        How features are taken to [0, 1].
+    warmup
+        Samples before the first score; None stands for `buffer_size`.
+
+    Examples
+    --------
+
+    >>> import random
+    >>> from penstock.adapters.river import OnlineNSNMF
+    >>> rng = random.Random(0)
+    >>> model = OnlineNSNMF(n_components=1, similarity="relative", seed=0)
+    >>> for _ in range(200):
+    ...     model.learn_one({"flow": 0.5 + 0.1 * rng.random(), "level": 0.3 + 0.1 * rng.random()})
+    >>> model.score_one({"flow": 0.55, "level": 0.35}) < 0.05 < model.score_one({"flow": 0.1, "level": 0.9})
+    True
+
+    References
+    ----------
+    [^1]: Ahmed, I., Hu, X. B., Acharya, M. P., Ding, Y. (2021). Neighborhood structure assisted non-negative matrix
+    factorization and its application in unsupervised point-wise anomaly detection. JMLR 22.
+
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        alpha: float = 0.8,
+        buffer_size: int = 20,
+        similarity: Kind = "inverse",
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        forgetting: float = 1.0,
+        learn_flagged: bool = True,
+        threshold: Threshold | None = None,
+        seed: int | None = None,
+        gamma: float = 0.2,
+        refresh_every: int = 1,
+        scale: str | None = "auto",
+        warmup: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.buffer_size = buffer_size
+        self.similarity = similarity
+        self.max_iter = max_iter
+        self.tol = tol
+        self.forgetting = forgetting
+        self.learn_flagged = learn_flagged
+        self.threshold = threshold
+        self.seed = seed
+        self.gamma = gamma
+        self.refresh_every = refresh_every
+        self.scale = scale
+        self.warmup = warmup
+        self._waiting: list[dict[Hashable, float]] = []
+        self._columns: dict[Hashable, None] = {}
+        self._readings: Callable[[Mapping[Any, Any]], Any] = dict
+        self._stream: Stream | None = None
+
+    def learn_one(self, x: Mapping[Any, Any]) -> None:
+        if self._stream is not None:
+            self._stream.learn(self._row(x))
+            return
+        if sample := {name: _number(name, value) for name, value in x.items()}:
+            self._waiting.append(sample)
+        if len(self._waiting) == (self.buffer_size if self.warmup is None else self.warmup):
+            self._begin()
+
+    def score_one(self, x: Mapping[Any, Any]) -> float:
+        if self._stream is None:
+            return 0.0
+        score = self._stream.propose(self._row(x))
+        return 0.0 if math.isnan(score) else score
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """The features, in the order the model has them; empty before the warm-up has ended."""
+        return list(self._columns)
+
+    def _begin(self) -> None:
+        # In an order that does not depend on that of the keys, so that shuffled dicts give the same bits.
+        names = sorted({name for sample in self._waiting for name in sample}, key=lambda name: (str(name), repr(name)))
+        parameters = {name: value for name, value in self._get_params().items() if name != "seed"}
+        detector = Detector(random_state=self.seed, **parameters)
+        detector.update_many([[sample.get(name, math.nan) for name in names] for sample in self._waiting])
+        self._stream = detector._begun()
+        self._columns = dict.fromkeys(names)
+        self._readings = itemgetter(*names, *names[:1])  # twice the first: one feature alone would come without a tuple
+        self._waiting = []
+
+    def _row(self, x: Mapping[Any, Any]) -> FloatArray:
+        columns = self._columns
+        if len(x) == len(columns):
+            try:
+                readings = self._readings(x)[:-1]
+                if isfinite(sum(readings)):
+                    return np.array((readings,), dtype=np.float64)
+            except (KeyError, TypeError, ValueError):
+                pass  # the careful way finds out what is wrong, if anything is
+        if not x.keys() <= columns.keys():
+            raise ValueError(
+                f"New features {sorted(map(str, x.keys() - columns.keys()))} after the warm-up, which knew "
+                f"{len(columns)}. Leave them out, or begin a new model."
+            )
+        return np.array([[_number(name, x.get(name)) for name in columns]])
+
+
+def _number(name: Hashable, value: Any) -> float:
+    """The value as a finite number, NaN for None, or an error that names the feature."""
+    try:
+        number = math.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"Feature {name!r} is {value!r}, not a number. Encode it, or leave it out.") from None
+    if math.isinf(number):
+        raise ValueError(f"Feature {name!r} is {number}. Leave out readings that are not finite.")
+    return number

@@ -1,0 +1,201 @@
+"""Factors that follow a stream: a buffer of recent samples, their local tree, and sums that replace all earlier ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from penstock._types import Factors, FloatArray, Tree
+from penstock.factor._online_kernels import (
+    FLOOR,
+    Memory,
+    Proposal,
+    accept_proposal,
+    advance,
+    grow_local_tree,
+    measure,
+    memory_size,
+    open_memory,
+    open_proposal,
+    proposal_size,
+)
+from penstock.graph.similarity import Kind
+
+_ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
+_NO_ROWS = np.empty((0, 0))
+_KINDS = {kind: number for number, kind in enumerate(get_args(Kind))}
+
+
+@dataclass(frozen=True)
+class OnlineSettings:
+    """How a sample is fitted: see `penstock.OnlineNSNMF`, whose parameters these are."""
+
+    alpha: float = 0.8
+    similarity: Kind = "inverse"
+    max_iter: int = 50
+    tol: float = 1e-3
+    forgetting: float = 1.0
+    refresh_every: int = 1
+
+
+class OnlineFactors:
+    """Online NS-NMF: a buffer of samples, and what was learnt of all. Ahmed et al. (2021), Algorithm 2.
+
+    First `fill` the buffer, factorise its rows (`tree` says who is near whom), `begin` with these factors; then
+    `update`. The cost of a sample and the memory do not depend on how many came before.
+    """
+
+    def __init__(self, settings: OnlineSettings, capacity: int, n_columns: int, n_components: int) -> None:
+        self.settings = settings
+        self._shape = (capacity, n_columns, n_components)
+        self._ring = np.zeros(3, dtype=np.int64)
+        self._store = np.zeros(memory_size(*self._shape))
+        self._proposed = np.zeros(proposal_size(*self._shape))
+        self._has_proposal = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Unpickled arrays may be views of a file that cannot be written to.
+        arrays = {name: value.copy() for name, value in state.items() if isinstance(value, np.ndarray)}
+        self.__dict__.update(state | arrays)
+
+    @property
+    def _memory(self) -> Memory:
+        return open_memory(self._ring, self._store, *self._shape)
+
+    @property
+    def _proposal(self) -> Proposal:
+        return open_proposal(self._proposed, *self._shape)
+
+    def fill(self, rows: FloatArray) -> None:
+        """Put the first samples (NaN where a reading is missing) into the empty buffer."""
+        memory, to_others = self._memory, self._proposal.distances
+        for i in range(len(rows)):
+            gap = int(np.isnan(rows[i]).sum())
+            measure(memory, rows, i, gap, to_others)
+            memory.rows[i], memory.gaps[i] = rows[i], gap
+            memory.distances[i, :i] = memory.distances[:i, i] = to_others[:i]
+            memory.ring[1] = i + 1
+
+    def tree(self) -> Tree:
+        """The spanning tree of the samples filled in. An edge between two that share no reading has length 0."""
+        memory = self._memory
+        n = int(memory.ring[1]) - 1  # the newest is the root
+        parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+        if n:
+            grow_local_tree(memory, n, memory.distances[n].copy(), parent, length, left)
+        edges = np.sort(np.column_stack([np.arange(n), parent]), axis=1)
+        lengths = np.where(np.isfinite(length), length, 0.0)
+        order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
+        return Tree(edges[order].astype(np.intp), lengths[order])
+
+    def begin(self, factors: Factors) -> None:
+        """Take over what was fitted to the buffered samples: U = WᵀW and V = WᵀA."""
+        memory, n = self._memory, len(factors.W)
+        W, H = np.maximum(factors.W, FLOOR), np.maximum(factors.H, FLOOR)
+        rows = memory.rows[:n]
+        memory.weights[:n], memory.H[:] = W, H
+        memory.U[:], memory.V[:] = W.T @ W, W.T @ np.where(np.isnan(rows), W @ H, rows)
+        memory.norms[:] = np.sqrt(np.einsum("kj,kj->k", H, H))
+
+    @property
+    def H(self) -> FloatArray:
+        """The profiles as they are now."""
+        return self._memory.H.copy()
+
+    @property
+    def n_learnt(self) -> int:
+        """Samples learnt since the stream began."""
+        return int(self._ring[2])
+
+    def update(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
+        """Scores of the rows in turn, each learnt before the next. A is X with values brought into the range learnt.
+
+        `expected` (an array like X) is filled with the reconstructions.
+        """
+        scores = np.empty(len(X))
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            self._advance(X[part], A[part], True, scores[part], _NO_ROWS if expected is None else expected[part])
+        return scores
+
+    def score(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
+        """What `update` would score each row if it came next; nothing is learnt."""
+        scores = np.empty(len(X))
+        self._advance(X, A, False, scores, _NO_ROWS if expected is None else expected)
+        return scores
+
+    def propose(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> float:
+        """Score the one row given, ready to be learnt by `accept`."""
+        score = self.score(X, A, expected)
+        self._has_proposal = True
+        return float(score[0])
+
+    @property
+    def has_proposal(self) -> bool:
+        """Whether the row proposed last can still be learnt: nothing was scored or learnt since."""
+        return self._has_proposal
+
+    @property
+    def proposed_gap(self) -> int:
+        """How many readings the row proposed last lacks."""
+        capacity, p, _ = self._shape
+        return int(self._proposed[2 * p + capacity])
+
+    def accept(self) -> None:
+        """Learn the row proposed last. A row without readings teaches nothing."""
+        z, p, K = self._shape
+        if self._has_proposal and self.proposed_gap < p:
+            accept_proposal(self._ring, self._store, self._proposed, z, p, K, self.settings.forgetting)
+        self._has_proposal = False
+
+    def _advance(self, X: FloatArray, A: FloatArray, learn: bool, scores: FloatArray, expected: FloatArray) -> None:
+        chosen, (z, _, K) = self.settings, self._shape
+        self._has_proposal = False
+        advance(
+            self._ring,
+            self._store,
+            self._proposed,
+            z,
+            K,
+            X,
+            A,
+            learn,
+            _KINDS[chosen.similarity],
+            chosen.alpha,
+            chosen.forgetting,
+            chosen.refresh_every,
+            chosen.tol,
+            chosen.max_iter,
+            scores,
+            expected,
+        )
+
+    def get_state(self) -> dict[str, FloatArray | int]:
+        """Everything a stream goes on with; the buffer in order of age, whose distances can be measured again."""
+        memory, n = self._memory, int(self._ring[1])
+        age = (int(self._ring[0]) + np.arange(n)) % self._shape[0]
+        parts = {"rows": memory.rows[age], "weights": memory.weights[age], "norms": memory.norms.copy()}
+        return parts | {"H": memory.H.copy(), "U": memory.U.copy(), "V": memory.V.copy(), "n_learnt": self.n_learnt}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from `get_state`, to the last bit. A ValueError says what does not fit."""
+        capacity, p, K = self._shape
+        rows = np.asarray(state["rows"])
+        n = len(rows)
+        if rows.shape != (n, p) or not 1 <= n <= capacity or np.isinf(rows).any() or (rows < 0).any():
+            raise ValueError(f"The buffer must hold 1 to {capacity} rows of {p} numbers ≥ 0 (NaN: missing).")
+        shapes = {"weights": (n, K), "H": (K, p), "U": (K, K), "V": (K, p), "norms": (K,)}
+        for name, shape in shapes.items():
+            part = np.asarray(state[name])
+            if part.shape != shape or not np.isfinite(part).all() or (part < 0).any():
+                raise ValueError(f"{name} must be {shape} finite numbers ≥ 0; its shape is {part.shape}.")
+        if (np.asarray(state["H"]) <= 0).any() or (np.asarray(state["norms"]) <= 0).any() or int(state["n_learnt"]) < 0:
+            raise ValueError("H and its norms must be positive, and n_learnt at least 0.")
+        self._ring[:] = 0
+        self.fill(np.ascontiguousarray(rows, dtype=np.float64))
+        memory = self._memory
+        memory.weights[:n], memory.H[:], memory.norms[:] = state["weights"], state["H"], state["norms"]
+        memory.U[:], memory.V[:], self._ring[2] = state["U"], state["V"], state["n_learnt"]
+        self._has_proposal = False
