@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from penstock.thresholds import _three_sigma, score_threshold
+from penstock import NSNMF
+from penstock.detectors import NormScore
+from penstock.thresholds import Fixed, MeanDeviation, PeaksOverThreshold, RollingQuantile, TopN, score_threshold
+from penstock.thresholds.contamination import _three_sigma
 
 finite = st.floats(-1.7e308, 1.7e308)
 
@@ -77,3 +83,69 @@ def test_one_score_is_too_few_for_a_share() -> None:
 def test_auto_flags_the_highest_where_nobody_is_three_sigma_out() -> None:
     scores = np.array([1.0, 2.0, 3.0, 4.0])
     assert score_threshold(scores) == 3.5
+
+
+def test_a_threshold_object_gives_what_it_calibrates() -> None:
+    scores = np.random.default_rng(0).exponential(size=500)
+    for threshold in (Fixed(2.5), MeanDeviation(), RollingQuantile(rate=0.1, window=200), TopN(9)):
+        assert score_threshold(scores, threshold) == threshold.calibrate(scores)
+        assert vars(threshold).keys() == threshold.get_params().keys()
+    assert score_threshold(scores, Fixed(2.5)) == 2.5
+    assert score_threshold(scores, RollingQuantile(rate=0.1, window=200)) == np.sort(scores[-200:])[-20]
+
+
+@given(st.lists(finite, min_size=3, max_size=60, unique=True), st.integers(1, 59))
+@settings(max_examples=50, deadline=None)
+def test_top_n_of_all_scores_flags_exactly_n(scores: list[float], n: int) -> None:
+    n = min(n, len(scores) - 1)
+    assert (np.array(scores) > score_threshold(np.array(scores), TopN(n))).sum() == n
+
+
+def test_top_n_with_ties_at_the_cut_flags_fewer() -> None:
+    scores = np.array([5.0, 3.0, 3.0, 3.0, 1.0, 0.0])
+    assert (scores > score_threshold(scores, TopN(3))).sum() == 1
+    assert score_threshold(scores, TopN(4)) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (TopN, "contamination must be 'auto' or a number .* An object of penstock.thresholds, such as TopN"),
+        (TopN(-3), "n must be a whole number ≥ 1; got -3"),
+        (TopN(5), r"TopN\(n=5\) needs at least 6 scores to give a threshold, NaN not counted; got 5"),
+        (PeaksOverThreshold(), r"PeaksOverThreshold\(\) needs at least 1000 scores .*; got 5\. Give it more"),
+    ],
+)
+def test_threshold_objects_that_do_not_fit_are_refused(bad: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        score_threshold(np.arange(5.0), bad)
+    with pytest.raises(ValueError, match=message):
+        NormScore(contamination=bad).fit(np.arange(5.0)[:, None])
+    fitted = NormScore(contamination=0.4).fit(np.arange(5.0)[:, None])
+    with pytest.raises(ValueError, match=message):
+        fitted.set_contamination(bad)
+    assert fitted.contamination == 0.4
+    assert (fitted.predict(np.arange(5.0)[:, None]) == -1).sum() == 2
+
+
+def test_detectors_take_threshold_objects() -> None:
+    X = np.random.default_rng(0).gamma(2.0, size=(1200, 3))
+    X[700] = 60.0
+    contamination = PeaksOverThreshold(rate=1e-3)
+    detector = NSNMF(n_components=2, contamination=contamination, random_state=0)
+    copied = clone(detector)
+    assert copied.contamination is not contamination
+    assert repr(copied) == repr(detector)
+    assert "PeaksOverThreshold()" in repr(detector)
+    detector.fit(X)
+    assert detector.contamination is contamination
+    assert vars(contamination).keys() == contamination.get_params().keys(), "the caller's object learns nothing"
+    assert detector.threshold_ == PeaksOverThreshold(rate=1e-3).calibrate(detector.scores_)
+    assert copied.fit(X).threshold_ == detector.threshold_
+    assert detector.predict(X)[700] == -1
+    assert detector.set_params(contamination__rate=1e-2).get_params()["contamination__rate"] == 1e-2
+
+    top = TopN(7)
+    assert detector.set_contamination(top).contamination is top
+    assert (detector.predict(X) == -1).sum() == 7
+    assert vars(top).keys() == {"n"}

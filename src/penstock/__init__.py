@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.detectors import LoMST as LoMST
     from penstock.detectors import MeanDistance as MeanDistance
     from penstock.detectors import NormScore as NormScore
+    from penstock.detectors import OnlineNSNMF as OnlineNSNMF
+    from penstock.detectors.registry import load as load
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
     from penstock.graph.similarity import similarity as similarity
 
@@ -36,8 +38,10 @@ _HOMES = {
     "NMF": "penstock.detectors",
     "NSNMF": "penstock.detectors",
     "NormScore": "penstock.detectors",
+    "OnlineNSNMF": "penstock.detectors",
     "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
+    "load": "penstock.detectors.registry",
     "minimum_spanning_tree": "penstock.graph.mst",
     "similarity": "penstock.graph.similarity",
 }

@@ -7,6 +7,7 @@ from penstock.detectors.gnmf import GNMF
 from penstock.detectors.lomst import LoMST
 from penstock.detectors.nmf import NMF
 from penstock.detectors.nsnmf import NSNMF, LaplacianNSNMF
+from penstock.detectors.online import OnlineNSNMF
 from penstock.detectors.snmf import SNMF
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "LoMST",
     "MeanDistance",
     "NormScore",
+    "OnlineNSNMF",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABCMeta, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,21 +13,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._types import FloatArray
 from penstock.detectors._input import check_choice, check_whole_number, pandas_index, read_table, refuse_negative
+from penstock.detectors._labels import pack_labels, unpack_labels
+from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
+from penstock.detectors._saving import Saveable
 from penstock.prepare import MinMaxScaling, learn_scaling
+from penstock.storage import Record
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """A detector: rows in, anomaly scores out; above the threshold a row is flagged.
 
     The only class that validates data and the only one that flips signs: below it high means anomalous, and
     `score_samples` and `decision_function` are scikit-learn's, where low does.
 
     A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
-    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`.
+    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`; and
+    `_pack_model` and `_unpack_model`, if it is to be saved.
 
     Promises of every detector: scores are finite; a row's score does not depend on the rows scored with it; a row that
     equals a training row gets that row's training score (the first one's, where a detector was told to treat equal
@@ -136,7 +142,10 @@ class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ign
         self.threshold_ = 0.0 - float(value)
 
     def set_contamination(self, contamination: Contamination) -> Self:
-        """Choose the threshold anew from the training scores, without fitting again."""
+        """Choose the threshold anew from the training scores, without fitting again.
+
+        An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of the rows.
+        """
         check_is_fitted(self)
         self.threshold_ = score_threshold(self.scores_, contamination)
         self.contamination = contamination
@@ -155,6 +164,48 @@ class BaseDetector(OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ign
         best = np.argsort(-self.scores_, kind="stable")[:n]
         labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
         return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])
+
+    def save(self, path: str | os.PathLike[str], *, labels: bool = True) -> None:
+        """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
+
+        The file appears wholly or not at all. Attributes that you added yourself are not in it, nor, with
+        `labels=False`, the index of the rows: `top` of the loaded detector then shows row numbers.
+        """
+        self._write(path, self._pack(labels=labels) if self._has_state() else None)
+
+    def _has_state(self) -> bool:
+        return "scores_" in vars(self)
+
+    def _pack(self, *, labels: bool = True) -> dict[str, Any]:
+        self._check_row_count(len(self.scores_))  # parameters may have been changed since the fit
+        if np.isnan(self.threshold_):
+            raise ValueError("threshold_ is NaN. Set it to a number, or call set_contamination, before saving.")
+        return {
+            "columns": pack_columns(self),
+            "row_labels": pack_labels(self._row_labels) if labels else None,
+            "scaling": pack_scaling(self.scaling_),
+            "scores": self.scores_,
+            "threshold": float(self.threshold_),
+            "model": self._pack_model(),
+        }
+
+    def _unpack(self, state: dict[str, Any]) -> None:
+        record = Record(state, "fitted").only("columns", "row_labels", "scaling", "scores", "threshold", "model")
+        unpack_columns(self, record.part("columns"))
+        self.scores_ = record.array("scores", np.float64, (None,))
+        self._check_row_count(len(self.scores_))
+        self._row_labels = unpack_labels(record.optional_part("row_labels"), len(self.scores_))
+        self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
+        self.threshold_ = record.number("threshold", infinite=True)
+        self._unpack_model(record.part("model"))
+
+    def _pack_model(self) -> dict[str, Any]:
+        """What the subclass has learnt, beside what all detectors share; see `Saveable._pack`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be saved yet: it lacks _pack_model.")
+
+    def _unpack_model(self, record: Record) -> None:
+        """Take it over, all of it checked. `scores_`, `n_features_in_` and `scaling_` are already there."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be loaded yet: it lacks _unpack_model.")
 
     def _check_row_count(self, n: int) -> None:
         fewest = max(2, self._fewest_rows())

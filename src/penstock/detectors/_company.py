@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.graph.kdtree import PointTree
+from penstock.graph.kdtree import PointTree, build_tree
+from penstock.storage import Record
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class FittedRows:
         apart = np.minimum(1.0, distances[:, 0] / self.reach[near[:, 0]])
         return Company(near[:, 1:], near[:, :-1], distances, apart)
 
+    def pack(self) -> dict[str, Any]:
+        return {"rows": self.tree.rows(), "reach": self.reach}
+
 
 def keep_rows(tree: PointTree, distances: FloatArray) -> FittedRows:
     """`distances` are those to the nearest neighbours, as from `PointTree.neighbors`."""
@@ -48,3 +53,13 @@ def keep_rows(tree: PointTree, distances: FloatArray) -> FittedRows:
     finite = positive[np.isfinite(positive)]
     usual = float(np.median(finite)) if len(finite) else 1.0
     return FittedRows(tree, np.where(np.isfinite(positive), positive, usual))
+
+
+def unpack_rows(record: Record, n: int, p: int) -> FittedRows:
+    """The rows of `FittedRows.pack` again; the tree over them is grown anew."""
+    record.only("rows", "reach")
+    rows = record.array("rows", np.float64, (n, p))
+    reach = record.array("reach", np.float64, (n,), least=0.0)
+    if not (reach > 0).all():
+        raise record.trouble("reach", "positive")
+    return FittedRows(build_tree(rows), reach)

@@ -15,16 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._input import check_number, check_whole_number, read_table
+from penstock.detectors._factor_state import (
+    pack_copies,
+    pack_objective,
+    unpack_copies,
+    unpack_factors,
+    unpack_objective,
+)
+from penstock.detectors._input import check_number, check_whole_number, read_table, refuse_huge
 from penstock.factor.objectives import Objective
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
+from penstock.factor.start import draws_from
 from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree, build_tree
 from penstock.graph.neighbors import nearest_neighbors
 from penstock.scoring import residual_scores
-
-_LARGEST_VALUE = 1e70  # the objective has fourth powers of W, whose squares are as large as the data
+from penstock.storage import Record
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     _needs_nonnegative: ClassVar[bool] = True
     _merges_copies: ClassVar[bool] = True  # equal rows are fitted once, so that they get one score
+    _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
 
     n_components: int
     solver: Literal["auto"] | Settings
@@ -85,6 +93,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 f"solver must be 'auto' or settings from penstock.factor (Auto, Coordinate, Multiplicative, "
                 f"BlockSGD); got {self.solver!r}."
             )
+        draws_from(self.random_state)  # raises if it is no source of random numbers
 
     def _fewest_rows(self) -> int:
         return self.n_components
@@ -92,21 +101,22 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         original = first_copies(A) if self._merges_copies else np.arange(len(A))
         self._kept: IndexArray = np.flatnonzero(original == np.arange(len(A)))
-        copy_of = np.searchsorted(self._kept, original)
+        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
         rows = np.ascontiguousarray(A[self._kept])
-        if rows.max() > _LARGEST_VALUE:
-            raise ValueError(
-                f"Values up to {rows.max():g} are too large to be squared twice. Use scale='minmax' or divide the data."
-            )
+        refuse_huge(rows)
         self._problem = self._pose(rows)
-        S = self._problem.objective.S
-        if S is not None:
-            self.similarity_ = _over_all_rows(S, self._kept, len(A))
         self._factors = self._factorise(self._problem.objective, rows)
         self._index_rows(rows)
+        self._show_factors()
+        return self._training_scores(rows)[self._copy_of]
+
+    def _show_factors(self) -> None:
+        """The attributes for users."""
         self.components_ = self._factors.H
-        self.embedding_ = self._factors.W[copy_of]
-        return self._training_scores(rows)[copy_of]
+        self.embedding_ = self._factors.W[self._copy_of]
+        S = self._problem.objective.S
+        if S is not None:
+            self.similarity_ = _over_all_rows(S, self._kept, len(self._copy_of))
 
     def _index_rows(self, A: FloatArray) -> None:
         """Make the fitted rows ready to be searched for the nearest of a new one."""
@@ -177,6 +187,45 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             )
         rebuilt = weights @ self.components_
         return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
+
+    def _pack_model(self) -> dict[str, Any]:
+        objective = self._problem.objective
+        return {
+            "copies": pack_copies(self._kept, self._copy_of),
+            "rows": self._tree.rows() if objective.A is None else objective.A,
+            "factors": {"weights": self._factors.W, "profiles": self._factors.H},
+            "objective": pack_objective(objective),
+            "reach": self._problem.reach,
+            "decays": self._problem.decays,
+            "solution": {
+                "objective": float(self.objective_),
+                "n_iter": int(self.n_iter_),
+                "converged": bool(self.converged_),
+                "start_objectives": self.start_objectives_,
+            },
+        }
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
+        self._kept, self._copy_of = unpack_copies(record.part("copies"), len(self.scores_))
+        m = len(self._kept)
+        rows = record.array("rows", np.float64, (m, self.n_features_in_), least=0.0)
+        refuse_huge(rows)
+        self._factors = unpack_factors(record.part("factors"), m, self.n_features_in_)
+        self.n_components_ = self._factors.W.shape[1]
+        objective = unpack_objective(record.part("objective"), rows, has_graph=self._has_graph)
+        strongest = np.zeros(m) if objective.S is None else row_maxima(objective.S)
+        reach = record.array("reach", np.float64, (m,), least=0.0)
+        self._problem = Problem(objective, reach, strongest, record.flag("decays"))
+        self._index_rows(rows)
+        self._show_factors()
+        self._unpack_solution(record.part("solution"))
+
+    def _unpack_solution(self, record: Record) -> None:
+        record.only("objective", "n_iter", "converged", "start_objectives")
+        self.objective_ = record.number("objective")
+        self.n_iter_, self.converged_ = record.whole("n_iter", least=0), record.flag("converged")
+        self.start_objectives_ = record.array("start_objectives", np.float64, (None,))
 
     @property
     def _n_features_out(self) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._company import FittedRows, keep_rows
+from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
 from penstock.detectors._input import check_whole_number
 from penstock.graph.kdtree import build_tree
 from penstock.scoring import distance_scores
+from penstock.storage import Record
 from penstock.thresholds import Contamination
 
 
@@ -31,6 +34,12 @@ class NormScore(BaseDetector):
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return distance_scores(A, np.zeros(A.shape[1]))
 
+    def _pack_model(self) -> dict[str, Any]:
+        return {}
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only()
+
 
 class MeanDistance(BaseDetector):
     """‖a − mean‖: how far a row is from the mean of the training rows.
@@ -50,6 +59,12 @@ class MeanDistance(BaseDetector):
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return distance_scores(A, self.mean_)
+
+    def _pack_model(self) -> dict[str, Any]:
+        return {"mean": self.mean_}
+
+    def _unpack_model(self, record: Record) -> None:
+        self.mean_ = record.only("mean").array("mean", np.float64, (self.n_features_in_,))
 
 
 class KNNDistance(BaseDetector):
@@ -89,6 +104,12 @@ class KNNDistance(BaseDetector):
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         company = self._fitted.company(A, self.n_neighbors)
         return company.mix(company.distances[:, -1], company.distances[:, -2])
+
+    def _pack_model(self) -> dict[str, Any]:
+        return self._fitted.pack()
+
+    def _unpack_model(self, record: Record) -> None:
+        self._fitted = unpack_rows(record, len(self.scores_), self.n_features_in_)
 
 
 def _mean(A: FloatArray) -> FloatArray:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._company import FittedRows, keep_rows
+from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
 from penstock.detectors._input import check_choice, check_whole_number
 from penstock.detectors._kernels import grow_local_trees
 from penstock.graph.kdtree import build_tree
+from penstock.storage import Record
 from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, cut to n − 1
@@ -95,6 +98,24 @@ class LoMST(BaseDetector):
             own = _tree_lengths(self._rows, rows, near)[:, -1]
             scores.append(self._scaled(_contrasts(own, self._tree_lengths, near)))
         return company.mix(*scores)
+
+    def _pack_model(self) -> dict[str, Any]:
+        return {
+            "neighbors": self.n_neighbors_,
+            "fitted": self._fitted.pack(),
+            "tree_lengths": self._tree_lengths,
+            "lowest": self._lowest,
+            "span": self._span,
+        }
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only("neighbors", "fitted", "tree_lengths", "lowest", "span")
+        n = len(self.scores_)
+        self.n_neighbors_ = record.whole("neighbors", least=1, most=n - 1)
+        self._fitted = unpack_rows(record.part("fitted"), n, self.n_features_in_)
+        self._rows = self._fitted.tree.frame.scale(self._fitted.tree.rows())
+        self._tree_lengths = record.array("tree_lengths", np.float64, (n,), least=0.0)
+        self._lowest, self._span = record.number("lowest"), record.number("span", least=0.0)
 
     def _scaled(self, contrasts: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

@@ -30,6 +30,7 @@ class NMF(FactorDetector):
     """
 
     _merges_copies: ClassVar[bool] = False  # rows are independent: equal ones get equal weights by themselves
+    _has_graph: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -10,11 +10,13 @@ import numpy as np
 from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._input import check_choice, check_number
+from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.graph.similarity import Kind, similarity
 from penstock.scoring import residual_scores, structural_scores
+from penstock.storage import Record
 from penstock.thresholds import Contamination
 
 Duplicates = Literal["collapse", "zero", "floor"]
@@ -89,6 +91,14 @@ class _TreeDetector(FactorDetector):
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)
         return residual_scores(A, placed if self._score_kind == "residual" else around, self._factors.H)
+
+    def _pack_model(self) -> dict[str, Any]:
+        return {"tree": pack_tree(self.tree_), "factorisation": super()._pack_model()}
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only("tree", "factorisation")
+        self.tree_ = unpack_tree(record.part("tree"), len(self.scores_))
+        super()._unpack_model(record.part("factorisation"))
 
 
 class NSNMF(_TreeDetector):

@@ -82,8 +82,8 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         More of them make a better range; those after the first `buffer_size` are then passed through the model.
 
     Missing readings (NaN) are left out: of distances and residuals, which are scaled up by p over the number of
-    readings there are, and of the factorisation. They are counted in `missing_`. A sample without any reading scores NaN
-    and is passed over.
+    readings there are, and of the factorisation. They are counted in `missing_`. A sample without any reading scores
+    NaN and is passed over.
 
     Attributes
     ----------

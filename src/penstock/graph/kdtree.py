@@ -40,6 +40,19 @@ class PointTree:
     def n_leaves(self) -> int:
         return len(self.tiles)
 
+    def rows(self) -> FloatArray:
+        """The rows that the tree was built over; those of a tree over these are placed alike, to the last bit.
+
+        >>> import numpy as np
+        >>> build_tree(np.array([[0.0, 7.0], [1.5, 7.0], [-5.0, 7.0]])).rows().tolist()
+        [[0.0, 7.0], [1.5, 7.0], [-5.0, 7.0]]
+        """
+        rows = np.empty_like(self.exact)
+        rows[self.names] = np.ldexp(self.exact, self.frame.exponent)
+        constant = self.frame.origin != 0
+        rows[:, constant] = self.frame.origin[constant]
+        return rows
+
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         """For each row of X the k nearest rows of the data, ties in order of index, and their distances, both (m, k).
 

@@ -1,0 +1,128 @@
+"""Writes the golden files of the current format: one small saved detector of each class, and what it must say.
+
+    .venv/bin/python tests/golden/make_golden.py
+
+Files that exist are left alone: they prove that what an earlier version wrote can still be read, which files written
+anew would not. For a new class add a case to CASES and run it again; a new format gets a folder of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penstock import (
+    GNMF,
+    NMF,
+    NSNMF,
+    SNMF,
+    KNNDistance,
+    LaplacianNSNMF,
+    LoMST,
+    MeanDistance,
+    NormScore,
+    OnlineNSNMF,
+)
+from penstock.factor import BlockSGD, Multiplicative
+from penstock.storage import FORMAT_VERSION
+from penstock.thresholds import (
+    ConformalPValue,
+    DriftingPeaks,
+    Fixed,
+    MeanDeviation,
+    PeaksOverThreshold,
+    RollingQuantile,
+    TopN,
+)
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def table(n: int = 14, seed: int = 0) -> pd.DataFrame:
+    """A few rows of three sensors, one of them a copy, one odd."""
+    rng = np.random.default_rng(seed)
+    rows = rng.gamma(2.0, size=(n, 1)) * [1.0, 2.0, 0.5] + rng.random((n, 3))
+    rows[3], rows[n - 1] = [9.0, 0.5, 7.0], rows[1]
+    return pd.DataFrame(rows, columns=["flow", "Druck", "dp é"])
+
+
+def by_time() -> pd.DataFrame:
+    rows = table()
+    return rows.set_index(pd.date_range("2024-03-31 00:30", periods=len(rows), freq="30min", tz="Europe/Berlin"))
+
+
+def by_name() -> pd.DataFrame:
+    return table().rename(index="pump {}".format).rename_axis("unit")
+
+
+def online(**parameters: Any) -> OnlineNSNMF:
+    """A stream under way, with a reading missing."""
+    rows = table(30)
+    rows.iloc[12, 1] = np.nan
+    defaults: dict[str, Any] = {"n_components": 2, "buffer_size": 5, "random_state": 0}
+    return OnlineNSNMF(**(defaults | parameters)).partial_fit(rows)
+
+
+# The name of a file, and the detector to put into it.
+CASES: dict[str, Callable[[], Any]] = {
+    "NSNMF": lambda: NSNMF(2, random_state=np.random.RandomState(0), contamination=0.1).fit(by_time()),
+    "NSNMF-block-sgd": lambda: NSNMF(2, duplicates="zero", solver=BlockSGD(rounds=30), random_state=0).fit(table()),
+    "NSNMF-not-fitted": lambda: NSNMF(7, alpha=0.25, scale=None, random_state=3),
+    "LaplacianNSNMF": lambda: LaplacianNSNMF(2, score="structural", random_state=0).fit(by_name()),
+    "NMF": lambda: NMF(2, solver=Multiplicative(0.25), random_state=0).fit(table()),
+    "GNMF": lambda: GNMF(2, n_neighbors=3, random_state=0).fit(table()),
+    "SNMF": lambda: SNMF(2, random_state=0).fit(table()),
+    "LoMST": lambda: LoMST(scale=None).fit(by_time()),
+    "KNNDistance": lambda: KNNDistance(3).fit(table().to_numpy()),
+    "MeanDistance": lambda: MeanDistance().fit(by_name()),
+    "NormScore": lambda: NormScore().fit(table()),
+    "OnlineNSNMF": lambda: online(threshold=MeanDeviation(min_scores=4), forgetting=0.99),
+    "OnlineNSNMF-warming-up": lambda: online(buffer_size=40),
+    "OnlineNSNMF-quantile": lambda: online(threshold=RollingQuantile(0.2, window=9), learn_flagged=False),
+    "OnlineNSNMF-peaks": lambda: online(threshold=PeaksOverThreshold(0.05, level=0.5, n_calibration=12)),
+    "OnlineNSNMF-drifting-peaks": lambda: online(threshold=DriftingPeaks(0.05, level=0.5, n_calibration=12, depth=3)),
+    "OnlineNSNMF-conformal": lambda: online(threshold=ConformalPValue(0.2, window=9)),
+    "OnlineNSNMF-top": lambda: online(threshold=TopN(3)),
+    "OnlineNSNMF-fixed": lambda: online(threshold=Fixed(0.75)).fit(table()),
+}
+
+
+def what_it_says(detector: Any) -> dict[str, Any]:
+    """Plain values that a loaded detector must give again: `scores` to the last bit, `new_scores` to rounding."""
+    parameters = {name: repr(value) for name, value in detector.get_params().items() if name != "random_state"}
+    said: dict[str, Any] = {"class": type(detector).__name__, "parameters": parameters}
+    if not hasattr(detector, "n_features_in_") or not getattr(detector, "is_warm", True):
+        return said
+    new = table(8, seed=1)
+    if not hasattr(detector, "feature_names_in_"):
+        new = new.to_numpy()
+    said |= {"threshold": float(detector.threshold_), "new_scores": detector.anomaly_score(new).tolist()}
+    if hasattr(detector, "top"):
+        said |= {"scores": detector.scores_.tolist(), "top": [str(label) for label in detector.top(3).index]}
+    return said
+
+
+def main() -> None:
+    folder = FOLDER / f"format-{FORMAT_VERSION}"
+    folder.mkdir(exist_ok=True)
+    warnings.simplefilter("ignore")  # so few rows converge to little
+    for name, make in CASES.items():
+        path = folder / f"{name}.safetensors"
+        if path.exists():
+            print(f"{path.name} exists")
+            continue
+        detector = make()
+        detector.save(path)
+        text = json.dumps(what_it_says(detector), indent=1, ensure_ascii=False)
+        path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+        print(f"{path.name} written, {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""Detectors in files: what is loaded is what was saved, to the last bit, or the file is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from test_estimators import ALL_DETECTORS, some_rows
+
+import penstock
+from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
+from penstock.detectors import BaseDetector, FactorDetector
+from penstock.detectors._saving import Saveable
+from penstock.detectors.registry import _HOMES
+from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative
+from penstock.graph.kdtree import build_tree
+from penstock.storage import StorageError, WrongKindError, read_state, write_state
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
+    pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+MORE_DETECTORS = [
+    NSNMF(duplicates="zero", similarity="binary", solver=Coordinate(), random_state=1),
+    NSNMF(duplicates="floor", n_components=1, solver=Auto(n_starts=1), random_state=1),
+    NMF(n_components=20, random_state=0),
+    KNNDistance(n_neighbors=1),
+    LoMST(3),
+]
+every_detector = pytest.mark.parametrize("detector", [*ALL_DETECTORS, *MORE_DETECTORS], ids=repr)
+
+
+def rows_with_copies() -> np.ndarray:
+    return np.r_[some_rows(), some_rows()[:15], some_rows()[:3]]
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two attributes are the same to the last bit, whatever they are."""
+    if type(a) is not type(b):
+        return False
+    if sparse.issparse(a):  # SciPy is free to choose the width of its indices
+        same = all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("shape", "indptr", "indices"))
+    elif isinstance(a, np.ndarray):
+        same = a.dtype == b.dtype and a.shape == b.shape and a.flags.c_contiguous and b.flags.c_contiguous
+    elif isinstance(a, pd.Index):
+        same = a.dtype == b.dtype and a.equals(b) and a.names == b.names
+    elif dataclasses.is_dataclass(a):
+        same = all(alike(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(a))
+    else:
+        same = True
+    return same and plainly(a) == plainly(b)
+
+
+def plainly(value: Any) -> Any:
+    """Something that can be compared with ==."""
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.dtype == object else value.tobytes()
+    if sparse.issparse(value):
+        return value.data.tobytes()
+    if isinstance(value, np.random.RandomState):
+        return str(value.get_state()), str(value.get_state()[1].tolist())
+    if isinstance(value, thresholds.Threshold):
+        return str(thresholds.pack_threshold(value))
+    return True if isinstance(value, pd.Index) or dataclasses.is_dataclass(value) else value
+
+
+def assert_same_detector(a: Any, b: Any) -> None:
+    assert type(a) is type(b)
+    assert set(vars(a)) == set(vars(b))
+    for name in vars(a):
+        assert alike(vars(a)[name], vars(b)[name]), name
+
+
+def saved_and_loaded(detector: Any, folder: Path) -> Any:
+    detector.save(folder / "saved.safetensors")
+    return penstock.load(folder / "saved.safetensors")
+
+
+@every_detector
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_all_comes_back(tmp_path: Path, detector: BaseDetector, scale: str | None) -> None:
+    fitted = clone(detector).set_params(scale=scale).fit(rows_with_copies())
+    loaded = saved_and_loaded(fitted, tmp_path)
+    assert_same_detector(fitted, loaded)
+    new = np.r_[some_rows(30, seed=1), some_rows()[:5], 7 * some_rows(5, seed=2), some_rows()[:5] + 1e-9]
+    for method in ("anomaly_score", "score_samples", "predict", "decision_function"):
+        assert alike(getattr(fitted, method)(new), getattr(loaded, method)(new))
+    assert fitted.offset_ == loaded.offset_
+    assert fitted.top(20).equals(loaded.top(20))
+    if isinstance(fitted, FactorDetector):
+        weights = fitted.transform(new)
+        assert alike(weights, loaded.transform(new))
+        assert alike(fitted.inverse_transform(weights), loaded.inverse_transform(weights))
+        assert fitted.get_feature_names_out().tolist() == loaded.get_feature_names_out().tolist()
+    assert fitted.set_contamination(0.2).threshold_ == loaded.set_contamination(0.2).threshold_
+    before = (tmp_path / "saved.safetensors").read_bytes()
+    penstock.load(tmp_path / "saved.safetensors").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == before
+
+
+@every_detector
+def test_a_loaded_detector_fits_as_the_saved_one_would(tmp_path: Path, detector: BaseDetector) -> None:
+    loaded = saved_and_loaded(clone(detector), tmp_path)
+    assert repr(loaded) == repr(detector)
+    with pytest.raises(NotFittedError):
+        loaded.predict(some_rows())
+    assert alike(loaded.fit(some_rows()).scores_, clone(detector).fit(some_rows()).scores_)
+    assert clone(loaded).get_params() == loaded.get_params()
+
+
+@pytest.mark.parametrize(
+    ("detector", "unit"),
+    [(detector, unit) for detector in (KNNDistance(), LoMST()) for unit in (1e-300, 1e-150, 1e300)]
+    + [(detector, unit) for detector in (NSNMF(random_state=0), SNMF(random_state=0)) for unit in (1e-60, 1e60)],
+)
+def test_any_unit(tmp_path: Path, detector: BaseDetector, unit: float) -> None:
+    rows = some_rows() * unit
+    rows[:, 2] = 3 * unit
+    rows[:, 4] *= 1e-9
+    fitted = clone(detector).set_params(scale=None).fit(rows)
+    loaded = saved_and_loaded(fitted, tmp_path)
+    assert_same_detector(fitted, loaded)
+    assert alike(fitted.anomaly_score(rows * 1.01), loaded.anomaly_score(rows * 1.01))
+
+
+@every_detector
+def test_equal_rows_only(tmp_path: Path, detector: BaseDetector) -> None:
+    fitted = clone(detector).set_params(scale=None).fit(np.full((95, 3), 4.2))
+    assert_same_detector(fitted, saved_and_loaded(fitted, tmp_path))
+
+
+def test_trees_give_back_their_rows() -> None:
+    wide = np.random.default_rng(0).normal(size=(300, 4)) * [1e-300, 1e300, 1.0, 0.0] + [0, 0, 1e9, 7.0]
+    for rows in (wide, wide[:, 2:] * 1e-290, wide[:1], wide[:, 3:]):
+        tree = build_tree(rows)
+        assert alike(build_tree(tree.rows()), tree)
+    assert alike(build_tree(some_rows()).rows(), some_rows())
+
+
+LABELS = {
+    "range": pd.RangeIndex(5, 85, name="row number"),
+    "backwards": pd.RangeIndex(160, 0, -2),
+    "int": pd.Index(np.arange(80) * 3, name=7),
+    "int8": pd.Index(np.arange(80, dtype=np.int8)),
+    "uint64": pd.Index(np.arange(80, dtype=np.uint64) + 2**63),
+    "float": pd.Index(np.r_[np.arange(79) / 4, np.nan], name=""),
+    "bool": pd.Index(np.arange(80) % 2 == 0),
+    "text": pd.Index([f"row {i} é\ud800" for i in range(80)], dtype=object, name="é"),
+    "str": pd.Index([f"row {i}" for i in range(80)], dtype="str"),
+    "string": pd.Index(["", "x"] * 40, dtype="string"),
+    "times": pd.date_range("2024-03-01", periods=80, freq="10min", name="time"),
+    "seconds": pd.date_range("1066-10-14", periods=80, freq="D", unit="s"),
+    "missing time": pd.DatetimeIndex([*pd.date_range("2024-03-01", periods=79), pd.NaT]),
+    "zone": pd.date_range("2024-10-26 22:00", periods=80, freq="10min", tz="Europe/Berlin", name="time"),
+    "UTC": pd.date_range("2024-03-01", periods=80, freq="h", tz="UTC", unit="ms"),
+    "offset": pd.DatetimeIndex(pd.date_range("2024-03-01 12:00+05:30", periods=80, freq="h")),
+    "durations": pd.timedelta_range("1h", periods=80, freq="min", name="age"),
+    "levels": pd.MultiIndex.from_product([["a", "b"], pd.date_range("2024-01-01", periods=40, tz="Asia/Tokyo")]),
+    "named levels": pd.MultiIndex.from_arrays([np.arange(80), [1.5, np.nan] * 40], names=["unit", None]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels(tmp_path: Path, name: str) -> None:
+    frame = pd.DataFrame(some_rows(), index=LABELS[name], columns=["é", "a b", "", "\U0001f600", "d"])
+    fitted = NormScore().fit(frame)
+    loaded = saved_and_loaded(fitted, tmp_path)
+    pd.testing.assert_frame_equal(loaded.top(80), fitted.top(80), check_exact=True)
+    assert_same_detector(fitted, loaded)
+    assert loaded.feature_names_in_.tolist() == list(frame.columns)
+    with pytest.raises(ValueError, match="same order"):
+        loaded.predict(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (pd.CategoricalIndex(["a", "b"] * 40), "CategoricalIndex"),
+        (pd.period_range("2024-01", periods=80, freq="M"), "PeriodIndex"),
+        (pd.interval_range(0, 80), "IntervalIndex"),
+        (pd.Index([1, "a"] * 40, dtype=object), "dtype object, such as 1"),
+        (pd.Index(["a", None] * 40, dtype="str"), "dtype str, such as nan"),
+        (pd.Index(range(80), dtype="Int64"), "dtype Int64"),
+        (pd.Index(range(80), name=("a", 1)), r"the name \('a', 1\)"),
+        (pd.date_range("2024", periods=80, tz="dateutil/Europe/Berlin"), "no standard name"),
+    ],
+)
+def test_labels_that_cannot_be_stored_are_not_dropped_silently(tmp_path: Path, index: Any, message: str) -> None:
+    fitted = NormScore().fit(pd.DataFrame(some_rows(), index=index, columns=list("abcde")))
+    with pytest.raises(TypeError, match=rf"{message}.* cannot be stored|{message}.*save\(path, labels=False\)"):
+        fitted.save(tmp_path / "saved")
+    assert list(tmp_path.iterdir()) == []
+    fitted.save(tmp_path / "saved", labels=False)
+    best = penstock.load(tmp_path / "saved").top(3)
+    assert (best.index.name, best.index[0]) == ("row", 40)
+
+
+class _Own(thresholds.Fixed):
+    pass
+
+
+def test_parameters(tmp_path: Path) -> None:
+    rng = np.random.RandomState(5)
+    rng.normal()
+    for solver in (Auto(5, 2), Coordinate(3), Multiplicative(0.25), BlockSGD(rounds=np.int64(70), scale_steps=False)):
+        detector = NSNMF(n_components=np.int32(3), tol=np.float32(0.01), solver=solver, random_state=rng, alpha=1)
+        loaded = saved_and_loaded(detector, tmp_path)
+        assert_same_detector(detector, loaded)
+    assert alike(loaded.random_state, rng)
+    for value, name in (
+        (np.random.default_rng(0), "random_state"),
+        (np.random.RandomState(np.random.PCG64(0)), "random_state"),
+    ):
+        with pytest.raises(TypeError, match=rf"NSNMF.{name} = .* cannot be stored"):
+            NSNMF(**{name: value}).save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="alpha must be a finite number > 0; got -1"):
+        NSNMF(alpha=-1).save(tmp_path / "saved")
+
+
+def test_thresholds_as_parameters(tmp_path: Path) -> None:
+    for threshold in (thresholds.Fixed(0.7), thresholds.MeanDeviation(), thresholds.RollingQuantile()):
+        detector = penstock.OnlineNSNMF(threshold=threshold)
+        assert alike(saved_and_loaded(detector, tmp_path).threshold, threshold)
+    with pytest.raises(TypeError, match=r"OnlineNSNMF.threshold = _Own\(.*cannot be stored"):
+        penstock.OnlineNSNMF(threshold=_Own(1.0)).save(tmp_path / "saved")
+
+
+def test_what_was_changed_after_fitting_is_kept(tmp_path: Path) -> None:
+    fitted = KNNDistance().fit(some_rows())
+    for threshold in (0.25, np.float64(0.3), np.inf, 1):
+        fitted.threshold_ = threshold
+        assert saved_and_loaded(fitted, tmp_path).threshold_ == threshold
+    fitted.threshold_ = np.nan
+    with pytest.raises(ValueError, match="threshold_ is NaN"):
+        fitted.save(tmp_path / "saved")
+    fitted.set_contamination(0.1).set_params(n_neighbors=80)
+    with pytest.raises(ValueError, match="needs at least 81 rows"):
+        fitted.save(tmp_path / "saved")
+    refitted = NSNMF(random_state=0).fit(some_rows()).set_params(similarity="binary", gamma=3.0, duplicates="zero")
+    assert_same_detector(refitted, saved_and_loaded(refitted, tmp_path))
+
+
+class _Mine(NormScore):
+    pass
+
+
+def test_classes_of_others_are_refused(tmp_path: Path) -> None:
+    impostor = type("NSNMF", (NSNMF,), {"__module__": __name__})
+    for detector in (_Mine(), impostor()):
+        with pytest.raises(TypeError, match=r"test_saving.* cannot be saved: files hold penstock's own detectors only"):
+            detector.save(tmp_path / "saved")
+
+
+class _Bare(Saveable, BaseEstimator):
+    pass
+
+
+def test_a_class_that_cannot_be_saved_yet_says_so(tmp_path: Path) -> None:
+    bare = _Bare()
+    assert not bare._has_state()
+    bare.learnt_ = 3
+    assert bare._has_state()
+    for lacking in (bare._pack, lambda: bare._unpack({}), lambda: BaseDetector._pack_model(NormScore())):
+        with pytest.raises(NotImplementedError, match=r"cannot be .* yet: it lacks _pack"):
+            lacking()
+
+
+def test_every_detector_has_a_name_in_files() -> None:
+    assert set(_HOMES) == {type(detector).__name__ for detector in ALL_DETECTORS} | {"OnlineNSNMF"}
+
+
+def test_other_files(tmp_path: Path) -> None:
+    write_state(tmp_path / "other", "stream", {})
+    with pytest.raises(WrongKindError, match="it holds a 'stream', not a 'detector'"):
+        penstock.load(tmp_path / "other")
+    (tmp_path / "text").write_text("time,flow\n1,2\n")
+    with pytest.raises(StorageError, match=r"Cannot read .*text: it is cut short, or not a file saved by penstock"):
+        penstock.load(tmp_path / "text")
+    with pytest.raises(FileNotFoundError):
+        penstock.load(tmp_path / "nothing")
+
+
+def test_a_file_without_a_newer_parameter_gets_its_default(tmp_path: Path) -> None:
+    LoMST(7).save(tmp_path / "saved")
+    state = read_state(tmp_path / "saved")[1]
+    del state["parameters"]["contamination"]
+    write_state(tmp_path / "saved", "detector", state)
+    assert penstock.load(tmp_path / "saved").get_params() == LoMST(7).get_params()
