@@ -150,13 +150,11 @@ def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length
         for place in range(remaining):
             i = left[place]
             between = memory.distances[joined_slot, (head + i) % capacity]
-            if between < length[i] or (between == length[i] and precedes(between, i, joined, length[i], i, parent[i])):
+            if precedes(between, i, joined, length[i], i, parent[i]):
                 length[i] = between
                 parent[i] = joined
             best = left[nearest]
-            if length[i] < length[best]:
-                nearest = place
-            elif length[i] == length[best] and precedes(length[i], i, parent[i], length[best], best, parent[best]):
+            if precedes(length[i], i, parent[i], length[best], best, parent[best]):
                 nearest = place
 
 
@@ -259,7 +257,7 @@ def step_weights(target: Array, rebuilt: Array, H: Array, pull: Array, total: fl
 
 @kernel
 def step_profiles(memory: Memory, w: Array, filled: Array, keep: float, H: Array, new: Array, below: Array) -> None:
-    """H ← H∘V/(UH) with U = U_{d−1} + wᵀw and V = V_{d−1} + wᵀa: Ahmed et al. (2021), eq:stream6, eq:stream7, eq:stream8.
+    """H ← H∘V/(UH), U = U_{d−1} + wᵀw, V = V_{d−1} + wᵀa: Ahmed et al. (2021), eq:stream8, eq:stream6 and eq:stream7.
 
     The gradient step eq:stream2 with the step size eq:stream35, hence eq:stream5, which needs every sample. U_{d−1} and
     V_{d−1} stay as they are: adding to them in every round, as Algorithm 2 is printed, would count a sample many times.

@@ -1,4 +1,4 @@
-"""Factors that follow a stream: a buffer of recent samples, their local tree, and sums that replace all earlier ones."""
+"""Factors that follow a stream: a buffer of recent samples, their local tree, and sums in place of all earlier ones."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ class OnlineFactors:
     @property
     def H(self) -> FloatArray:
         """The profiles as they are now."""
-        return self._memory.H.copy()
+        H: FloatArray = self._memory.H.copy()
+        return H
 
     @property
     def n_learnt(self) -> int:

@@ -67,7 +67,7 @@ class PeaksOverThreshold(Threshold):
     >>> threshold = PeaksOverThreshold(rate=1e-3, n_calibration=5000)
     >>> int(threshold.update_many(scores).sum())  # 15 are to be expected
     17
-    >>> bool(threshold.update(30.0))
+    >>> threshold.update(30.0)
     True
     """
 
@@ -122,7 +122,7 @@ class PeaksOverThreshold(Threshold):
         self._level_value = self._limit = math.nan
         self._tail: ParetoTail | None = None
         self._excesses: FloatArray = np.empty(0)
-        self._ceilings: FloatArray = np.empty(0)  # the largest excess that was not flagged, at the time; 0 if any
+        self._ceilings: FloatArray = np.empty(0)  # the largest unflagged excess at the time; 0 in calibration
         self._gaps: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # scores since the peak before, with the peak
         self._since_peak = 0
 

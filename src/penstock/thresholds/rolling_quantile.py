@@ -74,7 +74,6 @@ class RollingQuantile(Threshold):
         self._ordered: list[float] = []
 
     def _learn(self, score: float, flagged: bool) -> None:
-        score += 0.0  # −0.0 becomes 0.0: of two equal scores it does not matter which is found
         arrived, ordered = self._arrived, self._ordered
         if len(arrived) == self.window:
             del ordered[bisect_left(ordered, arrived.popleft())]
