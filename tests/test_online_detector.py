@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -517,3 +518,12 @@ def test_rows_far_beyond_anything_seen():
     for size in (1e30, 1e200, 1.7e308):
         assert np.isfinite(detector.update(np.full(4, size)))
     assert np.isfinite(detector.update_many(some_rows(20, seed=3))).all()
+
+
+def test_threads_may_score_side_by_side():
+    detector = OnlineNSNMF(random_state=0).fit(some_rows(300))
+    new = some_rows(20_000, seed=4)
+    alone = detector.anomaly_score(new)
+    with ThreadPoolExecutor(2) as pool:
+        for scores in pool.map(lambda _: detector.anomaly_score(new), range(6)):
+            np.testing.assert_array_equal(scores, alone)

@@ -93,7 +93,11 @@ class Stream:
 
     def score(self, table: FloatArray) -> FloatArray:
         """What `take` would score each row if it came next; nothing is learnt."""
-        return self._running.score(*self.scaled(table))
+        scores = np.empty(len(table))
+        for at in range(0, len(table), _ROWS_AT_ONCE):
+            part = slice(at, at + _ROWS_AT_ONCE)
+            scores[part] = self._running.score(*self.scaled(table[part]))
+        return scores
 
     def propose(self, table: FloatArray) -> float:
         """Score the one row given; should it be learnt next, nothing is worked out again."""

@@ -23,7 +23,6 @@ from penstock.factor._online_kernels import (
 )
 from penstock.graph.similarity import Kind
 
-_ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
 _NO_ROWS = np.empty((0, 0))
 _KINDS = {kind: number for number, kind in enumerate(get_args(Kind))}
 
@@ -116,26 +115,28 @@ class OnlineFactors:
         `expected` (an array like X) is filled with the reconstructions.
         """
         scores = np.empty(len(X))
-        for start in range(0, len(X), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            self._advance(X[part], A[part], True, scores[part], _NO_ROWS if expected is None else expected[part])
+        self._has_proposal = False
+        self._advance(X, A, True, scores, _NO_ROWS if expected is None else expected, self._proposed)
         return scores
 
     def score(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
         """What `update` would score each row if it came next; nothing is learnt."""
         scores = np.empty(len(X))
-        self._advance(X, A, False, scores, _NO_ROWS if expected is None else expected)
+        own_room = np.empty_like(self._proposed)  # so that threads can score side by side
+        self._advance(X, A, False, scores, _NO_ROWS if expected is None else expected, own_room)
         return scores
 
     def propose(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> float:
         """Score the one row given, ready to be learnt by `accept`."""
-        score = self.score(X, A, expected)
+        score = np.empty(1)
+        self._has_proposal = False
+        self._advance(X, A, False, score, _NO_ROWS if expected is None else expected, self._proposed)
         self._has_proposal = True
         return float(score[0])
 
     @property
     def has_proposal(self) -> bool:
-        """Whether the row proposed last can still be learnt: nothing was scored or learnt since."""
+        """Whether the row proposed last can still be learnt: nothing was learnt since."""
         return self._has_proposal
 
     @property
@@ -151,13 +152,14 @@ class OnlineFactors:
             accept_proposal(self._ring, self._store, self._proposed, z, p, K, self.settings.forgetting)
         self._has_proposal = False
 
-    def _advance(self, X: FloatArray, A: FloatArray, learn: bool, scores: FloatArray, expected: FloatArray) -> None:
+    def _advance(
+        self, X: FloatArray, A: FloatArray, learn: bool, scores: FloatArray, expected: FloatArray, room: FloatArray
+    ) -> None:
         chosen, (z, _, K) = self.settings, self._shape
-        self._has_proposal = False
         advance(
             self._ring,
             self._store,
-            self._proposed,
+            room,
             z,
             K,
             X,
