@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from penstock import MeanDistance
+from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
+from penstock.simulate._effects import changed
+from penstock.simulate._events import Effect
+from penstock.simulate.hydropower import AREAS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
+STEP = pd.Timedelta(minutes=10)
+FAULT_DAYS = {  # Ahmed et al. (2021), tbl:9
+    "2015-07-04", "2015-09-13", "2015-09-14", "2015-10-03", "2015-10-04", "2015-10-05", "2015-10-13", "2015-10-14",
+    "2016-01-02", "2016-01-12",
+}  # fmt: skip
+HARD_DAY = "2016-01-09"
+LOOK_ALIKE_DAYS = {"2015-07-07", "2015-07-08", "2015-09-17"}
+
+
+@pytest.fixture(scope="module")
+def plant() -> SimulatedPlant:
+    return simulate_hydropower(seed=0)
+
+
+@pytest.fixture(scope="module")
+def healthy() -> SimulatedPlant:
+    return simulate_hydropower(seed=0, faults=False, dropouts=False)
+
+
+@pytest.fixture(scope="module")
+def complete() -> SimulatedPlant:
+    return simulate_hydropower(seed=0, dropouts=False)
+
+
+@pytest.fixture(scope="module")
+def other() -> SimulatedPlant:
+    return simulate_hydropower(seed=1)
+
+
+def rows_of(plant: SimulatedPlant, event: pd.Series) -> np.ndarray:
+    return np.asarray((plant.table.index >= event["start"]) & (plant.table.index <= event["end"]))
+
+
+def days_of(events: pd.DataFrame) -> set[str]:
+    return {
+        str(day.date())
+        for start, end in zip(events["start"], events["end"], strict=True)
+        for day in pd.date_range(start.normalize(), end)
+    }
+
+
+class TestTable:
+    def test_size_and_names(self, plant: SimulatedPlant, other: SimulatedPlant) -> None:
+        for table in (plant.table, other.table):
+            assert table.shape == (9_219, 222)
+            assert table.index.name == "time"
+            assert table.columns.is_unique
+            assert (table.dtypes == np.float64).all()
+        assert list(plant.units) == list(plant.areas) == list(plant.table.columns) == list(other.table.columns)
+        assert set(plant.areas.values()) == set(AREAS)
+        assert all(plant.units.values())
+
+    def test_ten_minute_samples_over_seven_months_with_gaps(self, plant: SimulatedPlant, other: SimulatedPlant) -> None:
+        for index in (plant.table.index, other.table.index):
+            steps = np.diff(index) / STEP
+            assert (steps >= 1).all()
+            np.testing.assert_array_equal(steps, np.round(steps))
+            assert len(set(index.to_period("M"))) == 7
+            assert (index[0], index[-1]) == (pd.Timestamp("2015-07-01"), pd.Timestamp("2016-01-31 23:50"))
+            assert 15 <= (steps > 1).sum() <= 60
+        assert not plant.table.index.equals(other.table.index)
+
+    def test_240_readings_are_missing_none_in_an_event(self, plant: SimulatedPlant, other: SimulatedPlant) -> None:
+        for one in (plant, other):
+            missing = one.table.isna()
+            assert missing.to_numpy().sum() == 240
+            assert missing.any().sum() == 12
+            for _, event in one.events.iterrows():
+                assert not missing.to_numpy()[rows_of(one, event)].any()
+
+    def test_none_are_missing_if_so_asked(self, plant: SimulatedPlant, complete: SimulatedPlant) -> None:
+        assert not complete.table.isna().to_numpy().any()
+        pd.testing.assert_frame_equal(plant.table, complete.table.mask(plant.table.isna()))
+
+    def test_no_truth_among_the_inputs(self, plant: SimulatedPlant) -> None:
+        words = ("fault", "anomal", "event", "label", "outlier", "truth", "alarm")
+        assert not [name for name in plant.table.columns if any(word in name for word in words)]
+        # A column that is different in all rows of faults from all the others would be a label under another name.
+        truth = plant.is_anomalous
+        for name in plant.table.columns:
+            inside, outside = plant.table.loc[truth, name], plant.table.loc[~truth, name]
+            assert inside.max() >= outside.min()
+            assert inside.min() <= outside.max()
+
+    def test_readings_have_the_resolution_of_sensors(self, plant: SimulatedPlant) -> None:
+        values = plant.table.to_numpy()
+        np.testing.assert_array_equal(values, np.round(values, 3))
+        assert not (np.signbit(values) & (values == 0)).any()
+
+    def test_some_columns_hardly_change(self, plant: SimulatedPlant) -> None:
+        distinct = plant.table.nunique()
+        assert (distinct == 1).sum() == 2
+        assert ((distinct > 1) & (distinct <= 3)).sum() >= 6
+
+    def test_a_wrong_seed_is_refused(self) -> None:
+        for seed in (-1, 1.5, "0", True):
+            with pytest.raises(ValueError, match="seed must be a whole number"):
+                simulate_hydropower(seed)  # type: ignore[arg-type]
+
+
+class TestSeed:
+    def test_the_same_seed_gives_the_same_bytes_in_another_process(self, plant: SimulatedPlant) -> None:
+        code = (
+            "import hashlib; from penstock.simulate import simulate_hydropower as simulate; plant = simulate(0);"
+            "print(hashlib.sha256(plant.table.to_numpy().tobytes() + str(plant.events).encode()).hexdigest())"
+        )
+        environment = os.environ | {"PYTHONHASHSEED": "12345"}
+        result = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        expected = hashlib.sha256(plant.table.to_numpy().tobytes() + str(plant.events).encode()).hexdigest()
+        assert result.stdout.strip() == expected
+
+    def test_another_seed_gives_another_plant_with_the_same_events(
+        self, plant: SimulatedPlant, other: SimulatedPlant
+    ) -> None:
+        pd.testing.assert_frame_equal(plant.events, other.events)
+        common = plant.table.index.intersection(other.table.index)
+        name = "unit1_thrust_oil_temperature"
+        assert (plant.table.loc[common, name] != other.table.loc[common, name]).mean() > 0.9
+
+
+class TestPhysics:
+    @pytest.mark.parametrize("unit", [1, 2])
+    def test_power_is_water_times_head_times_efficiency(self, healthy: SimulatedPlant, unit: int) -> None:
+        unit_table = healthy.table.filter(like=f"unit{unit}_").rename(columns=lambda name: name[6:])
+        loaded = unit_table[unit_table["active_power"] > 15]
+        hydraulic = 998 * 9.81 * loaded["discharge"] * loaded["net_head"] / 1e6
+        efficiency = loaded["active_power"] / hydraulic
+        assert efficiency.between(0.70, 0.97).all()
+        assert 0.87 < efficiency.median() < 0.92
+        by_load = efficiency.groupby(loaded["active_power"].round(-1)).median()
+        assert by_load[50] > by_load[20] + 0.03
+
+    def test_guide_vanes_open_with_power_and_against_head(self, healthy: SimulatedPlant) -> None:
+        table = healthy.table
+        steady = table[table["unit1_active_power"].between(39, 41)]
+        slope = np.polyfit(steady["unit1_net_head"], steady["unit1_guide_vane_opening"], 1)[0]
+        opening, head = steady["unit1_guide_vane_opening"].mean(), steady["unit1_net_head"].mean()
+        # Discharge ∝ 1/head; the opening for it ∝ (discharge / √head)^1.15: −1.15 · 1.5 per cent for one of head.
+        assert slope == pytest.approx(-1.725 * opening / head, rel=0.15)
+        running = table[table["unit1_active_power"] > 12]
+        assert running["unit1_guide_vane_opening"].corr(running["unit1_active_power"]) > 0.98
+
+    @pytest.mark.parametrize("name", ["thrust_pad_temperature_1", "stator_winding_temperature_05", "rotor_temperature"])
+    def test_temperatures_follow_the_load_later(self, healthy: SimulatedPlant, name: str) -> None:
+        power = healthy.table["unit2_active_power"].asfreq(STEP)
+        warmth = healthy.table[f"unit2_{name}"].asfreq(STEP)
+        slow = warmth.rolling(144, center=True, min_periods=72).mean()  # season and weather
+        lags = np.arange(-6, 19)
+        correlation = [power.corr((warmth - slow).shift(-lag)) for lag in lags]
+        best = lags[int(np.argmax(correlation))]
+        assert 2 <= best <= 12
+        assert max(correlation) > correlation[6] + 0.02  # lag 0
+
+    def test_a_standing_unit_cools_down_exponentially(self, healthy: SimulatedPlant) -> None:
+        table = healthy.table
+        still = table["unit2_speed"] == 0
+        nights = (still != still.shift()).cumsum()[still]
+        drops = [
+            table.loc[group.index, "unit2_thrust_pad_temperature_1"]
+            - table.loc[group.index, "plant_machine_hall_temperature"]
+            for _, group in nights.groupby(nights)
+            if len(group) >= 40 and group.index[-1] - group.index[0] == (len(group) - 1) * STEP
+        ]
+        assert len(drops) > 10
+        ratios = [drop.iloc[30] / drop.iloc[0] for drop in drops if drop.iloc[0] > 15]  # after five hours
+        assert 0.3 < np.median(ratios) < 0.6
+
+    def test_a_standing_unit_is_silent(self, healthy: SimulatedPlant) -> None:
+        still = healthy.table[healthy.table["unit2_speed"] == 0]
+        for name in ("active_power", "discharge", "guide_vane_opening", "stator_current_l1", "field_current"):
+            assert (still[f"unit2_{name}"] == 0).all()
+        assert (still["unit2_turbine_guide_bearing_vibration_x"] <= 0.06).all()
+
+    def test_vibration_follows_speed_and_is_worst_in_the_rough_zone(self, healthy: SimulatedPlant) -> None:
+        table = healthy.table
+        vibration = table["unit2_turbine_guide_bearing_vibration_x"]
+        assert vibration.corr(table["unit2_speed"]) > 0.9
+        test = table.loc["2015-09-17 04:10":"2015-09-17 05:40"]
+        power, shaking = test["unit2_active_power"], test["unit2_head_cover_vibration"]
+        assert power[shaking.idxmax()] == pytest.approx(26, abs=4)
+        assert shaking[power.between(23, 29)].min() > 1.2 * shaking[power > 38].max()
+
+    def test_seasons(self, healthy: SimulatedPlant) -> None:
+        monthly = healthy.table.groupby(healthy.table.index.to_period("M")).mean()
+        assert monthly.loc["2015-08", "plant_river_water_temperature"] > 15
+        assert monthly.loc["2016-01", "plant_river_water_temperature"] < 6
+        cooling = ["unit1_cold_air_temperature_1", "unit1_thrust_oil_temperature", "plant_machine_hall_temperature"]
+        assert (monthly.loc["2015-08", cooling] > monthly.loc["2016-01", cooling] + 5).all()
+
+    def test_noise_is_shared_in_an_area_and_lasts(self, healthy: SimulatedPlant) -> None:
+        levels = ["unit1_thrust_oil_level", "unit1_turbine_guide_bearing_oil_level"]
+        oils = ["unit1_thrust_oil_temperature", "unit1_turbine_guide_bearing_oil_temperature"]
+        running = healthy.table[healthy.table["unit1_speed"] > 249]
+        residuals = running[levels].to_numpy() - 0.5 * running[oils].to_numpy()
+        assert np.corrcoef(residuals.T)[0, 1] > 0.15
+        assert np.corrcoef(residuals[1:, 0], residuals[:-1, 0])[0, 1] > 0.5
+
+    def test_pressure_follows_level_and_reactive_power_the_voltage(self, healthy: SimulatedPlant) -> None:
+        table = healthy.table
+        standing = table[table["unit2_discharge"] == 0]
+        assert standing["unit2_penstock_pressure"].corr(standing["plant_headwater_level"]) > 0.95
+        running = table[table["unit1_active_power"] > 12]
+        setting = running.groupby("unit1_voltage_setpoint")
+        for _, group in setting:
+            assert group["unit1_reactive_power"].corr(group["plant_busbar_voltage"]) < -0.8
+
+
+class TestEvents:
+    def test_days_are_those_of_the_paper(self, plant: SimulatedPlant) -> None:
+        faults, look_alikes = plant.events[plant.events["is_fault"]], plant.events[~plant.events["is_fault"]]
+        assert days_of(faults) == FAULT_DAYS | {HARD_DAY}
+        assert days_of(look_alikes) == LOOK_ALIKE_DAYS
+        assert days_of(faults[faults["kind"] == "hard"]) == {HARD_DAY}
+
+    def test_the_record(self, plant: SimulatedPlant) -> None:
+        events = plant.events
+        expected = ["event", "kind", "start", "end", "variables", "is_fault", "description"]
+        assert list(events.columns) == expected
+        assert events["event"].tolist() == list(range(1, 17))
+        assert events["start"].is_monotonic_increasing
+        assert (events["start"] <= events["end"]).all()
+        assert set(events["kind"]) == {"global", "local", "one-sensor", "spread", "hard", "look-alike"}
+        for names in events["variables"]:
+            assert len(set(names)) == len(names)
+            assert set(names) <= set(plant.table.columns)
+
+    def test_all_samples_of_events_are_recorded(self, plant: SimulatedPlant, other: SimulatedPlant) -> None:
+        for one in (plant, other):
+            for _, event in one.events.iterrows():
+                assert rows_of(one, event).sum() == (event["end"] - event["start"]) / STEP + 1
+
+    def test_only_faults_are_anomalous(self, plant: SimulatedPlant, healthy: SimulatedPlant) -> None:
+        assert plant.is_anomalous.sum() == 227
+        expected = np.zeros(len(plant.table), dtype=bool)
+        for _, event in plant.events.iterrows():
+            rows = rows_of(plant, event)
+            assert plant.is_anomalous[rows].all() if event["is_fault"] else not plant.is_anomalous[rows].any()
+            expected |= rows & event["is_fault"]
+        np.testing.assert_array_equal(plant.is_anomalous, expected)
+        assert not healthy.is_anomalous.any()
+        assert healthy.events["event"].tolist() == [2, 3, 7]
+
+    def test_faults_are_where_they_are_said_to_be_and_nowhere_else(
+        self, complete: SimulatedPlant, healthy: SimulatedPlant
+    ) -> None:
+        self.compare(complete, healthy)
+
+    def test_the_same_with_another_seed_and_drop_outs(self, other: SimulatedPlant) -> None:
+        self.compare(other, simulate_hydropower(seed=1, faults=False))
+
+    @staticmethod
+    def compare(faulty: SimulatedPlant, without: SimulatedPlant) -> None:
+        pd.testing.assert_index_equal(faulty.table.index, without.table.index)
+        pd.testing.assert_frame_equal(faulty.table.isna(), without.table.isna())
+        different = (faulty.table != without.table) & faulty.table.notna()
+        claimed = pd.DataFrame(False, index=different.index, columns=different.columns)
+        for _, event in faulty.events[faulty.events["is_fault"]].iterrows():
+            claimed.loc[event["start"] : event["end"], list(event["variables"])] = True
+            seen = different.loc[event["start"] : event["end"], list(event["variables"])]
+            assert seen.any(axis=0).all(), "every variable that is named changes"
+            assert seen.any(axis=1).mean() > 0.9, "nearly every row changes"
+        assert not (different & ~claimed).to_numpy().any()
+
+    def test_only_global_faults_leave_the_range_of_good_days(
+        self, plant: SimulatedPlant, healthy: SimulatedPlant
+    ) -> None:
+        low, high = healthy.table.min(), healthy.table.max()
+        for _, event in plant.events[plant.events["is_fault"]].iterrows():
+            names = list(event["variables"])
+            readings = plant.table.loc[event["start"] : event["end"], names]
+            outside = ((readings < low[names]) | (readings > high[names])).to_numpy().mean()
+            assert outside > 0.5 if event["kind"] == "global" else outside < 0.1, event["description"]
+
+    def test_the_hard_fault_is_within_the_noise(self, plant: SimulatedPlant, healthy: SimulatedPlant) -> None:
+        hard = plant.events[plant.events["kind"] == "hard"].iloc[0]
+        names = list(hard["variables"])
+        shift = (plant.table - healthy.table).loc[hard["start"] : hard["end"], names].abs().max()
+        before = healthy.table.loc["2016-01-09 14:00":"2016-01-09 18:00", names]
+        assert (shift <= 3 * before.std().clip(lower=0.3)).all()
+
+    def test_look_alikes_are_unusual(self, healthy: SimulatedPlant) -> None:
+        table = healthy.table
+        condenser = table.loc["2015-07-07 04:10":"2015-07-07 05:50"]
+        assert (condenser["unit1_active_power"] < -1).all()
+        assert (condenser["unit1_speed"] > 249).all()
+        flood = table.loc["2015-07-08 13:30":"2015-07-08 17:00"]
+        calm = table.drop(table.loc["2015-07-08 12:00":"2015-07-08 22:00"].index)
+        assert flood["plant_tailwater_level"].min() > calm["plant_tailwater_level"].max() + 1
+        assert (flood["plant_spillway_flow"] > 100).all()
+        test = table.loc["2015-09-17 04:00":"2015-09-17 05:40", "unit2_power_setpoint"]
+        assert test.is_monotonic_increasing
+        ordinary = table["unit2_power_setpoint"].drop(test.index)
+        assert not ordinary.between(21, 31).any()
+
+    def test_effects(self) -> None:
+        readings, before = np.array([[1.0], [2.0], [4.0]]), np.array([7.0])
+        assert changed(readings, Effect(("a",), "add", 2.0), before).tolist() == [[3.0], [4.0], [6.0]]
+        assert changed(readings, Effect(("a",), "scale", -0.5), before).tolist() == [[0.5], [1.0], [2.0]]
+        assert changed(readings, Effect(("a",), "hold"), before).tolist() == [[7.0], [7.0], [7.0]]
+        assert (changed(readings, Effect(("a",), "flicker", 10.0), before) != readings).all()
+
+    def test_the_page_tells_the_same(self, plant: SimulatedPlant) -> None:
+        lines = [line for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+        for _, event in plant.events.iterrows():
+            row = next(line for line in lines if line.startswith(f"| {event['event']} |"))
+            kind, first, last, count = (cell.strip().strip("*") for cell in row.split("|")[2:6])
+            assert (kind, first) == (event["kind"], f"{event['start']:%Y-%m-%d %H:%M}")
+            assert f"{event['end']:%Y-%m-%d %H:%M}".endswith(last)
+            assert count == (str(len(event["variables"])) if event["is_fault"] else "")
+        for area in AREAS:
+            assert f"| {area} | {list(plant.areas.values()).count(area)} |" in DOCS.read_text()
+
+
+def test_the_distance_to_the_mean_misses_some_faults(complete: SimulatedPlant) -> None:
+    """The control of every study: faults that it finds need no method, so some must be out of its reach."""
+    plant = complete
+    scores = MeanDistance().fit(plant.table).scores_
+    for n in (100, int(plant.is_anomalous.sum())):
+        top = np.zeros(len(scores), dtype=bool)
+        top[np.argsort(-scores)[:n]] = True
+        faults = plant.events[plant.events["is_fault"]]
+        missed = [event["event"] for _, event in faults.iterrows() if not top[rows_of(plant, event)].any()]
+        assert missed
+
+
+class TestFiles:
+    @pytest.fixture
+    def short(self, plant: SimulatedPlant) -> SimulatedPlant:
+        return SimulatedPlant(plant.table.head(50), plant.units, plant.areas, plant.events)
+
+    def test_what_is_written_can_be_read(self, plant: SimulatedPlant, tmp_path: Path) -> None:
+        write_plant(plant, tmp_path / "new" / "folder")
+        table = pd.read_csv(tmp_path / "new" / "folder" / "plant.csv", index_col="time", parse_dates=True)
+        pd.testing.assert_frame_equal(table, plant.table, check_index_type=False, check_freq=False)
+        truth = pd.read_csv(tmp_path / "new" / "folder" / "truth.csv", parse_dates=["start", "end"])
+        assert truth["variables"].str.split("; ").map(tuple).tolist() == plant.events["variables"].tolist()
+        for column in ("event", "kind", "start", "end", "is_fault", "description"):
+            assert truth[column].tolist() == plant.events[column].tolist()
+        variables = pd.read_csv(tmp_path / "new" / "folder" / "variables.csv", dtype=str)
+        assert variables.columns.tolist() == ["name", "area", "unit"]
+        assert dict(zip(variables["name"], variables["unit"], strict=True)) == plant.units
+        assert dict(zip(variables["name"], variables["area"], strict=True)) == plant.areas
+
+    def test_areas_in_files_of_their_own(self, short: SimulatedPlant, tmp_path: Path) -> None:
+        paths = write_plant(short, tmp_path, by_area=True)
+        assert [path.stem for path in paths] == ["plant", "truth", "variables", *AREAS]
+        parts = [pd.read_csv(tmp_path / f"{area}.csv", index_col="time", parse_dates=True) for area in AREAS]
+        joined = pd.concat(parts, axis=1)[list(short.table.columns)]
+        pd.testing.assert_frame_equal(joined, short.table, check_index_type=False, check_freq=False)
+
+    def test_nothing_is_overwritten_unasked(self, short: SimulatedPlant, tmp_path: Path) -> None:
+        (tmp_path / "truth.csv").write_text("mine")
+        with pytest.raises(FileExistsError, match=r"truth\.csv already.*overwrite=True"):
+            write_plant(short, tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["truth.csv"]
+        assert (tmp_path / "truth.csv").read_text() == "mine"
+        write_plant(short, tmp_path, overwrite=True)
+        assert (tmp_path / "truth.csv").read_text().startswith("event,kind,start,end,variables,is_fault,description\n")
+
+    def test_a_write_that_fails_leaves_the_old_file(
+        self, short: SimulatedPlant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_plant(short, tmp_path)
+        old = (tmp_path / "plant.csv").read_bytes()
+
+        def fail(*_: object) -> None:
+            raise OSError("disk full")
+
+        changed_plant = SimulatedPlant(short.table + 1, short.units, short.areas, short.events)
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="disk full"):
+            write_plant(changed_plant, tmp_path, overwrite=True)
+        assert (tmp_path / "plant.csv").read_bytes() == old
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["plant.csv", "truth.csv", "variables.csv"]
