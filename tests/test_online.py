@@ -36,14 +36,15 @@ def started(A, W, H, capacity=None, **chosen) -> OnlineFactors:
     return factors
 
 
-def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1, alpha=0.8):
+def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1, duplicates="join", alpha=0.8):
     rng = np.random.default_rng(seed + 1)
     W, H = rng.random((z, K)), rng.random((K, X.shape[1]))
     W[0, 0] = H[0, 0] = 0.0
     chosen = {"alpha": alpha, "similarity": kind, "forgetting": forgetting, "refresh_every": refresh_every}
+    chosen["duplicates"] = duplicates
     fast = started(X[:z], W, H, max_iter=n_inner, tol=0.0, **chosen)
     slow = naive.online.online_nsnmf(
-        X[:z].tolist(), W.tolist(), H.tolist(), X[z:].tolist(), alpha, kind, n_inner, forgetting, refresh_every
+        *(part.tolist() for part in (X[:z], W, H, X[z:])), alpha, kind, n_inner, forgetting, refresh_every, duplicates
     )
     return fast.update(X[z:], X[z:]), np.array(slow)
 
@@ -61,11 +62,14 @@ def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1
     missing=st.sampled_from([0.0, 0.3]),
     zeros=st.booleans(),
     ties=st.booleans(),
+    duplicates=st.sampled_from(["join", "zero"]),
 )
 @settings(max_examples=40, deadline=None)
-def test_equals_the_naive_twin(seed, z, K, p, n_inner, kind, forgetting, refresh_every, missing, zeros, ties):
+def test_equals_the_naive_twin(
+    seed, z, K, p, n_inner, kind, forgetting, refresh_every, missing, zeros, ties, duplicates
+):
     X = some_stream(seed, z + 25, p, missing, zeros, ties)
-    fast, slow = both(X, z, K, seed, n_inner, kind, forgetting, refresh_every)
+    fast, slow = both(X, z, K, seed, n_inner, kind, forgetting, refresh_every, duplicates)
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-10)
 
 
@@ -95,7 +99,11 @@ def test_samples_that_share_no_reading_are_not_similar():
     nan = np.nan
     factors = OnlineFactors(OnlineSettings(), 3, 2, 1)
     factors.fill(np.array([[0.1, nan], [nan, 0.2], [0.3, nan]]))
-    np.testing.assert_allclose(factors.tree().lengths, [0.0, 0.2 * np.sqrt(2)])  # a length of 0 counts as no edge
+    np.testing.assert_allclose(factors.tree().lengths, [0.2 * np.sqrt(2), np.inf])
+    for kind in KINDS:
+        chosen = OnlineFactors(OnlineSettings(similarity=kind), 3, 2, 1)
+        chosen.fill(np.array([[0.1, nan], [nan, 0.2], [0.3, nan]]))
+        assert chosen.similarity().nnz == 2
     one = OnlineFactors(OnlineSettings(), 3, 2, 1)
     one.fill(np.array([[0.1, 0.2]]))
     assert one.tree().n_nodes == 1

@@ -7,6 +7,7 @@ import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -25,6 +26,7 @@ from penstock import OnlineNSNMF
 from penstock.factor import fit_factors, nsnmf
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.graph.similarity import similarity
+from penstock.storage import StorageError, write_state
 from penstock.thresholds import Fixed, MeanDeviation, RollingQuantile
 
 
@@ -149,7 +151,8 @@ def test_fit_with_few_rows_ends_the_warm_up_early():
     fitted = OnlineNSNMF(n_components=3, random_state=0).fit(X)
     assert np.isfinite(fitted.scores_).all()
     assert np.isfinite(fitted.update_many(some_rows(60, seed=1))).all()
-    assert OnlineNSNMF(n_components=5, random_state=0).fit(X).n_components_ == 4
+    with pytest.warns(UserWarning, match=r"Only 4 rows have readings, so n_components = 5 was lowered to 4\."):
+        assert OnlineNSNMF(n_components=5, random_state=0).fit(X).n_components_ == 4
     with pytest.raises(ValueError, match=r"at least 2 rows with readings; got 1 \(n_samples = 3\)"):
         OnlineNSNMF().fit([[1.0, np.nan], [np.nan, np.nan], [np.nan, np.nan]])
 
@@ -193,9 +196,14 @@ def test_a_sensor_that_freezes_and_one_that_was_stuck():
     X = some_rows(200)
     X[:60, 1] = 7.0  # constant while the scaling is learnt, then alive
     X[100:, 2] = X[100, 2]  # freezes
-    scores = small(warmup=40).update_many(X)
+    scores = small(warmup=40, similarity="binary").update_many(X)
     assert np.isfinite(scores[40:]).all()
     assert scores[60] > np.nanmax(scores[40:60])  # a stuck sensor that begins to move is seen
+    X[:, 1] = 7.0
+    frozen = small(warmup=40, similarity="binary").update_many(X)
+    X[100:, 2] = some_rows(200)[100:, 2]
+    alive = small(warmup=40, similarity="binary").update_many(X)
+    assert np.median(frozen[100:]) > np.median(alive[100:])  # it no longer goes with the others
 
 
 def test_rows_that_repeat_for_ever():
@@ -350,9 +358,16 @@ def test_threshold_and_offset():
     detector.threshold_ = 0.0
     assert (detector.predict(new) == -1).all()
     assert isinstance(detector.running_threshold_, Fixed)
+    detector.offset_ = -3.0
+    assert detector.threshold_ == 3.0
+    detector.threshold_ = np.inf
+    detector.update_many(new)
+    assert (detector.predict(new) == 1).all()
+    with pytest.raises(ValueError, match="got NaN"):
+        detector.threshold_ = np.nan
     young = small()
-    young.update_many(some_rows(9))
-    assert young.threshold_ == max(*young.warmup_scores_, *young.fit(some_rows(9)).scores_) or young.threshold_ > 0
+    scores = young.update_many(some_rows(9))
+    assert young.threshold_ == max(*young.warmup_scores_, *scores[6:])  # none known yet: the highest so far
 
 
 def test_scores_are_compared_with_the_threshold_known_before():
@@ -408,30 +423,39 @@ def test_a_fitted_detector_is_saved_with_its_scores_and_names(tmp_path):
     assert repr(penstock.load(tmp_path / "new.safetensors")) == "OnlineNSNMF(alpha=0.5)"
 
 
+def parameters_of_small():
+    return {"n_components": 2, "buffer_size": 6, "random_state": 0}
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda s: s["stream"].update(n_seen=-1), "n_seen"),
-        (lambda s: s["stream"].update(missing=np.zeros(3, dtype=np.int64)), "missing"),
+        (lambda s: s["stream"].update(missing=np.zeros(3, dtype=np.int64)), r"\['missing'\] should be int64"),
         (lambda s: s["stream"].update(waiting=np.ones((2, 4))), "waiting"),
         (lambda s: s["stream"]["warm"].update(n_components=9), "n_components"),
         (lambda s: s["stream"]["warm"].update(scaling=None), "scaling"),
-        (lambda s: s["stream"]["warm"]["factors"].update(H=np.zeros((2, 4))), "positive"),
+        (lambda s: s["stream"]["warm"]["factors"].update(H=np.zeros((2, 4))), r"H must be .* > 0"),
         (lambda s: s["stream"]["warm"]["factors"].update(U=np.full((2, 2), np.nan)), "U must be"),
-        (lambda s: s["stream"]["warm"]["factors"].update(rows=np.ones((9, 4))), "The buffer must hold"),
-        (lambda s: s["stream"]["warm"]["factors"].update(rows=-np.ones((6, 4))), "The buffer must hold"),
+        (lambda s: s["stream"]["warm"]["factors"].update(rows=np.ones((9, 4))), "weights must be"),
+        (lambda s: s["stream"]["warm"]["factors"].update(rows=-np.ones((6, 4))), "rows must be"),
+        (lambda s: s["stream"]["warm"]["factors"].update(V=np.full((2, 4), 1e300)), "V must be"),
+        (lambda s: s["stream"]["warm"]["factors"].update(n_learnt="5"), "n_learnt"),
+        (lambda s: s["stream"]["warm"]["factors"].update(rows=np.ones((6, 4), dtype=np.float32)), "rows must be"),
         (lambda s: s["stream"]["warm"]["factors"].update(n_learnt=-4), "n_learnt"),
-        (lambda s: s["stream"]["warm"]["factors"].pop("V"), "V"),
+        (lambda s: s["stream"]["warm"]["factors"].pop("V"), "other parts than"),
         (lambda s: s["stream"].update(threshold={"kind": "Evil"}), "threshold"),
         (lambda s: s.update(scores="many"), "scores"),
     ],
 )
-def test_a_state_that_cannot_be_is_refused(damage, message):
+def test_a_state_that_cannot_be_is_refused(damage, message, tmp_path):
     detector = small().fit(some_rows())
     state = copy.deepcopy(detector._pack())
     damage(state)
-    with pytest.raises((ValueError, KeyError), match=message):
-        small()._unpack(state)
+    path = tmp_path / "odd.safetensors"
+    write_state(path, "detector", {"class": "OnlineNSNMF", "parameters": parameters_of_small(), "fitted": state})
+    with pytest.raises(StorageError, match=message):
+        penstock.load(path)
 
 
 def test_pickle_goes_on_to_the_last_bit():
@@ -527,3 +551,151 @@ def test_threads_may_score_side_by_side():
     with ThreadPoolExecutor(2) as pool:
         for scores in pool.map(lambda _: detector.anomaly_score(new), range(6)):
             np.testing.assert_array_equal(scores, alone)
+
+
+# ---- found by review ----
+
+
+def test_a_copy_scores_as_its_original_does():
+    """An edge of length 0 gave no similarity, so that an anomaly that repeats looked normal the second time."""
+    X = np.random.default_rng(0).random((500, 4)) * 0.3 + [0.1, 0.2, 0.3, 0.4]
+    odd = np.array([0.35, 0.25, 0.5, 0.45])
+    for kind in ("inverse", "binary", "relative", "normalized"):
+        detector = OnlineNSNMF(similarity=kind, random_state=0)
+        detector.update_many(X)
+        first = detector.update(odd)
+        again, nearly = detector.anomaly_score([odd, odd + 1e-12])
+        assert again == pytest.approx(nearly, rel=1e-3)
+        assert again > 0.5 * first
+    literal = OnlineNSNMF(duplicates="zero", random_state=0)
+    literal.update_many(X)
+    first = literal.update(odd)
+    assert literal.anomaly_score([odd])[0] < 0.5 * first
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("step", ["fit_incomplete", "learn_scaling"])
+def test_a_warm_up_that_fails_to_end_leaves_everything_as_it_was(monkeypatch, step, error):
+    X = some_rows()
+    detector = small(warmup=20)
+    detector.update_many(X[:15])
+
+    def fail(*args, **kwargs):
+        raise error("stop")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"penstock.detectors._warmup.{step}", fail)
+        for _ in range(2):
+            with pytest.raises(error, match="stop"):
+                detector.update_many(X[15:40])
+    assert not detector.is_warm
+    assert detector.n_seen_ == 15
+    np.testing.assert_array_equal(detector.update_many(X[15:]), small(warmup=20).update_many(X)[15:])
+
+
+def test_a_bad_seed_is_refused_at_once():
+    for seed in (-1, "seed"):
+        detector = small(random_state=seed)
+        with pytest.raises(ValueError, match="seed"):
+            detector.update_many(some_rows())
+        assert not detector.is_warm
+
+
+def test_a_model_that_broke_does_not_look_perfect():
+    detector = small().fit(some_rows())
+    detector._stream.factors._memory.H[:] = np.nan
+    assert detector.anomaly_score(some_rows(1))[0] == np.finfo(np.float64).max
+
+
+def test_parameters_changed_on_the_way_wait_for_the_next_fit(tmp_path):
+    A = np.random.default_rng(0).random((100, 4))
+    detector = small(scale=None)
+    detector.update_many(A[:50])
+    detector.set_params(scale="auto")
+    with pytest.raises(ValueError, match="Negative values"):
+        detector.update_many(-A)
+    with pytest.raises(ValueError, match=r"Parameters were changed after the stream began \(scale\)"):
+        detector.save(tmp_path / "changed.safetensors")
+    detector.set_params(scale=None).save(tmp_path / "changed.safetensors")
+    scaled = small()
+    scaled.update_many(some_rows(50))
+    scaled.set_params(scale=None)
+    assert np.isfinite(scaled.update_many(some_rows(50))).all()
+
+
+def test_rows_of_every_kind_are_read_alike():
+    X = some_rows()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    detector = small()
+    detector.update_many(frame[:100])
+    expected = detector.anomaly_score(frame[100:101])[0]
+    assert copy.deepcopy(detector).update(frame.iloc[100]) == expected
+    assert copy.deepcopy(detector).update(X[100].tolist()) == expected
+    with pytest.raises(ValueError, match="feature names"):
+        detector.update(frame[["b", "a", "c", "d"]].iloc[100])
+    for row in (X[100].astype("complex"), np.arange(4).astype("datetime64[s]"), np.arange(4).astype("timedelta64[s]")):
+        with pytest.raises(ValueError, match="A sample holds real numbers"):
+            detector.update(row)
+    with pytest.raises(ValueError, match="A sample holds numbers, NaN for a missing reading"):
+        detector.update([1.0, pd.NA, 2.0, 3.0])
+    masked = np.ma.masked_array(X[100], mask=[False, True, False, False])
+    missing = X[100].copy()
+    missing[1] = np.nan
+    expected = copy.deepcopy(detector).update(missing)
+    assert copy.deepcopy(detector).update(masked) == expected
+    assert (
+        small().fit(X).anomaly_score(np.ma.masked_array(X[:1], mask=[[False, True, False, False]]))[0]
+        == (small().fit(X).anomaly_score(np.where([[False, True, False, False]], np.nan, X[:1]))[0])
+    )
+
+
+def test_chunks_without_rows():
+    detector = small()
+    detector.update_many(some_rows(50))
+    before = detector.n_seen_
+    assert detector.update_many(np.empty((0, 4))).shape == (0,)
+    assert detector.process(np.empty((0, 4))).scores.shape == (0,)
+    assert detector.anomaly_score(np.empty((0, 4))).shape == (0,)
+    assert detector.n_seen_ == before
+
+
+def test_nothing_but_gaps_in_the_warm_up_takes_no_memory():
+    detector = small()
+    for _ in range(50):
+        assert np.isnan(detector.update([np.nan] * 4))
+    assert detector.n_seen_ == 50
+    assert len(detector._stream.warmup._pieces) == 0
+
+
+def test_near_copies_in_the_warm_up_are_announced():
+    X = np.random.default_rng(0).random((60, 3))
+    X[3] = X[4] + [1e-6, 0.0, 0.0]
+    with pytest.warns(UserWarning, match="times nearer to each other.*'binary' and 'normalized' are safe"):
+        small().update_many(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(similarity="normalized").update_many(X)
+
+
+def test_a_file_that_asks_for_endless_work_is_refused(tmp_path):
+    threshold = {"kind": "RollingQuantile", "parameters": {"rate": 1e-25, "window": 9, "min_scores": None}, "state": {}}
+    state = {"class": "OnlineNSNMF", "parameters": {"threshold": threshold}, "fitted": None}
+    write_state(tmp_path / "endless.safetensors", "detector", state)
+    with pytest.raises(StorageError):
+        penstock.load(tmp_path / "endless.safetensors")
+
+
+def test_a_file_opened_for_reading_only_can_be_gone_on_with(tmp_path):
+    X = some_rows(missing=0.1)
+    detector = small()
+    detector.update_many(X[:100])
+    joblib.dump(detector, tmp_path / "model.joblib")
+    again = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    np.testing.assert_array_equal(again.update_many(X[100:]), detector.update_many(X[100:]))
+
+
+def test_gaps_beside_huge_readings():
+    detector = small().fit(np.random.default_rng(0).random((60, 4)))
+    row = [1.2e154, np.nan, np.nan, 0.5]
+    assert np.isfinite(detector.anomaly_score([row])[0])
+    assert np.isfinite(detector.update(row))

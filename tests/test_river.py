@@ -114,3 +114,43 @@ def test_pickle_and_pipeline():
         assert again.score_one(x) == model.score_one(x)
         again.learn_one(x)
         model.learn_one(x)
+
+
+def test_a_warm_up_with_samples_that_cannot_be_learnt():
+    model = OnlineNSNMF(n_components=1, buffer_size=5, seed=0, scale=None)
+    model.learn_one({"x0": None, "x1": float("nan")})  # nothing to learn, and not counted
+    for value in np.random.default_rng(0).random(5):
+        with pytest.raises(ValueError, match="Feature 'x0' is -5; with scale=None"):
+            model.learn_one({"x0": -5.0, "x1": 0.5})
+        model.learn_one({"x0": value, "x1": value / 2})
+    assert model.score_one({"x0": 0.5, "x1": 0.9}) > 0
+    for value in (-5.0, 1e200):
+        with pytest.raises(ValueError, match="with scale=None values must lie between"):
+            model.learn_one({"x0": value, "x1": 0.5})
+    assert np.isfinite(model.score_one({"x0": 0.5, "x1": 0.9}))
+
+
+def test_bad_parameters_are_refused_with_the_first_sample():
+    for parameters in ({"n_components": 50}, {"buffer_size": 0}, {"seed": -3}):
+        with pytest.raises(ValueError):  # noqa: PT011
+            OnlineNSNMF(**parameters).learn_one({"x": 1.0})
+
+
+def test_a_warm_up_that_fails_to_end_can_be_tried_again(monkeypatch):
+    model, twin = OnlineNSNMF(buffer_size=5, seed=0), OnlineNSNMF(buffer_size=5, seed=0)
+    rows = as_dicts(np.random.default_rng(0).random((12, 6)))
+    for x in rows[:4]:
+        model.learn_one(x)
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.detectors._warmup.fit_incomplete", fail)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one(rows[4])
+    for x in rows[4:]:
+        model.learn_one(x)
+    for x in rows:
+        twin.learn_one(x)
+    assert model.score_one(rows[0]) == twin.score_one(rows[0]) > 0

@@ -59,7 +59,7 @@ class StreamScores:
 
     `scores` is NaN for samples of the warm-up and for those without any reading, `thresholds` while there are too few
     scores to know one. `variables` are the columns with the largest residuals in scaled units, the largest first (−1
-    where there is none), `residuals` what they differ by from what was expected, actual − expected, in the user's units.
+    where there is none), `residuals` by how much they differ from what was expected, in the user's units.
     """
 
     scores: FloatArray

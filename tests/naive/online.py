@@ -35,17 +35,19 @@ def local_tree(rows):
     return tree
 
 
-def tree_similarity(tree, n, kind):
-    """Edges of length 0 and infinite ones count as none."""
-    edges = [(length, i, j) for length, i, j in tree if 0 < length < math.inf]
-    lengths = sorted(length for length, _, _ in edges)
+def tree_similarity(tree, n, kind, duplicates="zero"):
+    """Infinite edges count as none; those of length 0 too ("zero", the paper's), or as the shortest of all ("join")."""
+    edges = [(length, i, j) for length, i, j in tree if length < math.inf and (length > 0 or duplicates == "join")]
+    lengths = sorted(length for length, _, _ in edges if length > 0)
     middle = (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) / 2 if lengths else 1.0
     S = [[0.0] * n for _ in range(n)]
     for length, i, j in edges:
-        S[i][j] = S[j][i] = {"binary": 1.0, "relative": middle / length}.get(kind, 1.0 / length)
+        unit = middle if kind == "relative" else 1.0
+        value = 1.0 if kind == "binary" else (unit / length if length > 0 else 1e140)
+        S[i][j] = S[j][i] = value
     if kind == "normalized":
         degree = [sum(row) or 1.0 for row in S]
-        S = [[S[i][j] / math.sqrt(degree[i] * degree[j]) for j in range(n)] for i in range(n)]
+        S = [[S[i][j] / (math.sqrt(degree[i]) * math.sqrt(degree[j])) for j in range(n)] for i in range(n)]
     return S
 
 
@@ -138,7 +140,7 @@ def first_weights(s, W, K):
     return [max(sum(s[i] * W[i][k] for i in range(len(s))) / sum(s), FLOOR) for k in range(K)]
 
 
-def online_nsnmf(A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_every=1):
+def online_nsnmf(A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_every=1, duplicates="zero"):
     """Scores of a stream that follows the fitted rows A ≈ WH. Ahmed et al. (2021), Algorithm 2, its third phase.
 
     A fixed number of inner steps, and U, V committed once a sample.
@@ -161,7 +163,7 @@ def online_nsnmf(A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_
             scores.append(math.nan)
             continue
         rows = [*buffer, list(a)]
-        s = tree_similarity(local_tree(rows), len(rows), kind)[-1][:-1]
+        s = tree_similarity(local_tree(rows), len(rows), kind, duplicates)[-1][:-1]
         w = first_weights(s, W, K)
         H_new, learnt = H, learnt + 1
         for _ in range(n_inner):

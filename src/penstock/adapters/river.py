@@ -12,6 +12,7 @@ import numpy as np
 from river import base
 
 from penstock._types import FloatArray
+from penstock.detectors._input import LARGEST_VALUE
 from penstock.detectors._stream import Stream
 from penstock.detectors.online import OnlineNSNMF as Detector
 from penstock.graph.similarity import Kind
@@ -57,6 +58,8 @@ class OnlineNSNMF(base.AnomalyDetector):
         How features are taken to [0, 1].
     warmup
         Samples before the first score; None stands for `buffer_size`.
+    duplicates
+        What a sample that equals one in the buffer is to it: "join" or "zero".
 
     Examples
     --------
@@ -93,6 +96,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         refresh_every: int = 1,
         scale: str | None = "auto",
         warmup: int | None = None,
+        duplicates: str = "join",
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -108,6 +112,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         self.refresh_every = refresh_every
         self.scale = scale
         self.warmup = warmup
+        self.duplicates = duplicates
         self._waiting: list[dict[Hashable, float]] = []
         self._columns: dict[Hashable, None] = {}
         self._readings: Callable[[Mapping[Any, Any]], Any] = dict
@@ -117,10 +122,18 @@ class OnlineNSNMF(base.AnomalyDetector):
         if self._stream is not None:
             self._stream.learn(self._row(x))
             return
-        if sample := {name: _number(name, value) for name, value in x.items()}:
-            self._waiting.append(sample)
-        if len(self._waiting) == (self.buffer_size if self.warmup is None else self.warmup):
-            self._begin()
+        if not self._waiting:
+            self._detector()._check_parameters()
+        sample = {name: self._number(name, value) for name, value in x.items()}
+        if all(map(math.isnan, sample.values())):
+            return  # nothing to learn
+        self._waiting.append(sample)
+        if len(self._waiting) >= (self.buffer_size if self.warmup is None else self.warmup):
+            try:
+                self._begin()
+            except BaseException:
+                self._waiting.pop()
+                raise
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         if self._stream is None:
@@ -133,15 +146,18 @@ class OnlineNSNMF(base.AnomalyDetector):
         """The features, in the order the model has them; empty before the warm-up has ended."""
         return list(self._columns)
 
+    def _detector(self) -> Detector:
+        parameters = {name: value for name, value in self._get_params().items() if name != "seed"}
+        return Detector(random_state=self.seed, **parameters)
+
     def _begin(self) -> None:
         # In an order that does not depend on that of the keys, so that shuffled dicts give the same bits.
         names = sorted({name for sample in self._waiting for name in sample}, key=lambda name: (str(name), repr(name)))
-        parameters = {name: value for name, value in self._get_params().items() if name != "seed"}
-        detector = Detector(random_state=self.seed, **parameters)
+        detector = self._detector()
         detector.update_many([[sample.get(name, math.nan) for name in names] for sample in self._waiting])
-        self._stream = detector._begun()
         self._columns = dict.fromkeys(names)
         self._readings = itemgetter(*names, *names[:1])  # twice the first: one feature alone would come without a tuple
+        self._stream = detector._begun()
         self._waiting = []
 
     def _row(self, x: Mapping[Any, Any]) -> FloatArray:
@@ -149,7 +165,8 @@ class OnlineNSNMF(base.AnomalyDetector):
         if len(x) == len(columns):
             try:
                 readings = self._readings(x)[:-1]
-                if isfinite(sum(readings)):
+                plain = self.scale is not None or (min(readings) >= 0 and max(readings) <= LARGEST_VALUE)
+                if plain and isfinite(sum(readings)):
                     return np.array((readings,), dtype=np.float64)
             except (KeyError, TypeError, ValueError):
                 pass  # the careful way finds out what is wrong, if anything is
@@ -158,15 +175,19 @@ class OnlineNSNMF(base.AnomalyDetector):
                 f"New features {sorted(map(str, x.keys() - columns.keys()))} after the warm-up, which knew "
                 f"{len(columns)}. Leave them out, or begin a new model."
             )
-        return np.array([[_number(name, x.get(name)) for name in columns]])
+        return np.array([[self._number(name, x.get(name)) for name in columns]])
 
-
-def _number(name: Hashable, value: Any) -> float:
-    """The value as a finite number, NaN for None, or an error that names the feature."""
-    try:
-        number = math.nan if value is None else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"Feature {name!r} is {value!r}, not a number. Encode it, or leave it out.") from None
-    if math.isinf(number):
-        raise ValueError(f"Feature {name!r} is {number}. Leave out readings that are not finite.")
-    return number
+    def _number(self, name: Hashable, value: Any) -> float:
+        """The value as a number that can be learnt, NaN for None, or an error that names the feature."""
+        try:
+            number = math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"Feature {name!r} is {value!r}, not a number. Encode it, or leave it out.") from None
+        if math.isinf(number):
+            raise ValueError(f"Feature {name!r} is {number}. Leave out readings that are not finite.")
+        if self.scale is None and not (math.isnan(number) or 0 <= number <= LARGEST_VALUE):
+            raise ValueError(
+                f"Feature {name!r} is {number:g}; with scale=None values must lie between 0 and {LARGEST_VALUE:g}. "
+                f"scale='auto' takes any numbers."
+            )
+        return number

@@ -11,20 +11,30 @@ from sklearn.utils.validation import validate_data
 
 from penstock._types import FloatArray
 
-_LARGEST_VALUE = 1e70  # the squares of W are as large as the data
+LARGEST_VALUE = 1e70  # the squares of W are as large as the data
 _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool, allow_missing: bool = False) -> FloatArray:
+def read_table(
+    estimator: Any, X: Any, *, reset: bool, allow_missing: bool = False, allow_empty: bool = False
+) -> FloatArray:
     """X as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
 
-    NaN passes if `allow_missing`. Notes the number and names of columns on the estimator (`reset`), or compares with
-    those it knows.
+    NaN passes if `allow_missing`, a table without rows if `allow_empty`; what a masked array hides counts as NaN. Notes
+    the number and names of columns on the estimator (`reset`), or compares with those it knows.
     """
     _refuse_time_columns(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
         table: FloatArray = validate_data(
-            estimator, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=0 if allow_empty else 1,
         )
     except (TypeError, ValueError) as error:
         if "could not convert" in str(error) or "argument must be" in str(error):
@@ -32,6 +42,29 @@ def read_table(estimator: Any, X: Any, *, reset: bool, allow_missing: bool = Fal
         raise
     refuse_nonfinite(table, X, allow_missing=allow_missing)
     return table
+
+
+def own(table: FloatArray) -> FloatArray:
+    """The table, or a copy where it cannot be written to: kernels are compiled for the ordinary kind."""
+    return table if table.flags.writeable else table.copy()
+
+
+def table_of_one(row: Any) -> Any:
+    """One sample as a table of one row: a pandas Series as a DataFrame, so that its labels are compared."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(row, pandas.Series):
+        return row.to_frame().T.infer_objects()
+    if isinstance(row, np.ma.MaskedArray):
+        row = np.ma.filled(row.astype(np.float64), np.nan)
+    values = np.asarray(row)
+    if values.dtype.kind in "mMc":
+        raise ValueError(f"A sample holds real numbers, not {values.dtype}.")
+    if values.ndim != 1:
+        raise ValueError(f"update takes one sample, p numbers in a row; got shape {values.shape}.")
+    try:
+        return np.array(values, dtype=np.float64, order="C").reshape(1, -1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"A sample holds numbers, NaN for a missing reading; got {row!r:.200} ({error}).") from None
 
 
 def pandas_index(X: Any) -> Any:
@@ -53,7 +86,7 @@ def refuse_negative(A: FloatArray, X: Any, name: str) -> None:
 
 def refuse_huge(A: FloatArray) -> None:
     """Raise if values are so large that the objective, with its fourth powers of W, would overflow."""
-    if (A > _LARGEST_VALUE).any():
+    if (A > LARGEST_VALUE).any():
         raise ValueError(
             f"Values up to {np.nanmax(A):g} are too large to be squared twice. Use scale='minmax' or divide the data."
         )
@@ -99,9 +132,14 @@ def refuse_nonfinite(table: FloatArray, X: Any, *, allow_missing: bool) -> None:
         kind = "NaN and inf"
     raise ValueError(
         f"Input X contains {kind}: {int(bad.sum())} of {table.size} values, the first in "
-        f"{_place(X, int(row), int(column))}. Fill them (for example with sklearn.impute.SimpleImputer) or leave out "
-        f"these {int(bad.any(axis=1).sum())} rows."
+        f"{_place(X, int(row), int(column))}. {_way_out(int(bad.any(axis=1).sum()), allow_missing)}"
     )
+
+
+def _way_out(n_rows: int, allow_missing: bool) -> str:
+    if allow_missing:
+        return f"Replace them by NaN, a missing reading, or leave out these {n_rows} rows."
+    return f"Fill them (for example with sklearn.impute.SimpleImputer) or leave out these {n_rows} rows."
 
 
 def _refuse_time_columns(X: Any) -> None:

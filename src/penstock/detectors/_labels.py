@@ -99,7 +99,7 @@ def _known_zone(name: str, unit: Any) -> Any:
 
     try:
         return pd.DatetimeTZDtype(unit, name)
-    except (KeyError, TypeError, ValueError):  # zoneinfo's is a KeyError
+    except (KeyError, OSError, TypeError, ValueError):  # zoneinfo's is a KeyError, for a folder of zones an OSError
         return None
 
 

@@ -5,35 +5,17 @@ Rows are clean arrays here (`online.py` checks them): float64, NaN where a readi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._types import Factors, FloatArray, IndexArray, StreamScores
-from penstock.factor.incomplete import fit_incomplete
-from penstock.factor.objectives import nsnmf
-from penstock.factor.online import OnlineFactors, OnlineSettings
-from penstock.graph.similarity import similarity
-from penstock.prepare import MinMaxScaling, learn_scaling
+from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock.detectors._stream_settings import StreamSettings
+from penstock.detectors._warmup import WarmUp
+from penstock.factor.online import OnlineFactors
+from penstock.prepare import MinMaxScaling
 from penstock.thresholds import Threshold
 
 _ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
-
-
-@dataclass(frozen=True)
-class StreamSettings:
-    """The parameters of `OnlineNSNMF` that matter once a stream has begun."""
-
-    n_components: int
-    buffer_size: int
-    warmup: int
-    gamma: float
-    scale: Literal["auto", "minmax"] | None
-    learn_flagged: bool
-    random_state: Any
-    online: OnlineSettings
 
 
 class Stream:
@@ -50,22 +32,9 @@ class Stream:
         self.scaling: MinMaxScaling | None = None
         self.factors: OnlineFactors | None = None
         self.warmup_scores: FloatArray | None = None
-        self._waiting: list[FloatArray] = []
+        self.warmup = WarmUp(settings, n_columns)
+        self.tightest = 1.0  # of the tree of the warm-up: `penstock.detectors._warmup.Start`
         self._proposed = (b"", np.nan)
-
-    @property
-    def n_waiting(self) -> int:
-        """How many samples the warm-up has collected."""
-        return sum(map(len, self._waiting))
-
-    @property
-    def waiting(self) -> FloatArray:
-        """The samples the warm-up has collected."""
-        return np.concatenate([np.empty((0, self.n_columns)), *self._waiting])
-
-    @waiting.setter
-    def waiting(self, rows: FloatArray) -> None:
-        self._waiting = [rows] if len(rows) else []
 
     def take(self, table: FloatArray) -> FloatArray:
         """Scores of the rows in turn, each learnt before the next."""
@@ -111,10 +80,10 @@ class Stream:
         score = self._proposed[1] if known else self.propose(table)
         self.n_seen += 1
         if self._running.proposed_gap:
-            self.missing += np.isnan(table[0])
-        flagged = self.threshold.update(score)
-        if self.settings.learn_flagged or not flagged:
-            self._running.accept()
+            self.missing = self.missing + np.isnan(table[0])
+        if self.threshold.update(score) and not self.settings.learn_flagged:
+            self._running.decline()
+        self._running.accept()
         if not score <= self.highest:  # also if that is NaN: the first score of all
             self._note(np.array([score]))
 
@@ -125,46 +94,13 @@ class Stream:
         return self.scaling.apply_both(table)
 
     def end_warmup(self) -> None:
-        """Factorise the samples collected, and go on from there. Ahmed et al. (2021), Algorithm 2, d = z."""
-        table = self.waiting
-        chosen = self.settings
-        self.scaling = self._learn_scaling(table)
-        X, A = self.scaled(table)
-        first = np.ascontiguousarray(A[: chosen.buffer_size])
-        self.factors = OnlineFactors(
-            chosen.online, chosen.buffer_size, self.n_columns, min(chosen.n_components, len(first))
-        )
-        self.factors.fill(first)
-        fitted = self._fit_first(first)
-        self.factors.begin(fitted)
-        residuals = X[: len(first)] - fitted.W @ fitted.H
-        scores = seen_norms(residuals)
-        self._waiting = []
-        later = self._running.update(X[len(first) :], A[len(first) :])
-        self._note(np.concatenate([scores, later]))
-        # The threshold has no part in these: it would take the scores of a model that is still settling for normal.
-        self.warmup_scores = np.concatenate([scores, later])
-
-    def _learn_scaling(self, table: FloatArray) -> MinMaxScaling | None:
-        if self.settings.scale is None:
-            return None
-        learnt = learn_scaling(table)
-        within = np.fmin.reduce(learnt.minimum) >= 0 and np.fmax.reduce(learnt.maximum) <= 1
-        if self.settings.scale == "auto" and within:
-            return MinMaxScaling(np.zeros(self.n_columns), np.ones(self.n_columns))
-        return learnt
-
-    def _fit_first(self, A: FloatArray) -> Factors:
-        chosen = self.settings
-        S = similarity(self._running.tree(), chosen.online.similarity)
-        solution = fit_incomplete(
-            lambda rows: nsnmf(rows, S, chosen.online.alpha, chosen.gamma),
-            A,
-            min(chosen.n_components, len(A)),
-            random_state=chosen.random_state,
-        )
-        self.n_iter = solution.n_iter
-        return solution.factors
+        """Go on from the samples collected. Should that fail, nothing has changed."""
+        start = self.warmup.end()
+        self.scaling, self.n_iter, self.tightest = start.scaling, start.n_iter, start.tightest
+        self.warmup_scores = start.scores
+        self._note(start.scores)
+        self.warmup = WarmUp(self.settings, self.n_columns)
+        self.factors = start.factors
 
     @property
     def _running(self) -> OnlineFactors:
@@ -172,23 +108,25 @@ class Stream:
         return self.factors
 
     def _pieces(self, table: FloatArray) -> list[tuple[int, int]]:
-        """Count the rows, let the warm-up have those it needs, and cut up the rest."""
+        """Let the warm-up have the rows it needs, cut up the rest, and count all."""
         absent = np.isnan(table)
+        start = 0 if self.factors is not None else self._collect(table, absent)
         self.n_seen += len(table)
         if absent.any():
-            self.missing += absent.sum(axis=0)
-        start = 0 if self.factors is not None else self._collect(table, absent)
+            self.missing = self.missing + absent.sum(axis=0)
         return [(at, min(at + _ROWS_AT_ONCE, len(table))) for at in range(start, len(table), _ROWS_AT_ONCE)]
 
     def _collect(self, table: FloatArray, absent: NDArray[np.bool_]) -> int:
-        """Keep rows for the warm-up, those without any reading apart; returns how many rows that took."""
-        usable = np.flatnonzero(~absent.all(axis=1))
-        needed = self.settings.warmup - self.n_waiting
-        self._waiting.append(table[usable[:needed]].copy())
-        if len(usable) < needed:
-            return len(table)
-        self.end_warmup()
-        return int(usable[needed - 1]) + 1
+        """How many rows the warm-up took. Should it fail to end, it has not seen them."""
+        before = self.warmup.n_rows
+        taken = self.warmup.add(table, absent)
+        if self.warmup.is_complete:
+            try:
+                self.end_warmup()
+            except BaseException:
+                self.warmup.drop_from(before)
+                raise
+        return taken
 
     def _pass(
         self,
@@ -231,7 +169,9 @@ class Stream:
             flagged = self.threshold.update(float(scores[i]))
             if flags is not None:
                 flags[i] = flagged
-            if not flagged:
+            if flagged:
+                running.decline()
+            else:
                 running.accept()
         return scores
 
@@ -251,11 +191,3 @@ class Stream:
         missing = size[rows, largest] < 0
         variables[:] = np.where(missing, -1, largest)
         residuals[:] = np.where(missing, np.nan, in_units[rows, largest])
-
-
-def seen_norms(residuals: FloatArray) -> FloatArray:
-    """‖r‖ of each row over what is not NaN, scaled up to all of it."""
-    seen = ~np.isnan(residuals)
-    share = residuals.shape[1] / np.maximum(seen.sum(axis=1), 1)
-    norms: FloatArray = np.sqrt(np.nansum(residuals**2, axis=1) * share)
-    return norms

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.detectors._input import LARGEST_VALUE
 from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors._stream import Stream
 from penstock.factor.online import OnlineFactors
@@ -20,7 +21,7 @@ def pack_stream(stream: Stream) -> dict[str, Any]:
         "n_seen": stream.n_seen,
         "missing": stream.missing.astype(np.int64),
         "highest": None if math.isnan(stream.highest) else stream.highest,
-        "waiting": stream.waiting,
+        "waiting": stream.warmup.rows,
         "threshold": pack_threshold(stream.threshold),
         "warm": None if stream.factors is None else _pack_warm(stream, stream.factors),
     }
@@ -43,12 +44,15 @@ def unpack_stream(stream: Stream, record: Record) -> None:
     stream.n_seen = record.whole("n_seen", least=0)
     stream.missing = record.array("missing", np.int64, (p,), least=0, most=stream.n_seen).astype(np.intp)
     stream.highest = math.nan if record.value("highest") is None else record.number("highest", least=0.0)
-    waiting = record.array("waiting", np.float64, (None, p), missing=True)
+    least, most = (0.0, LARGEST_VALUE) if stream.settings.scale is None else (-math.inf, math.inf)
+    waiting = record.array("waiting", np.float64, (None, p), least=least, most=most, missing=True)
     stream.threshold = unpack_threshold(record.value("threshold"))
     warm = record.optional_part("warm")
     if len(waiting) >= stream.settings.warmup or (warm is not None and len(waiting)) or len(waiting) > stream.n_seen:
         raise record.trouble("waiting", f"fewer rows than the warm-up needs ({stream.settings.warmup}), none after it")
-    stream.waiting = waiting
+    if np.isnan(waiting).all(axis=1).any():
+        raise record.trouble("waiting", "rows with at least one reading")
+    stream.warmup.keep(waiting)
     if warm is not None:
         _unpack_warm(stream, warm)
 

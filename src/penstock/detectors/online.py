@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +14,25 @@ from sklearn.exceptions import NotFittedError
 
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import (
-    check_choice,
-    check_number,
     check_whole_number,
+    own,
     read_table,
     refuse_huge,
     refuse_negative,
     refuse_nonfinite,
+    table_of_one,
 )
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
-from penstock.detectors._stream import Stream, StreamSettings
+from penstock.detectors._stream import Stream
+from penstock.detectors._stream_settings import check_stream_parameters, stream_settings
 from penstock.detectors._stream_state import pack_stream, unpack_stream
-from penstock.factor.online import OnlineSettings
 from penstock.graph.similarity import Kind
 from penstock.prepare import MinMaxScaling
 from penstock.storage import Record
 from penstock.thresholds import Fixed, MeanDeviation, Threshold, score_threshold
+
+_TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
 
 
 class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +55,8 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     buffer_size : int
         z: how many samples back the tree reaches. The cost of a sample grows with z·(z + p).
     similarity : {"inverse", "binary", "relative", "normalized"}
-        How lengths of the local tree become similarities; "inverse" is the paper's.
+        How lengths of the local tree become similarities; "inverse" is the paper's. On sensors, where samples follow
+        each other closely, "binary" finds more (docs/streaming.md): one near pair cannot outweigh the rest.
     max_iter, tol :
         Steps for one sample end when the relative change of w is below `tol`, or after `max_iter` steps.
     forgetting : float in (0, 1]
@@ -80,6 +83,10 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     warmup : int or None
         How many samples are collected before the first score, at least `buffer_size`, which is what None stands for.
         More of them make a better range; those after the first `buffer_size` are then passed through the model.
+    duplicates : {"join", "zero"}
+        What an edge of length 0 is worth, to a sample that equals one in the buffer. "join" is the limit for a
+        vanishing length, so that a copy scores as its original does; "zero" is the paper's formula to the letter, by
+        which a copy is no neighbour at all, and an anomaly that repeats looks normal the second time.
 
     Missing readings (NaN) are left out: of distances and residuals, which are scaled up by p over the number of
     readings there are, and of the factorisation. They are counted in `missing_`. A sample without any reading scores
@@ -122,6 +129,8 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _stream: Stream
+
     def __init__(
         self,
         n_components: int = 5,
@@ -138,6 +147,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         refresh_every: int = 1,
         scale: Literal["auto", "minmax"] | None = "auto",
         warmup: int | None = None,
+        duplicates: Literal["join", "zero"] = "join",
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -153,17 +163,18 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.refresh_every = refresh_every
         self.scale = scale
         self.warmup = warmup
+        self.duplicates = duplicates
 
     def update(self, row: Any) -> float:
         """Score one sample (p numbers, NaN for a missing reading) and learn it; NaN during the warm-up."""
         table = self._read_row(row)
-        with self._announcing_unseen():
+        with self._announcing():
             return float(self._begun().take(table)[0])
 
     def update_many(self, X: Any) -> FloatArray:
         """Score samples in turn, learning each before the next; NaN for those of the warm-up."""
         table = self._read(X)
-        with self._announcing_unseen():
+        with self._announcing():
             return self._begun().take(table)
 
     def process(self, X: Any, n_variables: int = 3) -> StreamScores:
@@ -178,7 +189,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_whole_number("n_variables", n_variables, least=0)
         table = self._read(X)
-        with self._announcing_unseen():
+        with self._announcing():
             return self._begun().take_and_explain(table, n_variables)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -204,7 +215,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         table = self._read(X)
         stream = self._begun()
-        with self._announcing_unseen():
+        with self._announcing():
             scores = stream.take(table)
             if stream.factors is None:
                 self._end_warmup_early(stream, len(table))
@@ -218,8 +229,14 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _end_warmup_early(self, stream: Stream, n: int) -> None:
-        if stream.n_waiting < 2:
-            raise ValueError(f"{self!r} needs at least 2 rows with readings; got {stream.n_waiting} (n_samples = {n}).")
+        found = stream.warmup.n_rows
+        if found < 2:
+            raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} (n_samples = {n}).")
+        if found < self.n_components:
+            warnings.warn(
+                f"Only {found} rows have readings, so n_components = {self.n_components} was lowered to {found}.",
+                stacklevel=4,
+            )
         stream.end_warmup()
 
     def anomaly_score(self, X: Any) -> FloatArray:
@@ -266,13 +283,19 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     @threshold_.setter
     def threshold_(self, value: float) -> None:
+        if np.isnan(value):
+            raise ValueError("threshold_ must be a number; got NaN.")
         self._warm().threshold = Fixed(float(value))
         self.__dict__.pop("_batch_threshold", None)
 
     @property
     def offset_(self) -> float:
-        """−threshold_, scikit-learn's word for it."""
+        """−threshold_, scikit-learn's word for it; setting one sets the other."""
         return 0.0 - self.threshold_
+
+    @offset_.setter
+    def offset_(self, value: float) -> None:
+        self.threshold_ = 0.0 - float(value)
 
     @property
     def components_(self) -> FloatArray:
@@ -312,54 +335,11 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return unseen if names is None else [str(names[column]) for column in unseen]
 
     def _check_parameters(self) -> None:
-        check_whole_number("n_components", self.n_components, least=1)
-        check_whole_number("buffer_size", self.buffer_size, least=2)
-        if self.n_components > self.buffer_size:
-            raise ValueError(
-                f"n_components = {self.n_components} groups cannot be learnt from a buffer of {self.buffer_size} "
-                f"samples. Lower n_components or raise buffer_size."
-            )
-        if self.warmup is not None:
-            check_whole_number("warmup", self.warmup, least=self.buffer_size)
-        check_number("alpha", self.alpha, least=0.0, above=True)
-        check_number("gamma", self.gamma, least=0.0)
-        check_choice("similarity", self.similarity, get_args(Kind))
-        check_whole_number("max_iter", self.max_iter, least=1)
-        check_number("tol", self.tol, least=0.0)
-        check_number("forgetting", self.forgetting, least=0.0, above=True)
-        if self.forgetting > 1:
-            raise ValueError(f"forgetting must be at most 1 (1: nothing is forgotten); got {self.forgetting!r}.")
-        check_whole_number("refresh_every", self.refresh_every, least=0)
-        check_choice("learn_flagged", self.learn_flagged, (True, False))
-        check_choice("scale", self.scale, ("auto", "minmax", None))
-        if self.threshold is not None and not isinstance(self.threshold, Threshold):
-            raise ValueError(
-                f"threshold must be None or an object from penstock.thresholds, such as Fixed(1.5); got "
-                f"{self.threshold!r}."
-            )
+        check_stream_parameters(self)
 
     def _new_stream(self) -> Stream:
-        self._check_parameters()
-        online = OnlineSettings(
-            float(self.alpha),
-            self.similarity,
-            int(self.max_iter),
-            float(self.tol),
-            float(self.forgetting),
-            int(self.refresh_every),
-        )
-        settings = StreamSettings(
-            int(self.n_components),
-            int(self.buffer_size),
-            int(self.buffer_size if self.warmup is None else self.warmup),
-            float(self.gamma),
-            self.scale,
-            bool(self.learn_flagged),
-            self.random_state,
-            online,
-        )
         threshold = MeanDeviation() if self.threshold is None else self.threshold
-        return Stream(settings, self.n_features_in_, threshold.fresh())
+        return Stream(stream_settings(self), self.n_features_in_, threshold.fresh())
 
     def _begun(self) -> Stream:
         stream: Stream | None = self.__dict__.get("_stream")
@@ -371,59 +351,66 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         stream = self._begun()
         if stream.factors is None:
             raise NotFittedError(
-                f"{type(self).__name__} is still warming up: it has seen {stream.n_waiting} of the "
+                f"{type(self).__name__} is still warming up: it has seen {stream.warmup.n_rows} of the "
                 f"{stream.settings.warmup} samples it needs before it can score."
             )
         return stream
 
     def _read(self, X: Any) -> FloatArray:
         """X as a table; the first one begins the stream."""
-        begun = "_stream" in self.__dict__
-        if not begun:
-            self._check_parameters()
-        table = read_table(self, X, reset=not begun, allow_missing=True)
-        table = table if table.flags.writeable else table.copy()  # kernels are compiled for the ordinary kind
-        self._check_values(table, X)
-        if not begun:
-            self._stream = self._new_stream()
-        return table
+        if "_stream" in self.__dict__:
+            table: FloatArray = read_table(self, X, reset=False, allow_missing=True, allow_empty=True)
+            self._check_values(table, X, self._stream.settings.scale)
+            return own(table)
+        self._check_parameters()
+        table = read_table(self, X, reset=True, allow_missing=True)
+        self._check_values(table, X, self.scale)
+        self._stream = self._new_stream()
+        return own(table)
 
     def _read_row(self, row: Any) -> FloatArray:
         """One sample as a table of one row, checked without the cost of a table."""
-        values = np.asarray(row, dtype=np.float64)
-        if values.ndim != 1:
-            raise ValueError(f"update takes one sample, p numbers in a row; got shape {values.shape}.")
-        table = values.reshape(1, -1)
-        if "_stream" not in self.__dict__:
-            return self._read(table)
+        if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
+            return self._read(table_of_one(row))
+        table: FloatArray = table_of_one(row)
         if table.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"The sample has {table.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
         refuse_nonfinite(table, table, allow_missing=True)
-        self._check_values(table, table)
+        self._check_values(table, table, self._stream.settings.scale)
         return table
 
     @contextmanager
-    def _announcing_unseen(self) -> Iterator[None]:
-        """Warn, when the warm-up ends, of columns about which it taught nothing."""
+    def _announcing(self) -> Iterator[None]:
+        """Warn, when the warm-up ends, of what it could not learn and of what it may have learnt amiss."""
         was_warm = self.is_warm
         yield
-        if self.is_warm and not was_warm and self.unseen_columns_:
+        if was_warm or not self.is_warm:
+            return
+        if self.unseen_columns_:
             warnings.warn(
                 f"Columns {self.unseen_columns_} had no reading in the warm-up of {len(self.warmup_scores_)} samples, "
                 f"so they cannot be scaled: their readings are left out. A longer warmup would include them.",
                 stacklevel=4,
             )
+        if self._stream.tightest < _TIGHT and self._stream.settings.online.similarity in ("inverse", "relative"):
+            warnings.warn(
+                f"Two samples of the warm-up are {1 / self._stream.tightest:.0e} times nearer to each other than is "
+                f"usual among them. With similarity={self._stream.settings.online.similarity!r} they may outweigh all "
+                f"others; 'binary' and 'normalized' are safe from that.",
+                stacklevel=4,
+            )
 
-    def _check_values(self, table: FloatArray, X: Any) -> None:
-        if self.scale is None:
+    def _check_values(self, table: FloatArray, X: Any, scale: str | None) -> None:
+        if scale is None:
             refuse_negative(table, X, type(self).__name__)
             refuse_huge(table)
 
     def _pack(self) -> dict[str, Any]:
         stream = self._begun()
+        self._refuse_changed_parameters(stream)
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
         return {
             "columns": pack_columns(self),
@@ -431,6 +418,16 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
         }
+
+    def _refuse_changed_parameters(self, stream: Stream) -> None:
+        """A file holds the parameters and the stream; they must belong together."""
+        now = stream_settings(self)
+        if now != stream.settings:
+            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
+            raise ValueError(
+                f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
+                f"them back before saving, or fit anew."
+            )
 
     def _unpack(self, state: dict[str, Any]) -> None:
         record = Record(state, "fitted").only("columns", "stream", "scores", "batch_threshold")

@@ -9,11 +9,12 @@ import numpy as np
 
 from penstock._jit import kernel
 from penstock.graph._kernels import distance, precedes
+from penstock.graph.similarity import LARGEST_SIMILARITY
 
 Array = Any
 
 FLOOR = 1e-12  # of w and H: a column that is 0 for a while would otherwise give 0/0, and NaN ever after
-LARGEST_SIMILARITY = 1e140
+LARGEST = float(np.finfo(np.float64).max)
 INVERSE, BINARY, RELATIVE, NORMALIZED = 0, 1, 2, 3
 
 
@@ -159,8 +160,11 @@ def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length
 
 
 @kernel
-def tree_strengths(parent: Array, length: Array, n: int, kind: int, s: Array) -> None:
-    """Similarities of the new sample, number n, to the buffered ones; edges of length 0 and infinite ones give none."""
+def tree_strengths(parent: Array, length: Array, n: int, kind: int, of_copies: float, s: Array) -> None:
+    """Similarities of the new sample, number n, to the buffered ones.
+
+    That of an edge of length 0 is given; an infinite one, between samples that share no reading, gives none.
+    """
     unit = 1.0
     if kind == RELATIVE:
         usable = np.empty(n)
@@ -176,7 +180,9 @@ def tree_strengths(parent: Array, length: Array, n: int, kind: int, s: Array) ->
     for i in range(n):
         s[i] = 0.0
         value = 0.0
-        if 0.0 < length[i] < np.inf:
+        if length[i] == 0.0:
+            value = of_copies
+        elif length[i] < np.inf:
             value = 1.0 if kind == BINARY else min(unit / length[i], LARGEST_SIMILARITY)
         degree[i] += value
         if parent[i] == n:
@@ -281,19 +287,21 @@ def residual_norm(X: Array, i: int, rebuilt: Array, seen: int) -> float:
     largest = 0.0
     total = 0.0
     for j in range(len(rebuilt)):
-        difference = abs(X[i, j] - rebuilt[j])
-        if difference >= 0.0:  # not missing
+        if not np.isnan(X[i, j]):
+            difference = abs(X[i, j] - rebuilt[j])
+            if not difference <= LARGEST:  # a model that broke explains nothing: it must not look perfect
+                return LARGEST
             largest = max(largest, difference)
             total += difference * difference
-    share = len(rebuilt) / seen
+    share = np.sqrt(len(rebuilt) / seen)
     if 1e-280 < total < np.inf or largest == 0.0:
-        return np.sqrt(total * share)
+        return np.sqrt(total) * share
     total = 0.0  # squares vanished or overflowed: in units of the largest
     for j in range(len(rebuilt)):
-        difference = abs(X[i, j] - rebuilt[j]) / largest
-        if difference >= 0.0:
+        if not np.isnan(X[i, j]):
+            difference = abs(X[i, j] - rebuilt[j]) / largest
             total += difference * difference
-    return min(largest * np.sqrt(total * share), np.finfo(np.float64).max)
+    return min(largest * np.sqrt(total) * share, LARGEST)
 
 
 @kernel
@@ -304,6 +312,7 @@ def propose(
     i: int,
     gap: int,
     kind: int,
+    of_copies: float,
     alpha: float,
     keep: float,
     refresh_every: int,
@@ -324,7 +333,7 @@ def propose(
         proposal.filled[j] = target[j]
     measure(memory, A, i, gap, proposal.distances)
     grow_local_tree(memory, n, proposal.distances, parent, length, left)
-    tree_strengths(parent, length, n, kind, s)
+    tree_strengths(parent, length, n, kind, of_copies, s)
     total = pull_of_neighbors(memory, n, s, pull, proposal.w)
     proposal.H[:] = memory.H
     refresh = refresh_every > 0 and (memory.ring[2] + 1) % refresh_every == 0
@@ -406,6 +415,7 @@ def advance(
     A: Array,
     learn: bool,
     kind: int,
+    of_copies: float,
     alpha: float,
     keep: float,
     refresh_every: int,
@@ -436,7 +446,7 @@ def advance(
             if explain:
                 expected[i] = np.nan
             continue
-        propose(memory, proposal, A, i, gap, kind, alpha, keep, refresh_every, tol, max_iter, tree, work)
+        propose(memory, proposal, A, i, gap, kind, of_copies, alpha, keep, refresh_every, tol, max_iter, tree, work)
         rebuild(proposal.w, proposal.H, rebuilt)
         scores[i] = residual_norm(X, i, rebuilt, p - gap)
         if explain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def fit_incomplete(
     means = np.where(missing, 0.0, A).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
     filled = np.where(missing, means, A)
     solution = fit_factors(pose(filled), n_components, random_state=random_state)
+    n_iter = solution.n_iter
     for _ in range(_MAX_ROUNDS):
         rebuilt = (solution.factors.W @ solution.factors.H)[missing]
         moved = float(np.abs(rebuilt - filled[missing]).max())
@@ -46,6 +48,7 @@ def fit_incomplete(
         solution = solve(
             pose(filled.copy()), solution.factors, settings=Coordinate(), max_iter=_SWEEPS_A_ROUND, tol=TOL
         )
+        n_iter += solution.n_iter
         if moved <= TOL * max(float(np.abs(filled).max()), 1e-300):
             break
-    return solution
+    return replace(solution, n_iter=n_iter)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
-from penstock._types import Factors, FloatArray, Tree
+from penstock._types import Factors, FloatArray, SparseMatrix, Tree
 from penstock.factor._online_kernels import (
+    BINARY,
     FLOOR,
+    INVERSE,
+    NORMALIZED,
+    RELATIVE,
     Memory,
     Proposal,
     accept_proposal,
@@ -21,10 +26,11 @@ from penstock.factor._online_kernels import (
     open_proposal,
     proposal_size,
 )
-from penstock.graph.similarity import Kind
+from penstock.graph.similarity import LARGEST_SIMILARITY, Kind, normalize, similarity
 
 _NO_ROWS = np.empty((0, 0))
-_KINDS = {kind: number for number, kind in enumerate(get_args(Kind))}
+_KINDS: dict[Kind, int] = {"inverse": INVERSE, "binary": BINARY, "relative": RELATIVE, "normalized": NORMALIZED}
+_MOST = 1e200  # what numbers in a state may be; products of two are finite
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class OnlineSettings:
 
     alpha: float = 0.8
     similarity: Kind = "inverse"
+    duplicates: Literal["join", "zero"] = "join"
     max_iter: int = 50
     tol: float = 1e-3
     forgetting: float = 1.0
@@ -78,16 +85,27 @@ class OnlineFactors:
             memory.ring[1] = i + 1
 
     def tree(self) -> Tree:
-        """The spanning tree of the samples filled in. An edge between two that share no reading has length 0."""
+        """The spanning tree of the samples filled in. An edge between two that share no reading is infinitely long."""
         memory = self._memory
         n = int(memory.ring[1]) - 1  # the newest is the root
         parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
         if n:
             grow_local_tree(memory, n, memory.distances[n].copy(), parent, length, left)
         edges = np.sort(np.column_stack([np.arange(n), parent]), axis=1)
-        lengths = np.where(np.isfinite(length), length, 0.0)
-        order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
-        return Tree(edges[order].astype(np.intp), lengths[order])
+        order = np.lexsort((edges[:, 1], edges[:, 0], length))
+        return Tree(edges[order].astype(np.intp), length[order])
+
+    def similarity(self) -> SparseMatrix:
+        """S of the samples filled in."""
+        tree, kind = self.tree(), self.settings.similarity
+        apart = np.isinf(tree.lengths)
+        lengths = np.where(apart, tree.lengths[~apart].max(initial=0.0), tree.lengths)
+        zero_edges: Literal["floor", "zero"] = "floor" if self.settings.duplicates == "join" else "zero"
+        S = similarity(Tree(tree.edges, lengths), "inverse" if kind == "normalized" else kind, zero_edges).tolil()
+        for i, j in tree.edges[apart]:
+            S[i, j] = S[j, i] = 0.0
+        S = sparse.csr_array(S)
+        return normalize(S) if kind == "normalized" else S
 
     def begin(self, factors: Factors) -> None:
         """Take over what was fitted to the buffered samples: U = WᵀW and V = WᵀA."""
@@ -103,6 +121,13 @@ class OnlineFactors:
         """The profiles as they are now."""
         H: FloatArray = self._memory.H.copy()
         return H
+
+    @property
+    def _similarity_of_copies(self) -> float:
+        """The limit for a vanishing length, so that a copy is not judged otherwise than what nearly is one."""
+        if self.settings.duplicates == "zero":
+            return 0.0
+        return 1.0 if self.settings.similarity == "binary" else LARGEST_SIMILARITY
 
     @property
     def n_learnt(self) -> int:
@@ -139,6 +164,10 @@ class OnlineFactors:
         """Whether the row proposed last can still be learnt: nothing was learnt since."""
         return self._has_proposal
 
+    def decline(self) -> None:
+        """Forget the row proposed last."""
+        self._has_proposal = False
+
     @property
     def proposed_gap(self) -> int:
         """How many readings the row proposed last lacks."""
@@ -166,6 +195,7 @@ class OnlineFactors:
             A,
             learn,
             _KINDS[chosen.similarity],
+            self._similarity_of_copies,
             chosen.alpha,
             chosen.forgetting,
             chosen.refresh_every,
@@ -185,20 +215,30 @@ class OnlineFactors:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from `get_state`, to the last bit. A ValueError says what does not fit."""
         capacity, p, K = self._shape
-        rows = np.asarray(state["rows"])
-        n = len(rows)
-        if rows.shape != (n, p) or not 1 <= n <= capacity or np.isinf(rows).any() or (rows < 0).any():
-            raise ValueError(f"The buffer must hold 1 to {capacity} rows of {p} numbers ≥ 0 (NaN: missing).")
-        shapes = {"weights": (n, K), "H": (K, p), "U": (K, K), "V": (K, p), "norms": (K,)}
+        if set(state) != {"rows", "weights", "norms", "H", "U", "V", "n_learnt"}:
+            raise ValueError(f"A state of factors has other parts than {sorted(state)}.")
+        n = len(np.atleast_1d(state["rows"]))
+        shapes = {"rows": (n, p), "weights": (n, K), "H": (K, p), "U": (K, K), "V": (K, p), "norms": (K,)}
         for name, shape in shapes.items():
-            part = np.asarray(state[name])
-            if part.shape != shape or not np.isfinite(part).all() or (part < 0).any():
-                raise ValueError(f"{name} must be {shape} finite numbers ≥ 0; its shape is {part.shape}.")
-        if (np.asarray(state["H"]) <= 0).any() or (np.asarray(state["norms"]) <= 0).any() or int(state["n_learnt"]) < 0:
-            raise ValueError("H and its norms must be positive, and n_learnt at least 0.")
+            _check_part(name, state[name], shape, positive=name in ("H", "norms"), missing=name == "rows")
+        if not 1 <= n <= capacity or type(state["n_learnt"]) is not int or not 0 <= state["n_learnt"] < 2**62:
+            raise ValueError(f"The buffer must hold 1 to {capacity} rows and n_learnt be a whole number ≥ 0.")
         self._ring[:] = 0
-        self.fill(np.ascontiguousarray(rows, dtype=np.float64))
+        self.fill(np.ascontiguousarray(state["rows"]))
         memory = self._memory
         memory.weights[:n], memory.H[:], memory.norms[:] = state["weights"], state["H"], state["norms"]
         memory.U[:], memory.V[:], self._ring[2] = state["U"], state["V"], state["n_learnt"]
         self._has_proposal = False
+
+
+def _check_part(name: str, part: Any, shape: tuple[int, ...], *, positive: bool, missing: bool) -> None:
+    """Raise unless it is an array of this shape with numbers that a stream can go on with."""
+    fits = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
+    if fits:
+        seen = part[~np.isnan(part)] if missing else part
+        fits = bool((seen <= _MOST).all() and ((seen > 0) if positive else (seen >= 0)).all())
+    if not fits:
+        raise ValueError(
+            f"{name} must be a float64 array of shape {shape} with numbers {'>' if positive else '≥'} 0 and at most "
+            f"{_MOST:g}{' (NaN: missing)' if missing else ''}."
+        )

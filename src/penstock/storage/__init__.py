@@ -72,3 +72,5 @@ def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[s
         return content.kind, upgrade(content.version, content.kind, content.state)
     except StorageError as error:
         raise type(error)(f"Cannot read {os.fspath(path)}: {error}") from None
+    except MemoryError:
+        raise StorageError(f"Cannot read {os.fspath(path)}: it does not fit into memory.") from None

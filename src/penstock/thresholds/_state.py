@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 from penstock.thresholds._parameters import check_number, check_whole_number
 
+_LARGEST_COUNT = 2**53  # of scores: a thousand million a second for a hundred days; sums of a thousand fit into int64
+
 
 class StateReader:
     """The entries of a state, each checked; what is wrong is an error that says whose state and which entry.
@@ -41,6 +43,8 @@ class StateReader:
     def whole_number(self, name: str) -> int:
         value = self._state[name]
         self._check(check_whole_number, name, value, least=0)
+        if value > _LARGEST_COUNT:
+            self.refuse(f"{name} must be at most {_LARGEST_COUNT}; got {value!r:.40}")
         return int(value)
 
     def number(self, name: str, *, least: float = -math.inf) -> float:
@@ -58,8 +62,8 @@ class StateReader:
     def whole_numbers(self, name: str, *, least: int) -> NDArray[np.int64]:
         """A copy of an array of whole numbers ≥ `least`."""
         values: NDArray[np.int64] = self._array(name, np.int64)
-        if (values < least).any():
-            self.refuse(f"{name} must hold whole numbers ≥ {least}")
+        if (values < least).any() or (values > _LARGEST_COUNT).any():
+            self.refuse(f"{name} must hold whole numbers ≥ {least} and ≤ {_LARGEST_COUNT}")
         return values
 
     def same_length(self, **arrays: Any) -> None:

@@ -19,7 +19,7 @@ class Fixed(Threshold):
     Parameters
     ----------
     value : float
-        A score equal to it is not flagged.
+        A score equal to it is not flagged. Infinity flags nothing.
 
     Examples
     --------
@@ -34,13 +34,19 @@ class Fixed(Threshold):
         self.value = value
 
     def _check_parameters(self) -> None:
-        check_number("value", self.value)
+        if not (isinstance(self.value, float) and math.isinf(self.value)):
+            check_number("value", self.value)
 
     def _fewest_scores(self) -> int:
         return 0
 
     def _begin(self) -> None:
         self._value = float(self.value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "value" and self._begun:
+            self._begun = False  # checked, and taken over, with the next score
 
     def _learn(self, score: float, flagged: bool) -> None:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from penstock.thresholds._base import Threshold
 from penstock.thresholds._parameters import check_share, check_whole_number
 from penstock.thresholds._state import StateReader
+
+_LOWEST_RATE = 1e-12  # no window is long enough for less
 
 
 class RollingQuantile(Threshold):
@@ -53,6 +56,8 @@ class RollingQuantile(Threshold):
 
     def _check_parameters(self) -> None:
         check_share("rate", self.rate)
+        if self.rate < _LOWEST_RATE:
+            raise ValueError(f"rate must be at least {_LOWEST_RATE:g}; got {self.rate!r}.")
         check_whole_number("window", self.window, least=1)
         if self.window < fewest_for(self.rate):
             raise ValueError(
@@ -117,7 +122,5 @@ def fewest_for(rate: float) -> int:
     >>> fewest_for(0.01)
     99
     """
-    n = max(1, int(1 / rate) - 2)
-    while most_above(n, rate) == 0:
-        n += 1
-    return n
+    n = max(1, math.ceil(1 / max(rate, _LOWEST_RATE)) - 2)
+    return next(n + step for step in range(5) if most_above(n + step, rate) > 0 or step == 4)
