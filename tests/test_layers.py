@@ -11,15 +11,17 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
     {"_blas", "_jit", "_threads", "_types"},
-    {"graph", "factor", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels"},
-    {"storage"},
+    {"graph", "factor", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels", "tables"},
+    {"storage", "column_check"},
     {"detectors"},
-    {"bench", "adapters", "sources", "sinks", "snapshots", "watch"},
+    {"bench", "adapters", "simulate", "sources", "sinks", "snapshots", "watch"},
     {"cli"},
 ]
 # A folder is a home for all its files.
 HOMES = {
     "numba": {"_jit.py"},
+    "openpyxl": {"tables/_excel.py"},
+    "pyarrow": {"tables/_parquet.py"},
     "rich": {"cli/"},
     "safetensors": {"storage/_container.py"},
     "threadpoolctl": {"_blas.py"},

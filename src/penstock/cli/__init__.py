@@ -1,0 +1,64 @@
+"""The command `penstock`. Each command is a small file; what it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import penstock
+from penstock.cli._errors import CommandError
+from penstock.cli.watch import watch
+
+app = typer.Typer(
+    help="Anomaly detection for tables and sensor streams.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(watch)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {penstock.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def before_any_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Anomaly detection for tables and sensor streams."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; what a user can put right is one line on standard error.
+
+    >>> main(["--version"])
+    penstock ...
+    0
+    """
+    try:
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        return int(app(given, prog_name="penstock", standalone_mode=False) or 0)
+    except CommandError as error:
+        return _complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{place}{error.strerror or error}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises for a wrong use has it, in all its versions
+            raise
+        return _complain(f"{error.format_message().rstrip('.')}. See 'penstock watch --help'.", 2)
+
+
+def _complain(message: str, exit_code: int) -> int:
+    sys.stderr.write(f"penstock: {' '.join(message.split())}\n")
+    return exit_code

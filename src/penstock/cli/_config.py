@@ -1,0 +1,77 @@
+"""`--config`: a TOML file with the names of the options, checked before anything begins."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import typer
+
+from penstock.cli._errors import CommandError
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_LISTS = ("columns", "exclude")  # may be written as lists too
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Let the values of the file be the defaults of the command's options."""
+    if path is None:
+        return None
+    keys = {option_name(parameter): str(parameter.name) for parameter in context.command.params}
+    hints = get_type_hints(context.command.callback)
+    defaults: dict[str, Any] = {}
+    for key, value in _read(path).items():
+        if key not in keys or key == "config":
+            raise CommandError(f"{path}: unknown key {key!r}.{_closest(key, list(keys))}", exit_code=2)
+        defaults[keys[key]] = _checked(value, _plain_type(hints[keys[key]]), f"{path}: {key}", key in _LISTS)
+    context.default_map = defaults
+    return path
+
+
+def option_name(parameter: Any) -> str:
+    """What an option is called in a file: its long name without the dashes.
+
+    >>> from types import SimpleNamespace
+    >>> option_name(SimpleNamespace(opts=["--output", "-o"]))
+    'output'
+    """
+    longest: str = max(parameter.opts, key=len)
+    return longest.lstrip("-")
+
+
+def place_of(context: typer.Context, name: str) -> str:
+    """Where the value of a parameter was given: "--alpha", or "watch.toml: alpha"."""
+    parameter = next(parameter for parameter in context.command.params if parameter.name == name)
+    source = context.get_parameter_source(name)
+    if source is not None and source.name == "DEFAULT_MAP":
+        return f"{context.params['config']}: {option_name(parameter)}"
+    return f"--{option_name(parameter)}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+
+
+def _checked(value: Any, wanted: type, place: str, may_be_list: bool) -> Any:
+    if may_be_list and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    fine = type(value) is wanted or (wanted is float and type(value) is int)
+    if not fine:
+        raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
+    return value
+
+
+def _plain_type(hint: Any) -> type:
+    """What TOML has for a parameter's type: `int | None` is a whole number, a path is a text."""
+    kinds = get_args(hint) or (hint,)
+    return next((kind for kind in kinds if kind in (bool, int, float)), str)
+
+
+def _closest(key: str, known: list[str]) -> str:
+    close = get_close_matches(key.replace("_", "-"), known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else " See 'penstock watch --help' for the names."

@@ -1,0 +1,39 @@
+"""Ctrl-C and SIGTERM as a wish to end, heard between two batches, never in the middle of one."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """Inside this block the first signal is only noted; a second one ends the process at once.
+
+    >>> with StopSignals() as stop:
+    ...     stop.requested()
+    False
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def requested(self) -> bool:
+        return self.number is not None
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        # Whoever asks twice does not want to wait, for example for a reader that no longer takes the output.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)

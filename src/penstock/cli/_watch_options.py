@@ -1,0 +1,196 @@
+"""The options of `penstock watch`, by group. Where the default is None, it is that of the detector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli._config import read_config
+from penstock.cli._defaults import detector_defaults
+
+_DEFAULTS = detector_defaults()
+_IN, _OUT, _STATE, _MODEL = "Input", "Output", "State", "Model"
+
+Input = Annotated[str, typer.Argument(help="CSV or JSON lines, also packed (.gz); - is standard input.")]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Wait for more, also through rotation.", rich_help_panel=_IN)
+]
+Format = Annotated[
+    str | None, typer.Option("--format", help="csv or jsonl; else by the first line.", rich_help_panel=_IN)
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="Between fields of CSV; else by the header: , ; tab |", rich_help_panel=_IN),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        help="The time column, passed through; else one called time, timestamp, date, datetime or t, or a first column "
+        "that is not numbers.",
+        rich_help_panel=_IN,
+    ),
+]
+ColumnList = Annotated[str | None, typer.Option("--columns", help="Measure only these: a,b,c", rich_help_panel=_IN)]
+Exclude = Annotated[
+    str | None, typer.Option("--exclude", help="Leave out these, such as labels: a,b", rich_help_panel=_IN)
+]
+Strict = Annotated[bool, typer.Option("--strict", help="End at the first malformed line.", rich_help_panel=_IN)]
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="A file; else standard output.", rich_help_panel=_OUT)
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.", rich_help_panel=_OUT)]
+Explain = Annotated[
+    int, typer.Option("--explain", help="How many variables are named for each sample.", rich_help_panel=_OUT)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No status, no summary; errors are shown.", rich_help_panel=_OUT)
+]
+
+State = Annotated[
+    Path | None,
+    typer.Option("--state", help="A folder for snapshots, to go on from after any end.", rich_help_panel=_STATE),
+]
+SnapshotEvery = Annotated[
+    int, typer.Option("--snapshot-every", help="Samples from one snapshot to the next.", rich_help_panel=_STATE)
+]
+SnapshotSeconds = Annotated[
+    float, typer.Option("--snapshot-seconds", help="Or seconds, if those come first.", rich_help_panel=_STATE)
+]
+
+Model = Annotated[
+    Path | None,
+    typer.Option("--model", help="Start from a saved OnlineNSNMF instead of a warm-up.", rich_help_panel=_MODEL),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        "--components", help="Latent groups, K.", rich_help_panel=_MODEL, show_default=_DEFAULTS["n_components"]
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(
+        "--alpha",
+        help="Weight of attributes against structure.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["alpha"],
+    ),
+]
+Gamma = Annotated[
+    float | None,
+    typer.Option(
+        "--gamma",
+        help="Weight of the ridge term in the warm-up.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["gamma"],
+    ),
+]
+BufferSize = Annotated[
+    int | None,
+    typer.Option(
+        "--buffer-size",
+        help="Samples that the tree reaches back.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["buffer_size"],
+    ),
+]
+Similarity = Annotated[
+    str | None,
+    typer.Option(
+        "--similarity",
+        help="How lengths become similarities.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["similarity"],
+    ),
+]
+Duplicates = Annotated[
+    str | None,
+    typer.Option(
+        "--duplicates",
+        help="What an edge of length 0 is worth: join or zero.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["duplicates"],
+    ),
+]
+MaxIter = Annotated[
+    int | None,
+    typer.Option(
+        "--max-iter", help="Most steps for one sample.", rich_help_panel=_MODEL, show_default=_DEFAULTS["max_iter"]
+    ),
+]
+Tol = Annotated[
+    float | None,
+    typer.Option(
+        "--tol", help="Relative change that ends them.", rich_help_panel=_MODEL, show_default=_DEFAULTS["tol"]
+    ),
+]
+Forgetting = Annotated[
+    float | None,
+    typer.Option(
+        "--forgetting",
+        help="What is left of the past per sample.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["forgetting"],
+    ),
+]
+RefreshEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--refresh-every",
+        help="Profiles move at every so many-th.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["refresh_every"],
+    ),
+]
+LearnFlagged = Annotated[
+    bool | None,
+    typer.Option(
+        "--learn-flagged/--no-learn-flagged",
+        help="Learn anomalies too.",
+        rich_help_panel=_MODEL,
+        show_default=_DEFAULTS["learn_flagged"],
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale",
+        help="minmax, auto (minmax unless all is within 0 to 1) or none.",
+        rich_help_panel=_MODEL,
+        show_default="minmax",
+    ),
+]
+Warmup = Annotated[
+    int | None,
+    typer.Option(
+        "--warmup",
+        help="Samples to learn from before the first score.",
+        rich_help_panel=_MODEL,
+        show_default="200 or, if larger or without scaling, the buffer",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="For the warm-up.", rich_help_panel=_MODEL)]
+ThresholdSpec = Annotated[
+    str | None,
+    typer.Option(
+        "--threshold",
+        help="fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
+        "quantile:rate=0.01,window=1000",
+        rich_help_panel=_MODEL,
+        show_default="deviation",
+    ),
+]
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        callback=read_config,
+        is_eager=True,
+        help="A TOML file with any of these options; the command line wins.",
+    ),
+]

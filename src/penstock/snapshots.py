@@ -1,0 +1,158 @@
+"""Snapshots of a watch on disk: from the newest that is sound, a watch that was killed goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock.storage import StorageError, read_state, remove_leftovers, write_state
+
+KIND = "snapshot"
+_NAME = re.compile(r"snapshot-(\d+)\.penstock")
+T = TypeVar("T")
+
+
+class SnapshotError(ValueError):
+    """A snapshot, or a folder of them, cannot be used; the message says why."""
+
+
+class Snapshots:
+    """A folder of snapshots that belongs to one running watch at a time.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there, and locked until `close` or the end of the process, however that comes.
+    every : int
+        A snapshot is due after so many samples,
+    seconds : float
+        or after so many seconds, if there were any samples.
+    keep : int
+        How many are kept; the older are there in case that the newest is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> snapshots = Snapshots(Path(tempfile.mkdtemp()), every=100, keep=2)
+    >>> for samples in (0, 100, 200):
+    ...     snapshots.write({"samples": samples}, samples)
+    >>> snapshots.newest(lambda state: state["samples"], report=print)
+    200
+    >>> [path.name for path in snapshots.files()], snapshots.room(230), snapshots.due(300)
+    (['snapshot-000003.penstock', 'snapshot-000002.penstock'], 70, True)
+    >>> snapshots.close()
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        every: int = 50_000,
+        seconds: float = 10.0,
+        keep: int = 3,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._every = every
+        self._seconds = seconds
+        self._keep = keep
+        self._clock = clock
+        self.continue_at(0)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+        remove_leftovers(folder)
+
+    def files(self) -> list[Path]:
+        """All snapshots, newest first."""
+        named = [path for path in self._folder.iterdir() if _NAME.fullmatch(path.name)]
+        return sorted(named, key=_number, reverse=True)
+
+    def newest(self, restore: Callable[[dict[str, Any]], T], report: Callable[[str], None]) -> T | None:
+        """What `restore` makes of the newest snapshot that is sound; None if there are no snapshots at all.
+
+        `restore` raises a SnapshotError for a state that cannot be used. Those passed over are reported. It is an error
+        if there are some and none is good: starting over silently would lose what they stand for.
+        """
+        problems: dict[str, Path] = {}
+        for path in self.files():
+            try:
+                restored = restore(read_state(path, KIND)[1])
+            except (StorageError, SnapshotError) as error:
+                problems.setdefault(str(error).removeprefix(f"Cannot read {path}: "), path)
+                continue
+            for reason, bad in problems.items():
+                report(f"{bad} is passed over: {reason}")
+            return restored
+        if not problems:
+            return None
+        reasons = " ".join(f"{path.name}: {reason}" for reason, path in problems.items())
+        raise SnapshotError(
+            f"No snapshot in {self._folder} can be used. {reasons} Put right what differs, or begin anew with an empty "
+            f"--state folder."
+        )
+
+    def write(self, state: dict[str, Any], samples: int) -> None:
+        """Write a snapshot beside the others, and remove those that are too old."""
+        files = self.files()
+        number = _number(files[0]) + 1 if files else 1
+        try:
+            write_state(self._folder / f"snapshot-{number:06}.penstock", KIND, state)
+        except OSError as error:
+            raise SnapshotError(f"A snapshot cannot be written to {self._folder}: {error.strerror}.") from error
+        for old in files[self._keep - 1 :]:
+            old.unlink(missing_ok=True)
+        self.continue_at(samples)
+
+    def continue_at(self, samples: int) -> None:
+        """Count from here to the next snapshot."""
+        self._last_samples, self._last_time = samples, self._clock()
+
+    def room(self, samples: int) -> int:
+        """How many samples may come until the next snapshot is due."""
+        return max(1, self._last_samples + self._every - samples)
+
+    def due(self, samples: int) -> bool:
+        new = samples - self._last_samples
+        return new >= self._every or (new > 0 and self._clock() - self._last_time >= self._seconds)
+
+    def close(self) -> None:
+        """Let another watch use the folder."""
+        os.close(self._lock)
+
+
+def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
+    """The settings that are not the same, in words; "" if all are.
+
+    >>> differences({"alpha": 0.8, "components": None}, {"alpha": 0.8, "components": 7})
+    'components was not set, is 7'
+    """
+    names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
+    return "; ".join(f"{name} was {_shown(saved.get(name))}, is {_shown(now.get(name))}" for name in names)
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else repr(value)
+
+
+def _number(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[1])
+
+
+def _locked(folder: Path) -> int:
+    """A lock that ends with the process, also when it is killed."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise SnapshotError(
+            f"Another penstock watch is using --state {folder}. Stop it first, or give each its own folder."
+        ) from None
+    return lock

@@ -1,0 +1,202 @@
+"""The loop that takes rows from a source to a detector to a sink, with snapshots in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.sinks import JsonLinesSink, OutputError, continue_sink, open_sink
+from penstock.snapshots import SnapshotError, Snapshots, differences
+from penstock.sources import Batch, Columns, InputError, RowSource, open_feed
+from penstock.watch.plan import Counts, Observer, StreamDetector, WatchPlan
+from penstock.watch.refusals import process_with_refusals
+
+_MOST_LINES = 1 << 20  # at once, where no snapshot is due before
+
+
+class Watch:
+    """A watch that is ready to run: opened from the newest good snapshot, if there is one.
+
+    Parameters
+    ----------
+    plan : WatchPlan
+    observer : Observer
+        Is told of verdicts, malformed lines and snapshots that were passed over.
+
+    Attributes
+    ----------
+    counts : Counts
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pathlib import Path
+    >>> from penstock import OnlineNSNMF
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = np.random.default_rng(0).random((50, 2))
+    >>> _ = (folder / "in.csv").write_text("a,b\\n" + "".join(f"{a},{b}\\n" for a, b in rows))
+    >>> def detector():
+    ...     return OnlineNSNMF(n_components=2, random_state=0)
+    >>> Watch(WatchPlan(detector, input=folder / "in.csv", output=folder / "out.jsonl")).run()
+    Counts(samples=50, flagged=..., missing=0, malformed=0)
+    >>> (folder / "out.jsonl").read_text().count("\\n")
+    50
+    """
+
+    def __init__(self, plan: WatchPlan, observer: Observer | None = None) -> None:
+        self._plan = plan
+        self._observer = observer or Observer()
+        self._settings = plan.settings()
+        self._begun = False  # whether the columns are known and the first snapshot is written
+        self._sealed = False  # no snapshot from here on: the line that comes now may yet grow
+        self._snapshots: Snapshots | None = None
+        self._sink: JsonLinesSink | None = None
+        self.counts = Counts()
+        self._feed = open_feed(plan.input, follow=plan.follow)
+        self._source = RowSource(self._feed, plan.table, plan.strict)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> Counts:
+        """Watch until the input ends, or until `stopped` says so, which is asked between batches."""
+        try:
+            while not (self._source.ended or stopped()):
+                self._step()
+            if self._begun and not self._sealed:
+                self._write_snapshot()
+        finally:
+            self.close()
+        return self.counts
+
+    def close(self) -> None:
+        """Let go of input, output and state."""
+        for part in (self._source, self._sink, self._snapshots):
+            if part is not None:
+                part.close()
+
+    def _open(self) -> None:
+        plan, saved = self._plan, None
+        if plan.input is not None and plan.output is not None and _same_file(plan.input, plan.output):
+            raise OutputError(f"{plan.output} is the input; choose another --output.")
+        if plan.state is not None:
+            self._snapshots = Snapshots(plan.state, every=plan.snapshot_every, seconds=plan.snapshot_seconds)
+            saved = self._snapshots.newest(self._restored, self._observer.warning)
+        if saved is None:
+            self._detector, self._learnt = plan.detector(), False
+            self._sink = open_sink(plan.output, overwrite=plan.overwrite)
+        else:
+            self._continue(*saved)
+
+    def _restored(self, state: dict[str, Any]) -> tuple[dict[str, Any], StreamDetector]:
+        """A snapshot and the detector in it; SnapshotError if they are not for this plan."""
+        detector = self._plan.detector()
+        try:
+            changed = differences(state["settings"], self._settings)
+            if not changed:
+                names = Columns.restore(state["input"]["table"]).variable_names
+                Counts(**state["counts"])
+                if state["detector"] is not None:
+                    detector._unpack(state["detector"])
+                _adopt_columns(detector, names)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise SnapshotError(f"it is not what this version writes ({error}).") from error
+        if changed:
+            raise SnapshotError(f"it was made with other settings: {changed}.")
+        return state, detector
+
+    def _continue(self, saved: dict[str, Any], detector: StreamDetector) -> None:
+        assert self._snapshots is not None
+        self._detector, self._learnt = detector, saved["detector"] is not None
+        self._source.continue_from(saved["input"])
+        self._sink, kept = continue_sink(self._plan.output, saved["output"], keep=not self._feed.can_seek)
+        self.counts = Counts(**saved["counts"])
+        self.counts.samples += kept
+        self._snapshots.continue_at(self.counts.samples)
+        assert self._source.columns is not None
+        self._sink.name_variables(self._source.columns.variable_names)
+        self._begun = True
+
+    def _step(self) -> None:
+        batch = self._source.next_batch(self._room())
+        if batch is None:
+            self._observer.idle()
+        else:
+            self._take(batch)
+        if not self._begun and self._source.columns is not None:
+            self._begin(self._source.columns)
+        elif self._begun and not self._sealed and (self._due() or self._source.provisional):
+            self._write_snapshot()
+        self._sealed = self._source.provisional
+
+    def _begin(self, columns: Columns) -> None:
+        """The columns are known and no row was handed out: with this snapshot, a kill from now on can be continued."""
+        assert self._sink is not None
+        _adopt_columns(self._detector, columns.variable_names)
+        self._sink.name_variables(columns.variable_names)
+        self._begun = True
+        self._write_snapshot()
+
+    def _take(self, batch: Batch) -> None:
+        refused = self._judge(batch) if len(batch.values) else []
+        faults = batch.faults + [self._source.fault(line, reason) for line, reason in refused]
+        for fault in sorted(faults, key=lambda fault: fault.line):
+            self.counts.malformed += 1
+            self._observer.fault(fault)
+        if refused and self._plan.strict:
+            raise InputError(f"{faults[-1]} (--strict)")
+
+    def _judge(self, batch: Batch) -> list[tuple[int, str]]:
+        """Score the rows and write the verdicts; returns the rows that the detector refused."""
+        assert self._source.columns is not None
+        assert self._sink is not None
+        plan, names = self._plan, self._source.columns.variable_names
+        scores, refused = process_with_refusals(self._detector, batch, plan.n_variables, names, stop=plan.strict)
+        self._learnt = True
+        self._sink.write(self.counts.samples + 1, batch.times, scores)
+        self.counts.samples += len(batch.values)
+        self.counts.flagged += int(scores.flags.sum())
+        self.counts.missing += int(np.isnan(batch.values).sum())
+        self._observer.verdicts(self.counts, batch, scores)
+        return refused
+
+    def _room(self) -> int:
+        return _MOST_LINES if self._snapshots is None else self._snapshots.room(self.counts.samples)
+
+    def _due(self) -> bool:
+        return self._snapshots is not None and self._snapshots.due(self.counts.samples)
+
+    def _write_snapshot(self) -> None:
+        if self._snapshots is None:
+            return
+        assert self._sink is not None
+        self._sink.sync()  # first: a snapshot must not know of output that a power cut could take
+        state = {
+            "settings": self._settings,
+            "input": self._source.position(),
+            "output": self._sink.length,
+            "counts": asdict(self.counts),
+            "detector": self._detector._pack() if self._learnt else None,
+        }
+        self._snapshots.write(state, self.counts.samples)
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _adopt_columns(detector: StreamDetector, names: tuple[str, ...]) -> None:
+    """Raise unless a detector that knows its columns knows them by these names and in this order."""
+    # Checked here once and for all; the rows that follow are arrays, about which scikit-learn would warn each time.
+    known = vars(detector).pop("feature_names_in_", None)
+    count = vars(detector).get("n_features_in_", len(names))
+    if known is not None and tuple(known) != names:
+        raise InputError(f"The model was made for the columns {', '.join(known)}, but these are {', '.join(names)}.")
+    if count != len(names):
+        raise InputError(f"The model was made for {count} columns, but there are {len(names)}: {', '.join(names)}.")

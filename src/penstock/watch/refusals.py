@@ -1,0 +1,57 @@
+"""Rows that a detector does not take."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from penstock._types import StreamScores
+from penstock.sources import Batch
+from penstock.sources.faults import quoted
+from penstock.watch.plan import StreamDetector
+
+
+def process_with_refusals(
+    detector: StreamDetector, batch: Batch, n_variables: int, names: tuple[str, ...], *, stop: bool
+) -> tuple[StreamScores, list[tuple[int, str]]]:
+    """Scores, and for each row that was refused its line and the reason; the batch is left with the other rows.
+
+    Without scaling, rows with negative or huge values are refused. A refusal leaves the detector as it was, and scores
+    do not depend on how rows are batched, so that the others can be passed one by one. With `stop`, the first refusal
+    ends it.
+    """
+    try:
+        return detector.process(batch.values, n_variables), []
+    except ValueError:
+        if detector.get_params(deep=False).get("scale") is not None:
+            raise  # then no row can be the reason
+    parts, refused, taken = [], [], []
+    for number, row in enumerate(batch.values):
+        try:
+            parts.append(detector.process(row.reshape(1, -1), n_variables))
+            taken.append(number)
+        except ValueError as error:
+            refused.append((batch.lines[number], _with_names(str(error), names)))
+            if stop:
+                break
+    batch.values = batch.values[taken]
+    batch.times = None if batch.times is None else [batch.times[number] for number in taken]
+    return _joined(parts, min(n_variables, len(names))), refused
+
+
+def _with_names(reason: str, names: tuple[str, ...]) -> str:
+    """A detector's words about a table of one row, in the user's names."""
+    return re.sub(r"row 0, column (\d+)", lambda found: f"column {quoted(names[int(found[1])])}", reason)
+
+
+def _joined(parts: list[StreamScores], n_variables: int) -> StreamScores:
+    none = np.empty(0)
+    pairs = np.empty((0, n_variables))
+    parts = [StreamScores(none, none, none.astype(np.bool_), pairs.astype(np.intp), pairs), *parts]
+    joined: dict[str, Any] = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(StreamScores)
+    }
+    return StreamScores(**joined)

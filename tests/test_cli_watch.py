@@ -1,0 +1,455 @@
+"""The command `penstock watch`, in this process where that will do, and as a process of its own where it will not."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watch_tables import NAMES, a_pipe, as_csv, rows
+
+from penstock import OnlineNSNMF, thresholds
+from penstock.cli import main
+from penstock.cli._defaults import detector_defaults
+from penstock.cli._signals import StopSignals
+from penstock.cli._thresholds import _CLASSES, parse_threshold
+
+Files = Callable[[str], str]
+COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())", "watch"]
+QUICK = ["--components", "2", "--warmup", "30"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    (tmp_path / "plant.csv").write_text(as_csv(rows()))
+    return str(tmp_path / "plant.csv")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.jsonl"
+
+
+def complaint(capfd: pytest.CaptureFixture[str]) -> str:
+    """The one line on standard error."""
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("penstock: ")
+    return lines[0].removeprefix("penstock: ")
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_file_to_a_file(table: str, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", table, "-o", str(out), *QUICK]) == 0
+    lines = lines_of(out)
+    flagged = sum(line["flag"] for line in lines)
+    assert complaint(capfd) == f"400 samples, {flagged} flagged, 0 readings missing, 0 lines malformed"
+    assert flagged > 0
+    assert lines[0] == {
+        "row": 1, "time": "t0", "score": None, "threshold": None, "flag": False, "variables": {},
+    }  # fmt: skip
+    worst = max(lines[30:], key=lambda line: line["score"])
+    assert next(iter(worst["variables"])) == "power"
+    assert len(worst["variables"]) == 3
+
+
+def test_standard_output_and_quiet(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", table, "-q", "--explain", "0", *QUICK]) == 0
+    printed = capfd.readouterr()
+    assert printed.err == ""
+    assert len(printed.out.splitlines()) == 400
+
+
+def test_a_packed_file_of_json_lines(tmp_path: Path, out: Path) -> None:
+    values = rows(60).tolist()
+    text = "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in values)
+    (tmp_path / "plant.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    assert main(["watch", str(tmp_path / "plant.jsonl.gz"), "-o", str(out), *QUICK]) == 0
+    assert len(lines_of(out)) == 60
+    assert "time" not in lines_of(out)[0]
+
+
+def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp_path: Path) -> None:
+    given = {
+        "n_components": 3,
+        "alpha": 0.7,
+        "gamma": 0.1,
+        "buffer_size": 12,
+        "similarity": "binary",
+        "duplicates": "zero",
+        "max_iter": 20,
+        "tol": 0.01,
+        "forgetting": 0.99,
+        "refresh_every": 2,
+        "learn_flagged": False,
+        "scale": None,
+        "warmup": 40,
+        "random_state": 7,
+        "threshold": parse_threshold("fixed:0.4"),
+    }
+    assert set(given) == set(OnlineNSNMF().get_params(deep=False))
+    options = (
+        "--components 3 --alpha 0.7 --gamma 0.1 --buffer-size 12 --similarity binary --duplicates zero --max-iter 20 "
+        "--tol 0.01 --forgetting 0.99 --refresh-every 2 --no-learn-flagged --scale none --warmup 40 --seed 7 "
+        "--threshold fixed:0.4"
+    )
+    assert main(["watch", table, "-o", str(out), "-q", *options.split()]) == 0
+    expected = OnlineNSNMF(**given).process(rows())  # type: ignore[arg-type]
+    assert [line["score"] for line in lines_of(out)[40:]] == expected.scores[40:].tolist()
+    assert [line["flag"] for line in lines_of(out)] == expected.flags.tolist()
+
+
+def test_the_defaults_in_the_help_are_those_of_the_detector(capfd: pytest.CaptureFixture[str]) -> None:
+    parameters = inspect.signature(OnlineNSNMF).parameters
+    assert {name: repr(parameter.default) for name, parameter in parameters.items()} == {
+        name: repr(eval(text)) for name, text in detector_defaults().items()
+    }
+    assert main(["watch", "--help"]) == 0
+    assert "--buffer-size" in capfd.readouterr().out
+
+
+def test_the_page_has_every_option_with_its_default(capfd: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "watch.md").read_text()
+    assert main(["watch", "--help"]) == 0
+    options = set(re.findall(r"--[a-z][a-z-]*", capfd.readouterr().out)) - {"--help"}
+    assert len(options) > 30
+    for option in options:
+        assert f"`{option}`" in page
+    for parameter, option in (("n_components", "components"), *((name, name) for name in ("alpha", "gamma", "tol"))):
+        assert f"| `--{option}` | {detector_defaults()[parameter]} |" in page
+    for option in ("buffer-size", "similarity", "duplicates", "max-iter", "forgetting", "refresh-every"):
+        default = detector_defaults()[option.replace("-", "_")].strip("'")
+        assert f"| `--{option}` | {default} |" in page
+    for name, parameters in re.findall(r"^\| `([a-z-]+)[:`][^|]* \| (.*?) \|", page, flags=re.MULTILINE):
+        if name in _CLASSES and "those" not in parameters:
+            assert re.findall(r"\w+", parameters) == list(inspect.signature(_CLASSES[name]).parameters)
+
+
+def test_without_scaling_the_warm_up_is_the_buffer(table: str, out: Path) -> None:
+    assert main(["watch", table, "-o", str(out), "-q", "--scale", "none"]) == 0
+    buffer = OnlineNSNMF().buffer_size
+    assert [line["score"] is None for line in lines_of(out)] == [True] * buffer + [False] * (400 - buffer)
+    assert main(["watch", table, "-o", str(out), "-q", "--overwrite"]) == 0
+    assert [line["score"] is None for line in lines_of(out)] == [True] * 200 + [False] * 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--componets", "3"], 2, "No such option: --componets"),
+        (["--components", "three"], 2, "Invalid value for '--components': "),
+        (["--components", "0"], 2, "--components: n_components must be a whole number ≥ 1; got 0."),
+        (["--similarity", "cosine"], 2, "--similarity: similarity must be one of"),
+        (["--components", "50"], 2, "--components: n_components = 50 groups cannot be learnt"),
+        (["--threshold", "peek"], 2, "--threshold: There is no threshold 'peek'. Did you mean 'peaks'?"),
+        (["--threshold", "quantile:rat=1"], 2, "--threshold: quantile has no parameter 'rat'. Did you mean 'rate'?"),
+        (["--threshold", "quantile:rate=2"], 2, "--threshold: quantile: rate must be"),
+        (["--threshold", "quantile:rate=0.1,rate=0.2"], 2, "--threshold: quantile is given 'rate' twice"),
+        (["--threshold", "fixed"], 2, "--threshold: fixed: "),
+        (["--format", "xml"], 2, "--format must be csv or jsonl; got 'xml'."),
+        (["--delimiter", "::"], 2, "--delimiter must be one character, or tab; got '::'."),
+        (["--explain", "-1"], 2, "--explain must be a whole number ≥ 0"),
+        (["--snapshot-every", "0"], 2, "--snapshot-every must be a whole number ≥ 1"),
+        (["--snapshot-seconds", "nan"], 2, "--snapshot-seconds must be a number > 0"),
+        (["--columns", "flwo"], 1, 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
+        (["--model", "nowhere"], 1, "nowhere: No such file or directory"),
+        (["--model", "nowhere", "--alpha", "1"], 2, "--alpha cannot be changed: --model has its own."),
+        (["--config", "nowhere.toml"], 1, "nowhere.toml: No such file or directory"),
+        (["--output", "/nowhere/out.jsonl"], 1, "/nowhere/out.jsonl: No such file or directory"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(
+    table: str, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert main(["watch", table, *arguments]) == code
+    assert message in complaint(capfd)
+
+
+def test_inputs_that_are_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", str(tmp_path / "no.csv")]) == 1
+    assert "no.csv: No such file or directory" in complaint(capfd)
+    assert main(["watch", str(tmp_path)]) == 1
+    assert "is a folder" in complaint(capfd)
+    assert main(["watch", "-", "--follow"]) == 1
+    assert "--follow needs a file" in complaint(capfd)
+    assert main([]) in (0, 2)
+    assert "Usage" in capfd.readouterr().out
+
+
+def test_malformed_lines_are_reported_and_then_only_counted(
+    tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bad = "".join(f"t,{number},x,1,1\n" for number in range(50))
+    (tmp_path / "bad.csv").write_text(as_csv(rows(100)) + bad)
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), *QUICK]) == 0
+    reports = capfd.readouterr().err.splitlines()
+    assert reports[0] == f'penstock: {tmp_path}/bad.csv, line 102: column "head" holds "x", which is not a number'
+    assert [line.split(": ")[1] for line in reports[20:22]] == [
+        "1 more malformed, the last",
+        "29 more malformed, the last",
+    ]
+    assert reports[22].endswith("50 lines malformed")
+    assert len(reports) == 23
+
+
+def test_strict_ends_at_the_first_malformed_line(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.csv").write_text(as_csv(rows(100)) + "t,1\n" + "t,1,2,3,4\n")
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", *QUICK]) == 1
+    assert complaint(capfd).endswith("bad.csv, line 102: 2 fields instead of 5 (--strict)")
+    assert len(lines_of(out)) == 100
+
+
+def test_an_input_without_any_good_line_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.csv").write_text("time,state\n1,on\n2,off\n")
+    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 1
+    assert capfd.readouterr().err.splitlines()[-1] == "penstock: No line could be read."
+
+
+def test_an_output_is_not_written_over(table: str, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out.write_text("precious")
+    assert main(["watch", table, "-o", str(out)]) == 1
+    assert "--overwrite" in complaint(capfd)
+    assert main(["watch", table, "-o", str(out), "--overwrite", "-q", *QUICK]) == 0
+    assert len(lines_of(out)) == 400
+
+
+def test_config(table: str, out: Path, tmp_path: Path) -> None:
+    config = tmp_path / "watch.toml"
+    config.write_text(
+        f'input = "{table}"\noutput = "{tmp_path}/ignored"\ncomponents = 2\nwarmup = 30\nalpha = 1\nquiet = true\n'
+        f'columns = ["head", "flow"]\nlearn-flagged = false\nthreshold = "fixed:0.5"\n'
+    )
+    assert main(["watch", "--config", str(config), "--output", str(out)]) == 0
+    assert not (tmp_path / "ignored").exists()
+    lines = lines_of(out)
+    assert set(lines[-1]["variables"]) == {"flow", "head"}
+    assert lines[-1]["threshold"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("buffer_size = 3", "watch.toml: unknown key 'buffer_size'. Did you mean 'buffer-size'?"),
+        ("zzz = 3", "watch.toml: unknown key 'zzz'. See 'penstock watch --help' for the names."),
+        ('config = "x"', "watch.toml: unknown key 'config'"),
+        ("components = 2.5", "watch.toml: components must be a whole number; got 2.5."),
+        ("components = true", "watch.toml: components must be a whole number; got True."),
+        ('alpha = "much"', "watch.toml: alpha must be a number; got 'much'."),
+        ("strict = 1", "watch.toml: strict must be true or false; got 1."),
+        ("columns = [1]", "watch.toml: columns must be a text; got [1]."),
+        ("output = 3", "watch.toml: output must be a text; got 3."),
+        ("components = 0", "watch.toml: components: n_components must be a whole number ≥ 1; got 0."),
+        ('threshold = "peek"', "watch.toml: threshold: There is no threshold 'peek'."),
+        ("snapshot-every = 0", "watch.toml: snapshot-every must be a whole number ≥ 1; got 0."),
+        ("components =", "watch.toml: not TOML: Invalid value"),
+    ],
+)
+def test_config_mistakes_are_found_at_the_start(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    (tmp_path / "watch.toml").write_text(text)
+    assert main(["watch", "--config", str(tmp_path / "watch.toml")]) == 2
+    assert message in complaint(capfd)
+
+
+def test_a_model_from_a_file(table: str, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import penstock
+
+    trained = OnlineNSNMF(n_components=2, random_state=0).fit(rows())
+    trained.save(tmp_path / "model")
+    assert main(["watch", table, "-o", str(out), "-q", "--model", str(tmp_path / "model")]) == 0
+    assert [line["score"] for line in lines_of(out)] == trained.process(rows()).scores.tolist()
+
+    assert main(["watch", table, "--model", str(tmp_path / "model"), "--exclude", "flow", "-q"]) == 1
+    assert "made for 4 columns, but there are 3: head, power, speed" in complaint(capfd)
+    penstock.NormScore().fit(rows()).save(tmp_path / "norm")
+    assert main(["watch", table, "--model", str(tmp_path / "norm"), "-q"]) == 1
+    assert "holds NormScore, but a stream needs OnlineNSNMF" in complaint(capfd)
+    (tmp_path / "model").write_bytes((tmp_path / "model").read_bytes()[:-1])
+    assert main(["watch", table, "--model", str(tmp_path / "model"), "-q"]) == 1
+    assert "Cannot read" in complaint(capfd)
+
+
+def test_other_settings_than_those_of_the_state(
+    table: str, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    common = ["watch", table, "-o", str(out), "--state", str(tmp_path / "state"), "-q", *QUICK]
+    assert main(common) == 0
+    assert main([*common, "--alpha", "0.5"]) == 1
+    assert "it was made with other settings: alpha was 0.8, is 0.5." in complaint(capfd)
+    assert main(common) == 0
+    assert len(lines_of(out)) == 400
+
+
+def test_a_restart_after_the_input_has_grown(table: str, out: Path, tmp_path: Path) -> None:
+    common = ["watch", table, "-o", str(out), "--state", str(tmp_path / "state"), "-q", *QUICK]
+    text = Path(table).read_text()
+    Path(table).write_text(text[:9000])
+    assert main(common) == 0
+    Path(table).write_text(text)
+    assert main(common) == 0
+    assert main(["watch", table, "-o", str(tmp_path / "whole"), "-q", *QUICK]) == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, number: int, code: int) -> None:
+    state = tmp_path / "state"
+    process = subprocess.Popen(
+        [*COMMAND, table, "--follow", "-o", str(out), "--state", str(state), *QUICK], stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: out.exists() and out.read_text().count("\n") == 400)
+    with Path(table).open("a") as file:
+        file.write("t400,1,1,1,1\nt401,1,1")  # as soon as it is known, and an unfinished line
+    wait_for(lambda: out.read_text().count("\n") == 401)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert errors.count("\n") == 1
+    assert errors.startswith("penstock: 401 samples")
+    from penstock.storage import read_state
+
+    newest = max(state.glob("snapshot-*"))
+    assert read_state(newest)[1]["counts"]["samples"] == 401
+
+
+def test_standard_input_line_by_line_and_a_reader_that_goes_away(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--warmup", "20", "--components", "2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    header, *lines = as_csv(rows(30)).splitlines(keepends=True)
+    process.stdin.write(header)
+    for number, line in enumerate(lines, start=1):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["row"] == number  # each answered before the next is sent
+    process.stdout.close()
+    process.stdin.write(lines[0])
+    process.stdin.flush()
+    assert process.wait(60) == 0
+    assert process.stderr.read() == ""
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_a_terminal_shows_a_live_status(table: str, out: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, table, "-f", "-o", str(out), *QUICK], stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    shown = b""
+
+    def seen() -> bool:
+        nonlocal shown
+        shown += os.read(ours, 4096)
+        return b"per second" in shown and b"score" in shown
+
+    wait_for(seen)
+    process.send_signal(signal.SIGINT)
+    end = time.monotonic() + 60
+    while b"400 samples, " not in shown.rpartition(b"per second")[2] and time.monotonic() < end:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+    assert process.wait(60) == 130
+    os.close(ours)
+    assert b"400 samples, " in shown.rpartition(b"per second")[2]
+    assert b"Traceback" not in shown
+
+
+def test_the_first_signal_is_noted_and_the_second_is_not_ours() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with StopSignals() as stop:
+        assert not stop.requested()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.requested()
+        assert stop.number == signal.SIGTERM
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_status_and_what_is_said_above_it(
+    table: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path(table).open("a") as file:
+        file.write("t400,off,1,1,1\n")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "500")
+    assert main(["watch", table, "-o", str(out), *QUICK]) == 0
+    shown = capsys.readouterr().err
+    assert 'line 402: column "flow" holds "off", which is not a number' in shown
+    assert shown.rstrip().endswith("0 readings missing, 1 line malformed")
+    last = [line for line in lines_of(out) if line["flag"]][-1]
+    assert f"row {last['row']}  {last['time']}  score {last['score']:.4g}" in shown
+
+
+def test_warnings_of_the_detector_are_said_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    values = rows(60)
+    values[:, 1] = float("nan")
+    (tmp_path / "plant.csv").write_text(as_csv(values))
+    assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(tmp_path / "out"), "-q", *QUICK]) == 0
+    assert "had no reading in the warm-up" in complaint(capfd)
+
+
+def test_the_summary_counts_missing_readings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = as_csv(rows(50)) + "t50,,NA,1,1\n"
+    assert main(["watch", str(a_pipe(text)), "-o", str(tmp_path / "out"), *QUICK]) == 0
+    assert "51 samples" in (said := complaint(capfd))
+    assert "2 readings missing" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold"),
+    [
+        ("fixed:0.8", thresholds.Fixed(0.8)),
+        ("fixed:value=-2", thresholds.Fixed(-2)),
+        ("deviation", thresholds.MeanDeviation()),
+        ("quantile:rate=0.01,window=500", thresholds.RollingQuantile(rate=0.01, window=500)),
+        ("peaks:rate=1e-3", thresholds.PeaksOverThreshold(rate=1e-3)),
+        ("drifting-peaks", thresholds.DriftingPeaks()),
+        ("conformal", thresholds.ConformalPValue()),
+        ("top:100", thresholds.TopN(100)),
+    ],
+)
+def test_thresholds(text: str, threshold: thresholds.Threshold) -> None:
+    assert repr(parse_threshold(text)) == repr(threshold)
+
+
+def test_help_and_version_are_quick(capfd: pytest.CaptureFixture[str]) -> None:
+    """They must not import the detectors, which takes seconds."""
+    code = (
+        "import sys; from penstock.cli import main; main(['--help']); main(['watch', '--help']); main(['--version']); "
+        "sys.exit('numpy' in sys.modules or 'sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

@@ -1,0 +1,163 @@
+"""Verdicts as lines of JSON, and the file they go to."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock._types import StreamScores
+from penstock.sinks import JsonLinesSink, OutputError, continue_sink, format_verdicts, open_sink
+
+any_float = st.floats() | st.just(math.nan)
+
+
+def verdicts(*scores: float) -> StreamScores:
+    n = len(scores)
+    return StreamScores(
+        np.array(scores), np.full(n, 0.5), np.zeros(n, np.bool_), np.zeros((n, 1), np.intp), np.ones((n, 1))
+    )
+
+
+def a_line(row: int, score: float) -> str:
+    return f'{{"row": {row}, "score": {score}, "threshold": 0.5, "flag": false, "variables": {{"a": 1.0}}}}\n'
+
+
+@given(
+    st.lists(st.tuples(st.text(), any_float, any_float, st.booleans(), any_float, any_float), min_size=1, max_size=8),
+    st.text(),
+    st.booleans(),
+)
+def test_lines_say_what_json_dumps_would(rows: list[tuple[object, ...]], name: str, with_time: bool) -> None:
+    times, scores, thresholds, flags, first, second = zip(*rows, strict=True)
+    found = StreamScores(
+        np.array(scores),
+        np.array(thresholds),
+        np.array(flags),
+        np.tile(np.array([[1, -1]]), (len(rows), 1)),
+        np.array([first, second]).T,
+    )
+    names = [json.dumps("unused"), json.dumps(name)]
+    lines = format_verdicts(5, list(times) if with_time else None, found, names).decode("ascii").splitlines()
+    for number, line in enumerate(lines):
+        expected = {
+            "row": 5 + number,
+            **({"time": times[number]} if with_time else {}),
+            "score": known(scores[number]),
+            "threshold": known(thresholds[number]),
+            "flag": flags[number],
+            "variables": {name: known(first[number])},
+        }
+        assert line == json.dumps(expected)
+
+
+def known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def test_no_variables_and_other_times() -> None:
+    found = StreamScores(
+        np.array([1.0]), np.array([2.0]), np.array([True]), np.empty((1, 0), np.intp), np.empty((1, 0))
+    )
+    line = format_verdicts(1, [17], found, [])
+    assert json.loads(line) == {"row": 1, "time": 17, "score": 1.0, "threshold": 2.0, "flag": True, "variables": {}}
+
+
+def test_a_file_is_written_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    sink = open_sink(path)
+    sink.name_variables(["a"])
+    sink.write(1, None, verdicts(0.25, 0.75))
+    assert path.read_text() == a_line(1, 0.25) + a_line(2, 0.75)
+    assert sink.length == path.stat().st_size
+    sink.sync()
+    sink.close()
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("precious")
+    with pytest.raises(OutputError, match=r"holds something already.*--overwrite"):
+        open_sink(path)
+    assert path.read_text() == "precious"
+    sink = open_sink(path, overwrite=True)
+    assert path.read_text() == ""
+    sink.close()
+
+
+def test_two_watchers_cannot_share_an_output(tmp_path: Path) -> None:
+    sink = open_sink(tmp_path / "out.jsonl")
+    with pytest.raises(OutputError, match="Another penstock watch"):
+        open_sink(tmp_path / "out.jsonl")
+    sink.close()
+    open_sink(tmp_path / "out.jsonl").close()
+
+
+def test_continuing_cuts_back_to_the_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text(a_line(1, 0.25) + a_line(2, 0.5) + '{"row": 3, "sc')
+    sink, kept = continue_sink(path, len(a_line(1, 0.25)))
+    assert (path.read_text(), kept) == (a_line(1, 0.25), 0)
+    sink.name_variables(["a"])
+    sink.write(2, None, verdicts(0.75))
+    assert path.read_text() == a_line(1, 0.25) + a_line(2, 0.75)
+    sink.close()
+
+
+def test_continuing_can_keep_what_was_said(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text(a_line(1, 0.25) + a_line(2, 0.5) + '{"row": 3, "sc')
+    sink, kept = continue_sink(path, len(a_line(1, 0.25)), keep=True)
+    assert (path.read_text(), kept) == (a_line(1, 0.25) + a_line(2, 0.5), 1)
+    sink.close()
+
+
+def test_another_output_is_not_continued(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("short")
+    with pytest.raises(OutputError, match="has 5 bytes, fewer than the 100"):
+        continue_sink(path, 100)
+    assert path.read_text() == "short"
+
+
+def test_a_file_is_not_taken_for_what_went_to_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("precious")
+    with pytest.raises(OutputError, match="holds something already"):
+        continue_sink(path, None)
+    assert path.read_text() == "precious"
+
+
+def test_devices_are_written_to_and_never_cut(tmp_path: Path) -> None:
+    first, second = open_sink(Path(os.devnull)), open_sink(Path(os.devnull))  # no lock either
+    first.write(1, None, StreamScores(*([np.empty(0)] * 3), np.empty((0, 1), np.intp), np.empty((0, 1))))
+    assert first.length is None
+    first.sync()
+    first.close()
+    second.close()
+    sink, kept = continue_sink(Path(os.devnull), 50)
+    assert (sink.length, kept) == (None, 0)
+    sink.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_an_output_error() -> None:
+    sink = open_sink(Path("/dev/full"))
+    sink.name_variables(["a"])
+    with pytest.raises(OutputError, match="The output cannot be written: No space left on device"):
+        sink.write(1, None, verdicts(0.25))
+    sink.close()
+
+
+def test_standard_output_stays_open(capfd: pytest.CaptureFixture[str]) -> None:
+    for sink in (open_sink(None), continue_sink(None, 10)[0], JsonLinesSink()):
+        sink.name_variables(["a"])
+        sink.write(1, None, verdicts(0.25))
+        sink.close()
+    assert capfd.readouterr().out == 3 * a_line(1, 0.25)

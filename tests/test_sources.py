@@ -1,0 +1,382 @@
+"""Bytes → lines → rows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from naive.tables import read_line
+
+from penstock.sources import Batch, Columns, InputError, PipeFeed, RowSource, TableOptions, open_feed
+from penstock.sources.csv_rows import CsvRows
+from penstock.sources.json_rows import JsonRows
+from penstock.sources.lines import LONGEST, LineCutter, byte_length
+
+Opener = Callable[[Path], RowSource]
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-1e6, 1e6).map("{:.4f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map("{:.18e}".format),
+    st.integers(-(10**25), 10**25).map(str),
+    st.from_regex(r"[+-]?[0-9]{0,18}\.?[0-9]{0,18}([eE][+-]?[0-9]{0,4})?", fullmatch=True),
+)
+oddities = st.sampled_from(
+    ["", "+", " ", "NaN", "nan", "-nan", "NA", "null", "None", "inf", "-Infinity", "1e999", "1_000", "0x10", "٣", "1 2"]
+)
+strange = st.sampled_from(
+    [
+        " 7 ",
+        "1.5.2",
+        "--1",
+        ".",
+        "e5",
+        "1e",
+        "1e+",
+        "true",
+        '"3"',
+        '"3',
+        'a"b',
+        "1,5",
+        "é",
+        "1.e3",
+        "00.1",
+        "-0",
+        "5e-324",
+    ]
+)
+fields = st.one_of(numbers, oddities, strange)
+
+
+def a_parser(delimiter: str = ",", width: int = 3) -> CsvRows:
+    names = [f"c{number}" for number in range(width)]
+    parser = CsvRows(TableOptions(delimiter=delimiter))
+    parser.prepare(delimiter.join(names).encode())
+    parser.prepare(delimiter.join(["1"] * width).encode())
+    return parser
+
+
+def read_all(source: RowSource, at_most: int = 10**6) -> list[Batch]:
+    batches = []
+    while not source.ended:
+        batch = source.next_batch(at_most)
+        if batch is not None:
+            batches.append(batch)
+    return batches
+
+
+@pytest.fixture
+def opened() -> Iterator[Opener]:
+    """Opens files as sources, and closes them in the end."""
+    sources: list[RowSource] = []
+
+    def open_source(path: Path) -> RowSource:
+        sources.append(RowSource(open_feed(path), TableOptions()))
+        return sources[-1]
+
+    yield open_source
+    for source in sources:
+        source.close()
+
+
+def from_bytes(data: bytes, options: TableOptions | None = None, strict: bool = False) -> RowSource:
+    """A source on a pipe that holds the data. (A pipe holds 64 KB.)"""
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    return RowSource(PipeFeed(reading), options or TableOptions(), strict)
+
+
+def rows_of(batches: list[Batch]) -> list[list[float]]:
+    return [row for batch in batches for row in batch.values.tolist()]
+
+
+def faults_of(batches: list[Batch]) -> list[str]:
+    return [str(fault) for batch in batches for fault in batch.faults]
+
+
+@pytest.mark.kernels
+@given(st.lists(st.lists(fields, min_size=2, max_size=4), min_size=1, max_size=12), st.sampled_from(",;\t|"))
+@settings(max_examples=300, deadline=None)
+@example([["1", "2", "3"]], ",")
+@example([["9007199254740993", "0.1", "123456789012345e-22"]], ",")
+def test_csv_reads_what_float_reads(table: list[list[str]], delimiter: str) -> None:
+    lines = [delimiter.join(row).encode() for row in table]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        return
+    parsed = a_parser(delimiter).parse(lines)
+    expected = [read_line(line, delimiter, 3) for line in lines]
+    good = np.array([row for row in expected if row is not None]).reshape(-1, 3)
+    assert parsed.values.tobytes() == good.tobytes() or (
+        np.array_equal(parsed.values, good, equal_nan=True) and np.isnan(good).any()
+    )
+    assert [number for number, _ in parsed.faults] == [number for number, row in enumerate(expected) if row is None]
+
+
+@pytest.mark.kernels
+@given(st.lists(st.lists(fields, min_size=3, max_size=3), min_size=1, max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_what_a_line_gives_does_not_depend_on_the_others(table: list[list[str]]) -> None:
+    lines = [b"x" + ",".join(row).encode() for row in table]
+    options = TableOptions(time="when")
+    parser = CsvRows(options)
+    parser.prepare(b"when,a,b")
+    parser.prepare(b"x,1,2")
+    together = parser.parse(lines)
+    single = [parser.parse([line]) for line in lines]
+    assert np.array_equal(together.values, np.concatenate([one.values for one in single]), equal_nan=True)
+    assert together.times == [time for one in single for time in one.times or []]
+    assert [reason for _, reason in together.faults] == [reason for one in single for _, reason in one.faults]
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(1, 40), min_size=1, max_size=60))
+def test_lines_do_not_depend_on_the_pieces(data: bytes, sizes: list[int]) -> None:
+    cutter, lines, at = LineCutter(), [], 0
+    for size in sizes:
+        lines += cutter.cut(data[at : at + size])
+        at += size
+    lines += cutter.cut(data[at:])
+    rest = cutter.rest()
+    assert b"\n".join([*lines, rest]) == data
+    assert byte_length(lines) + len(rest) == len(data)
+
+
+def test_a_line_that_is_too_long_is_malformed_and_takes_no_memory() -> None:
+    cutter = LineCutter()
+    for _ in range(50):
+        assert cutter.cut(b"7" * 100_000) == []
+        assert len(cutter._unfinished) <= LONGEST + 1
+    long, short = cutter.cut(b"7\n1,2\n")
+    assert byte_length([long]) == 5_000_002
+    assert len(long) == LONGEST + 1
+    for parser, good in ((a_parser(width=2), b"1,2"), (JsonRows(TableOptions()), b'{"a": 1}')):
+        parser.prepare(good)
+        assert parser.parse([good, long, good]).faults == [(1, "longer than 1,000,000 bytes")]
+    assert short == b"1,2"
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "values"),
+    [
+        (b"time,a,b", b"10:00,1.5,2", [1.5, 2.0]),
+        (b"time;a;b", b"10:00;1,5;2", [1.5, 2.0]),
+        (b"time\ta\tb", b"10:00\t1.5\t2", [1.5, 2.0]),
+        (b"time|a|b", b"10:00|1.5|2", [1.5, 2.0]),
+        (b'"time","a, or","b"', b'"10:00","1.5",2', [1.5, 2.0]),
+        (b"\xef\xbb\xbftime,a,b\r", b"10:00,1.5,2\r", [1.5, 2.0]),
+    ],
+)
+def test_dialects(header: bytes, row: bytes, values: list[float]) -> None:
+    source = from_bytes(header + b"\n\n" + row + b"\n")
+    (batch,) = read_all(source)
+    assert batch.values.tolist() == [values]
+    assert batch.times == ["10:00"]
+    assert batch.lines == [3]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "time"),
+    [
+        (b"a,Timestamp,b", b"1,2026,3", "Timestamp"),
+        (b"when,a,b", b"Monday,2,3", "when"),
+        (b",a,b", b"0,2,3", ""),
+        (b"a,b,c", b"1,2,3", None),
+        (b"a,b,c", b",2,3", None),
+        (b"T,b,c", b"1,2,3", "T"),
+    ],
+)
+def test_the_time_column_is_found(header: bytes, row: bytes, time: str | None) -> None:
+    source = from_bytes(header + b"\n" + row + b"\n")
+    read_all(source)
+    assert source.columns is not None
+    assert (None if source.columns.time is None else source.columns.names[source.columns.time]) == time
+
+
+def test_columns_are_chosen_and_left_out() -> None:
+    data = b"time,a,label,b\n1,2,yes,4\n"
+    (batch,) = read_all(from_bytes(data, TableOptions(exclude=("label",))))
+    assert batch.values.tolist() == [[2.0, 4.0]]
+    (batch,) = read_all(from_bytes(data, TableOptions(columns=("b", "a"))))
+    assert batch.values.tolist() == [[4.0, 2.0]]
+    (batch,) = read_all(from_bytes(data, TableOptions(columns=("time", "b"))))
+    assert (batch.values.tolist(), batch.times) == ([[1.0, 4.0]], None)
+    (batch,) = read_all(from_bytes(data, TableOptions(time="label", columns=("a",))))
+    assert batch.times == ["yes"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (b"a,b\n1,2\n", TableOptions(columns=("c",)), 'no column "c"; the columns are a, b'),
+        (b"flow,b\n1,2\n", TableOptions(exclude=("flaw",)), 'Did you mean "flow"'),
+        (b"a,b\n1,2\n", TableOptions(time="b", columns=("b",)), "cannot be the time and a measurement"),
+        (b"a,b\n1,2\n", TableOptions(exclude=("a", "b")), "No column is left"),
+        (b"1.5,2\n1,2\n", TableOptions(), "a header line with the names"),
+        (b"a,b,a\n1,2,3\n", TableOptions(), 'names "a" more than once'),
+        (b"a,\xff\n1,2\n", TableOptions(), "header line cannot be read: not UTF-8 at byte 3"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_refused(data: bytes, options: TableOptions, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_all(from_bytes(data, options))
+
+
+def test_malformed_lines_are_named_and_passed_over() -> None:
+    data = b"time,a,b\n1,2,3\n1,2\n\n1,off,3\n1,inf,3\n\xff,1,2\n1,1_0,2\n4,5,6\n"
+    batches = read_all(from_bytes(data))
+    assert rows_of(batches) == [[2.0, 3.0], [5.0, 6.0]]
+    assert [line for batch in batches for line in batch.lines] == [2, 9]
+    assert faults_of(batches) == [
+        "standard input, line 3: 2 fields instead of 3",
+        'standard input, line 5: column "a" holds "off", which is not a number',
+        'standard input, line 6: column "a" holds an infinite value or one too large for a float',
+        "standard input, line 7: not UTF-8 at byte 1",
+        'standard input, line 8: column "a" holds "1_0", which is not a number',
+    ]
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 100])
+@pytest.mark.parametrize("strict", [True, False])
+def test_blank_lines_are_passed_over_and_counted_as_lines(at_most: int, strict: bool) -> None:
+    batches = read_all(from_bytes(b"\n\na\n\n1\n\n \n\r\n2\n\n  ", strict=strict), at_most)
+    assert rows_of(batches) == [[1.0], [2.0]]
+    assert [line for batch in batches for line in batch.lines] == [5, 9]
+
+
+def test_a_first_row_that_is_malformed_does_not_decide_the_columns() -> None:
+    batches = read_all(from_bytes(b"when,a\nMonday\nTuesday,2\n"))
+    assert (rows_of(batches), batches[-1].times) == ([[2.0]], ["Tuesday"])
+    assert faults_of(batches) == ["standard input, line 2: 1 fields instead of 2"]
+
+
+def test_strict_hands_out_what_comes_before_the_first_malformed_line() -> None:
+    source = from_bytes(b"a,b\n1,2\n3,4\n5\n6,7\n", strict=True)
+    batches = [source.next_batch(100) for _ in range(3)]
+    assert rows_of([batch for batch in batches if batch is not None]) == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(InputError, match=r"line 4: 1 fields instead of 2 \(--strict\)"):
+        source.next_batch(100)
+
+
+def test_strict_refuses_a_malformed_first_row() -> None:
+    with pytest.raises(InputError, match="line 2: not JSON"):
+        read_all(from_bytes(b'\n{"a"\n', TableOptions(format="jsonl"), strict=True))
+
+
+def test_json_lines() -> None:
+    data = (
+        b'{"time": "10:00", "a": 1, "b": "2.5"}\n{"b": null, "time": 7}\n[1]\n{"a": 1, "c": 2}\n{"a": true}\n'
+        b'{"a": 1e999}\n{"a": NaN, "b": 3}\n{"time": {}, "a": 1}\n{"a": 1' + b"0" * 400 + b"}\n"
+    )
+    batches = read_all(from_bytes(data))
+    assert np.array_equal(rows_of(batches), [[1.0, 2.5], [np.nan, np.nan], [np.nan, 3.0]], equal_nan=True)
+    assert [time for batch in batches for time in batch.times or []] == ["10:00", 7, None]
+    assert [fault.split(": ", 1)[1] for fault in faults_of(batches)] == [
+        "not a JSON object",
+        'key "c" was not in the first object',
+        'column "a" holds "true", which is not a number',
+        'column "a" holds an infinite value or one too large for a float',
+        "its time is neither a text nor a number",
+        'column "a" holds an infinite value or one too large for a float',
+    ]
+
+
+def test_json_lines_with_chosen_columns_ignore_new_keys() -> None:
+    batches = read_all(from_bytes(b'{}\n{"a": 1, "b": 2}\n{"a": 3, "new": "x"}\n', TableOptions(columns=("a",))))
+    assert rows_of(batches) == [[1.0], [3.0]]
+    assert faults_of(batches) == ["standard input, line 1: an object without any key"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_file_can_be_left_and_continued_at_any_line(tmp_path: Path, ending: str, opened: Opener) -> None:
+    path = tmp_path / f"plant{ending}"
+    text = "time,a\n" + "".join(f"{number},{number}.5\n" for number in range(2000)) + "last,7"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    whole = rows_of(read_all(opened(path)))
+    assert len(whole) == 2001
+
+    source, parts = opened(path), []
+    while not source.ended:
+        batch = source.next_batch(at_most=97)
+        if batch is not None:
+            parts.append(batch)
+        if batch is not None and not source.provisional:
+            position = source.position()
+            source = opened(path)
+            source.continue_from(position)
+    assert rows_of(parts) == whole
+    assert [line for batch in parts for line in batch.lines] == list(range(2, 2003))
+
+
+def test_json_lines_can_be_left_and_continued(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.jsonl"
+    path.write_text('{"t": 1, "a": 1}\n{"t": 2, "a": 2}\n{"t": 3}\n{"a": 4, "b": 5}\n')
+    first = opened(path)
+    assert first.next_batch(1) is None  # the columns are learnt
+    assert first.next_batch(1) is not None
+    position = first.position()
+    second = opened(path)
+    second.continue_from(position)
+    rest = read_all(second)
+    assert (rest[0].times, rest[0].lines) == ([2, 3], [2, 3])
+    assert faults_of(rest) == [f'{path}, line 4: key "b" was not in the first object']
+    assert second.columns == Columns(("t", "a"), 0, (1,))
+
+
+def test_another_file_is_not_continued(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.csv"
+    path.write_text("a\n1\n2\n")
+    source = opened(path)
+    batches = [source.next_batch(10) for _ in range(3)]
+    assert rows_of([batch for batch in batches if batch is not None]) == [[1.0], [2.0]]
+    position = source.position()
+
+    path.write_text("b\n1\n2\n3\n")
+    with pytest.raises(InputError, match="does not begin like the input"):
+        opened(path).continue_from(position)
+    path.write_text("a\n1\n")
+    with pytest.raises(InputError, match="shorter than the 6 bytes"):
+        opened(path).continue_from(position)
+
+
+def test_a_stream_that_begins_anew_may_repeat_its_header() -> None:
+    first = from_bytes(b"time,a\n1,2\n")
+    read_all(first)
+    for data, rows in ((b"time,a\n3,4\n", [[4.0]]), (b"3,4\n", [[4.0]]), (b"\xff,a\n3,4\n", [[4.0]])):
+        source = from_bytes(data)
+        source.continue_from(first.position())
+        assert rows_of(read_all(source)) == rows
+    source = from_bytes(b"time,b\n3,4\n")
+    source.continue_from(first.position())
+    with pytest.raises(InputError, match='columns have changed, from "time,a" to "time,b"'):
+        read_all(source)
+
+
+def test_a_damaged_gz_file_is_an_input_error(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.csv.gz"
+    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000)[:-20])
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        read_all(opened(path))
+
+
+def test_what_cannot_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs a file"):
+        open_feed(None, follow=True)
+    with pytest.raises(InputError, match="packed"):
+        open_feed(tmp_path / "a.gz", follow=True)
+
+
+def test_a_named_pipe_is_read_like_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writing = os.open(path, os.O_RDWR)  # so that opening to read does not wait
+    os.write(writing, b"a\n1\n2\n")
+    feed = open_feed(path)
+    os.close(writing)
+    assert not feed.can_seek
+    assert rows_of(read_all(RowSource(feed, TableOptions()))) == [[1.0], [2.0]]

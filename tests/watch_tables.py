@@ -1,0 +1,36 @@
+"""Small tables for the tests of `penstock watch`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from penstock._types import FloatArray
+
+NAMES = ("flow", "head", "power", "speed")
+
+
+def rows(n: int = 400, seed: int = 0) -> FloatArray:
+    """Two latent groups, a little noise, and every 97th row off in the third column."""
+    rng = np.random.default_rng(seed)
+    values = rng.random((n, 2)) @ rng.random((2, len(NAMES))) + 0.01 * rng.random((n, len(NAMES)))
+    values[96::97, 2] += 5.0
+    return np.round(values, 5)
+
+
+def as_csv(values: FloatArray, start: int = 0) -> str:
+    """With a time column t0, t1, …, and empty fields for NaN."""
+    lines = [",".join(("time", *NAMES))]
+    for number, row in enumerate(values.tolist(), start):
+        lines.append(",".join([f"t{number}", *("" if np.isnan(value) else repr(value) for value in row)]))
+    return "\n".join(lines) + "\n"
+
+
+def a_pipe(text: str) -> Path:
+    """A path that can be read once: a pipe that holds the text (up to 64 KB) and is closed at the other end."""
+    reading, writing = os.pipe()
+    assert os.write(writing, text.encode()) == len(text.encode())
+    os.close(writing)
+    return Path(f"/dev/fd/{reading}")
