@@ -22,6 +22,7 @@ from watch_tables import NAMES, a_pipe, as_csv, rows
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
 from penstock.cli._defaults import detector_defaults
+from penstock.cli._run_watch import _FOR_SENSORS
 from penstock.cli._signals import StopSignals
 from penstock.cli._thresholds import _CLASSES, parse_threshold
 
@@ -89,7 +90,7 @@ def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp
         "alpha": 0.7,
         "gamma": 0.1,
         "buffer_size": 12,
-        "similarity": "binary",
+        "similarity": "relative",
         "duplicates": "zero",
         "max_iter": 20,
         "tol": 0.01,
@@ -103,7 +104,7 @@ def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp
     }
     assert set(given) == set(OnlineNSNMF().get_params(deep=False))
     options = (
-        "--components 3 --alpha 0.7 --gamma 0.1 --buffer-size 12 --similarity binary --duplicates zero --max-iter 20 "
+        "--components 3 --alpha 0.7 --gamma 0.1 --buffer-size 12 --similarity relative --duplicates zero --max-iter 20 "
         "--tol 0.01 --forgetting 0.99 --refresh-every 2 --no-learn-flagged --scale none --warmup 40 --seed 7 "
         "--threshold fixed:0.4"
     )
@@ -131,9 +132,11 @@ def test_the_page_has_every_option_with_its_default(capfd: pytest.CaptureFixture
         assert f"`{option}`" in page
     for parameter, option in (("n_components", "components"), *((name, name) for name in ("alpha", "gamma", "tol"))):
         assert f"| `--{option}` | {detector_defaults()[parameter]} |" in page
-    for option in ("buffer-size", "similarity", "duplicates", "max-iter", "forgetting", "refresh-every"):
+    for option in ("buffer-size", "duplicates", "max-iter", "forgetting", "refresh-every"):
         default = detector_defaults()[option.replace("-", "_")].strip("'")
         assert f"| `--{option}` | {default} |" in page
+    assert f"| `--similarity` | {_FOR_SENSORS['similarity']} |" in page
+    assert f"| `--threshold` | conformal:rate={_FOR_SENSORS['threshold'].rate} |" in page
     for name, parameters in re.findall(r"^\| `([a-z-]+)[:`][^|]* \| (.*?) \|", page, flags=re.MULTILINE):
         if name in _CLASSES and "those" not in parameters:
             assert re.findall(r"\w+", parameters) == list(inspect.signature(_CLASSES[name]).parameters)
@@ -453,3 +456,13 @@ def test_help_and_version_are_quick(capfd: pytest.CaptureFixture[str]) -> None:
         "sys.exit('numpy' in sys.modules or 'sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Path) -> None:
+    assert main(["watch", table, "-o", str(out), "-q"]) == 0
+    detector = OnlineNSNMF(
+        similarity="binary", threshold=thresholds.ConformalPValue(rate=0.01), scale="minmax", warmup=200, random_state=0
+    )
+    expected = detector.process(rows())
+    assert [line["score"] for line in lines_of(out)[200:]] == expected.scores[200:].tolist()
+    assert [line["flag"] for line in lines_of(out)] == expected.flags.tolist()

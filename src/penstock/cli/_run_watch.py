@@ -22,8 +22,11 @@ from penstock.sinks import OutputError
 from penstock.snapshots import SnapshotError
 from penstock.sources import InputError, TableOptions
 from penstock.storage import StorageError
+from penstock.thresholds import ConformalPValue
 from penstock.watch import Watch, WatchPlan
 
+# Not the detector's own defaults, which are the paper's: docs/streaming.md has the figures, docs/watch.md the reasons.
+_FOR_SENSORS = {"similarity": "binary", "threshold": ConformalPValue(rate=0.01)}
 _LEAST_WARMUP = 200  # samples: fewer make poor ranges of columns
 _SIGNALLED = 128  # what shells add to the number of a signal
 
@@ -88,6 +91,7 @@ def _detector_maker(context: typer.Context) -> Callable[[], Any]:
             chosen["threshold"] = parse_threshold(chosen["threshold"])
     except ValueError as error:
         raise CommandError(f"{place_of(context, 'threshold')}: {error}", exit_code=2) from None
+    chosen = {**_FOR_SENSORS, **chosen}
     chosen["scale"] = None if chosen.get("scale") == "none" else chosen.get("scale", "minmax")
     detector = OnlineNSNMF(**chosen)
     if detector.scale is not None and "warmup" not in chosen:

@@ -102,9 +102,9 @@ Similarity = Annotated[
     str | None,
     typer.Option(
         "--similarity",
-        help="How lengths become similarities.",
+        help="How lengths become similarities; inverse is the paper's.",
         rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["similarity"],
+        show_default="binary",
     ),
 ]
 Duplicates = Annotated[
@@ -181,7 +181,7 @@ ThresholdSpec = Annotated[
         help="fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
         "quantile:rate=0.01,window=1000",
         rich_help_panel=_MODEL,
-        show_default="deviation",
+        show_default="conformal:rate=0.01",
     ),
 ]
 

@@ -359,7 +359,12 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any) -> FloatArray:
         """X as a table; the first one begins the stream."""
         if "_stream" in self.__dict__:
-            table: FloatArray = read_table(self, X, reset=False, allow_missing=True, allow_empty=True)
+            table: FloatArray
+            if self._is_plain(X):
+                table = np.ascontiguousarray(X)
+                refuse_nonfinite(table, X, allow_missing=True)
+            else:
+                table = read_table(self, X, reset=False, allow_missing=True, allow_empty=True)
             self._check_values(table, X, self._stream.settings.scale)
             return own(table)
         self._check_parameters()
@@ -367,6 +372,11 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_values(table, X, self.scale)
         self._stream = self._new_stream()
         return own(table)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether scikit-learn's checks, which take longer than scoring a sample, could find nothing."""
+        fits = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+        return fits and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
 
     def _read_row(self, row: Any) -> FloatArray:
         """One sample as a table of one row, checked without the cost of a table."""

@@ -1,0 +1,271 @@
+"""What is read from text: values, names, notes and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hostile_tables
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.tables import Table, TableError, read_table
+from penstock.tables._census import all_lines_fit, refuse_ragged
+
+DRESSED = hostile_tables.dressed()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_text(text: str | bytes, name: str = "plant.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write_text
+
+
+def kinds(table: Table) -> set[str]:
+    return {note.kind for note in table.notes}
+
+
+@pytest.mark.parametrize("dress", DRESSED)
+def test_the_same_table_in_every_dress(write, dress):
+    table = read_table(write(DRESSED[dress]()))
+    assert table.names == ("Füllstand", "flow")
+    np.testing.assert_array_equal(table.values["flow"], hostile_tables.FLOWS)
+    np.testing.assert_array_equal(table.values["Füllstand"], hostile_tables.LEVELS)
+    assert table.time_name == "time"
+    assert table.time[-1] == pd.Timestamp(hostile_tables.stamp(hostile_tables.ROWS - 1))
+    assert kinds(table) <= {"encoding", "decimal comma"}
+    assert ("encoding" in kinds(table)) == any(encoding in dress for encoding in ("utf-16", "utf-32", "cp1252"))
+
+
+def test_numbers_are_what_python_reads(write):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=2000) * 10.0 ** rng.integers(-30, 30, 2000)
+    table = read_table(write("a,b\n" + "\n".join(f"{number!r},1.5" for number in numbers.tolist())))
+    np.testing.assert_allclose(table.values["a"], numbers, rtol=3e-16)
+    assert table.values.dtypes.tolist() == [np.float64, np.float64]
+
+
+def test_missing_values_are_nan_and_counted(write):
+    table = read_table(write("time,a,b\n2024-01-01,1,\n2024-01-02,NaN,2\n2024-01-03,3,n/a\n"))
+    assert table.values.isna().sum().tolist() == [1, 2]
+    note = table.about("missing values")
+    assert (note.count, note.columns, note.changed) == (3, ("a", "b"), False)
+
+
+def test_words_among_numbers_are_missing_and_named(write):
+    rows = "\n".join(f"2024-01-{day:02d},{day}.5,{day}" for day in range(1, 31))
+    table = read_table(write(f"time,a,b\n{rows}\n2024-02-01,Bad Input,---\n"))
+    assert np.isnan(table.values["a"].iloc[-1])
+    assert table.values.dtypes.tolist() == [np.float64, np.float64]
+    note = table.about("text among numbers")
+    assert (note.count, note.columns, note.changed) == (1, ("a",), True)
+    assert "'Bad Input'" in note.message
+
+
+def test_text_stays_text_with_its_own_spelling(write):
+    codes = "\n".join(
+        f"{row % 7:03d},{'x' if row > 200_000 and row % 2 else f'{row % 3}.50'}" for row in range(300_000)
+    )
+    table = read_table(write(f"code,mixed\n{codes}\n"))
+    assert table.values["code"].dtype == np.float64
+    assert set(table.values["mixed"]) == {"0.50", "1.50", "2.50", "x"}
+    assert table.about("mixed text").columns == ("mixed",)
+
+
+def test_infinite_values_are_missing(write):
+    table = read_table(write("a,b\n1,1\ninf,2\n-1e999,3\n"))
+    assert table.values["a"].isna().tolist() == [False, True, True]
+    assert table.about("infinite values").count == 2
+
+
+def test_true_and_false_are_numbers(write):
+    table = read_table(write("a,b\nTrue,True\nFALSE,\ntrue,False\n"))
+    np.testing.assert_array_equal(table.values["a"], [1, 0, 1])
+    np.testing.assert_array_equal(table.values["b"], [1, np.nan, 0])
+    assert table.about("true and false").columns == ("a", "b")
+
+
+def test_whole_numbers_beyond_float_are_noted(write):
+    table = read_table(write(f"a,b\n{2**60 + 1},1\n3,2\n"))
+    assert table.about("rounded numbers").columns == ("a",)
+
+
+def test_decimal_comma_is_found_late_and_in_quotes(write):
+    late = "time;a\n" + "".join(f"2024-01-{day:02d};{day}\n" for day in range(1, 29)) * 5 + "2024-02-01;1,5\n"
+    assert read_table(write(late)).values["a"].iloc[-1] == 1.5
+    assert read_table(write('time,a\n2024-01-01,"1,5"\n2024-01-02,"2,25"\n')).values["a"].tolist() == [1.5, 2.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "thousands"),
+    [
+        ("time;a\n31.12.2024;1.234,5\n1.1.2025;2.345\n2.1.2025;3\n", "."),
+        ('time,a\n2024-12-31,"1,234.5"\n2025-01-01,"2,345"\n2025-01-02,3\n', ","),
+        ("time;a\n2024-12-31;1'234.5\n2025-01-01;2'345\n2025-01-02;3\n", "'"),
+    ],
+)
+def test_thousands_are_refused_or_read_on_request(write, text, thousands):
+    path = write(text)
+    with pytest.raises(TableError, match=r"column 'a' seems to have .* between thousands.*Pass thousands="):
+        read_table(path)
+    table = read_table(path, thousands=thousands)
+    assert table.values["a"].tolist() == [1234.5, 2345, 3]
+    assert table.time[0] == pd.Timestamp("2024-12-31")
+
+
+def test_lines_around_the_table_are_told_apart(write):
+    text = "Plant report;;\nmade by;X;\n\ntime;flow;level\n;m³/h;m\n2024-01-01;1,5;2\n2024-01-02;2,5;3\n"
+    table = read_table(write(text))
+    assert table.names == ("flow", "level")
+    assert table.values["flow"].tolist() == [1.5, 2.5]
+    assert table.about("preamble").count == 2
+    assert "'m³/h', 'm'" in table.about("units").message
+
+
+def test_no_header_is_noticed(write):
+    table = read_table(write("2024-01-01,1.5,2\n2024-01-02,2.5,3\n"))
+    assert table.names == ("column 2", "column 3")
+    assert table.time_name == "column 1"
+    assert {"no header", "time found"} <= kinds(table)
+    assert read_table(write("0,1\n1.5,2\n2.5,3\n")).names == ("0", "1")
+
+
+def test_what_programs_add_is_left_out(write):
+    table = read_table(write(",time,a,\n0,2024-01-01,5,\n1,2024-01-02,6,\n2,2024-01-03,7,\n"))
+    assert table.names == ("a",)
+    assert {"row numbers", "empty columns"} <= kinds(table)
+    assert read_table(write("a;b\n1;2;\n3;4;\n")).names == ("a", "b")
+
+
+def test_numbered_sensors_make_a_header(write):
+    table = read_table(write("time,101,102\n2024-01-01,1.5,2\n2024-01-02,2.5,3\n"))
+    assert table.names == ("101", "102")
+
+
+def test_quotes_and_line_breaks_in_fields(write):
+    table = read_table(write('time,"flow\n(m³/h)",note\n2024-01-01,1,"a, ""b""\nc"\n2024-01-02,2,5" pipe\n'))
+    assert table.names == ("flow (m³/h)", "note")
+    assert table.values["note"].tolist() == ['a, "b"\nc', '5" pipe']
+
+
+def test_inputs_are_chosen_by_name(write):
+    path = write("time,a,b,c,fault\n2024-01-01,1,2,3,no\n2024-01-02,4,5,6,yes\n")
+    assert read_table(path, columns=["c", "a"]).names == ("c", "a")
+    assert read_table(path, exclude=["b", "fault"]).names == ("a", "c")
+    table = read_table(path, label="fault", exclude="b")
+    assert table.names == ("a", "c")
+    assert table.label.tolist() == ["no", "yes"]
+    assert read_table(path, exclude=["time"]).time is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time": "Tiem"}, "no column 'Tiem' .given as time.*Did you mean 'time'"),
+        ({"columns": ["folw"]}, "no column 'folw' .given as columns.*Did you mean 'flow'"),
+        ({"exclude": ["x"]}, "no column 'x' .given as exclude.*its columns are 'time', 'flow', 'level'"),
+        ({"label": "FLOW"}, "no column 'FLOW'.*Did you mean 'flow'"),
+        ({"columns": ["flow"], "label": "flow"}, "cannot be an input and the label"),
+        ({"columns": ["time"], "time": "time"}, "cannot be an input and the time"),
+        ({"label": "time", "time": "time"}, "cannot be the label and the time"),
+        ({"columns": ["flow", "flow"]}, "names a column twice"),
+        ({"columns": [3]}, "must be a name"),
+        ({"exclude": ["flow", "level"]}, "No column of plant.csv is left as an input"),
+        ({"time": "flow"}, "column 'flow' was named as the time, but it begins with '1'"),
+        ({"time": ["time", "flow", "level"]}, "one column, or two"),
+        ({"timezone": "Mars"}, "no time zone 'Mars'"),
+        ({"encoding": "zip"}, "no encoding 'zip'"),
+        ({"encoding": "utf-16"}, "is not utf-16"),
+        ({"separator": ";;"}, "separator must be a single character"),
+        ({"decimal": ",", "thousands": ","}, "cannot both be"),
+        ({"max_bytes": 20}, "more than 20 bytes"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(write, options, message):
+    path = write("time,flow,level\n2024-01-01,1,2\n2024-01-02,3,4\n")
+    with pytest.raises(TableError, match=message):
+        read_table(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("empty", "is empty"),
+        ("header alone", "has a header but no rows"),
+        ("one row", "has a single row"),
+        ("all text", "no column of numbers besides the time"),
+        ("text and time", "no column of numbers besides the time"),
+        ("all missing", "has no number at all"),
+        ("duplicate header", "more than one column named 'flow'"),
+        ("too many fields", "line 3 has 3 fields where the table has 2 columns: it begins '3,4,5'"),
+        ("too few fields", "line 3 has 2 fields where the table has 3 columns: it begins '4,5'"),
+        ("first row too long", "line 2 has 3 fields, but the header names 2"),
+        ("all rows too long", "line 1 has 2 fields, but the lines below have 3"),
+        ("last row cut", "line 4 has 2 fields"),
+        ("words below", "line 4 has 1 field where the table has 3 columns: it begins 'end of report'"),
+        ("quote never closed", "quote .* near line 2 that is never closed"),
+        ("nul far away", "NUL byte in line 100,002"),
+        ("control signs", "is a binary file"),
+        ("line of 70 MB", "more than 67,108,864 bytes in line 3"),
+        ("gzip bomb, one line", "more than 67,108,864 bytes in line 1"),
+        ("gzip, cut", "cut short or damaged"),
+        ("gzip, wrong sum", "cut short or damaged"),
+        ("gzip of gzip", "packed twice"),
+        ("html", "is HTML or XML, not a table. Export it as CSV"),
+        ("old excel", "an old Excel file.*Save it as .xlsx or CSV"),
+        ("zip of a table", "zip archive .of 'plant.csv'.. Unpack it"),
+        ("a million columns", "1,000,000 columns"),
+    ],
+)
+def test_bad_tables_are_refused_in_one_clear_sentence(write, name, message):
+    path = write(hostile_tables.BROKEN[name]())
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(path)
+    assert "plant.csv" in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time,a\n2024-01-02,1\n2024-01-01,2\n",
+        "time,a\n2024-01-02,1\n2024-01-03,2\n,3\n",
+        "a,b\n" + "1,2\n" * 30 + "Bad,3\n",
+        "a,b\n1,2\ninf,3\n",
+        "time,a\n0,1.5\n1,2.5\n2,3.5\n",
+    ],
+)
+def test_strict_refuses_to_change_anything(write, text):
+    path = write(text)
+    assert any(note.changed for note in read_table(path).notes)
+    with pytest.raises(TableError, match=r"strict refuses.*Mend the table"):
+        read_table(path, strict=True)
+
+
+def test_strict_leaves_a_sound_table_alone(write):
+    table = read_table(write(hostile_tables.written(";", ",")), strict=True)
+    assert not any(note.changed for note in table.notes)
+
+
+fields = st.sampled_from(["", "1", "x y", '"a,b"', '"a""b"', '"line\nbreak"', "2.5"])
+
+
+@given(st.lists(st.lists(fields, min_size=2, max_size=4), min_size=1, max_size=12), st.integers(1, 30), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
+    text = "\n".join(",".join(row) for row in rows) + ("\n" if final_end else "")
+    content = text.encode()
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    fit = all(len(row) == 3 for row in rows)
+    assert all_lines_fit(chunks, ",", 3) == fit
+    if fit:
+        refuse_ragged(chunks, ",", 3, "plant.csv", 0)
+    else:
+        with pytest.raises(TableError, match=r"where the table has 3 columns"):
+            refuse_ragged(chunks, ",", 3, "plant.csv", 0)

@@ -1,0 +1,249 @@
+"""Files, folders and tables of other libraries."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import types
+from datetime import date, datetime
+from pathlib import Path
+
+import hostile_tables
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from penstock.tables import TableError, read_table
+
+HOURS = pd.date_range("2024-01-01", periods=6, freq="h")
+
+
+def written(folder: Path, name: str, frame: pd.DataFrame) -> Path:
+    frame.to_csv(folder / name, index=False)
+    return folder / name
+
+
+@pytest.fixture
+def january(tmp_path):
+    """Two files with the same columns, the later one first by name."""
+    frame = pd.DataFrame({"time": HOURS, "a": np.arange(6.0), "b": np.arange(6.0) ** 2})
+    written(tmp_path, "a2.csv", frame.iloc[3:])
+    written(tmp_path, "a10.csv", frame[["time", "b", "a"]].iloc[:3])
+    return tmp_path
+
+
+def test_files_with_the_same_columns_are_appended_in_order_of_time(january):
+    table = read_table(january, strict=True)
+    assert table.values["a"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert table.time.equals(pd.DatetimeIndex(HOURS.astype("M8[us]")))
+    assert table.about("appended files").count == 2
+    assert table.about("order") is None
+    same = read_table([january / "a10.csv", january / "a2.csv"])
+    pd.testing.assert_frame_equal(same.values.reset_index(drop=True)[["a", "b"]], table.values.reset_index(drop=True))
+
+
+def test_other_files_in_a_folder_are_named(january):
+    (january / "readme.pdf").write_text("x")
+    (january / ".hidden.csv").write_text("x")
+    (january / "~$lock.xlsx").write_text("x")
+    table = read_table(january)
+    assert "'readme.pdf'" in table.about("other files").message
+    assert table.about("other files").count == 1
+
+
+def test_areas_with_different_columns_are_joined_on_time(tmp_path):
+    written(tmp_path, "intake.csv", pd.DataFrame({"time": HOURS, "a": np.arange(6.0)}))
+    written(tmp_path, "turbine.csv", pd.DataFrame({"when": HOURS[1:], "b": np.arange(5.0)}))
+    table = read_table(tmp_path)
+    assert table.names == ("a", "b")
+    assert table.values["b"].tolist()[1:] == [0, 1, 2, 3, 4]
+    assert np.isnan(table.values["b"].iloc[0])
+    assert table.about("joined files").count == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (pd.DataFrame({"time": HOURS, "a": 1.0, "c": 2.0}), "x.csv and y.csv share some columns .'a'. but not all"),
+        (pd.DataFrame({"c": np.arange(6.0)}), "y.csv has other columns than the files beside it, and no time"),
+        (pd.DataFrame({"time": HOURS[[0, 0, 1]], "c": 1.0}), "y.csv has 1 time stamps that are missing or come more"),
+        (
+            pd.DataFrame({"time": HOURS.tz_localize("UTC"), "c": 1.0}),
+            "some have time stamps with a zone and some without",
+        ),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(tmp_path, other, message):
+    written(tmp_path, "x.csv", pd.DataFrame({"time": HOURS, "a": 1.0, "b": np.arange(6.0)}))
+    written(tmp_path, "y.csv", other)
+    with pytest.raises(TableError, match=message):
+        read_table(tmp_path)
+
+
+def test_paths_that_lead_nowhere(tmp_path, monkeypatch):
+    (tmp_path / "plant.csv").write_text("a\n1\n2\n")
+    (tmp_path / "empty").mkdir()
+    for source, message in (
+        (tmp_path / "plnat.csv", "There is no file .*Did you mean .*plant.csv"),
+        (tmp_path / "no" / "plant.csv", "nor a folder"),
+        (tmp_path / "empty", "holds no table .*nothing else"),
+        ("/dev/null", "not a file that can be read from its start"),
+        ("a\0b", "cannot be opened"),
+        ("x" * 5000, "cannot be opened"),
+        ([], "list of paths is empty"),
+        ([3], "got list"),
+        (3, "got int"),
+    ):
+        with pytest.raises(TableError, match=message):
+            read_table(source)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(TableError, match="may not be read by you"):
+        read_table(tmp_path / "plant.csv")
+
+
+def test_gzip_is_unpacked(tmp_path):
+    path = tmp_path / "plant.csv.gz"
+    path.write_bytes(gzip.compress(hostile_tables.written(",").encode()))
+    assert read_table(path).values["flow"].tolist() == hostile_tables.FLOWS
+    assert read_table(tmp_path).values["flow"].tolist() == hostile_tables.FLOWS
+
+
+def test_parquet(tmp_path, monkeypatch):
+    frame = pd.DataFrame(
+        {
+            "time": HOURS.tz_localize("Europe/Berlin"),
+            "a": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
+            "on": [True, False] * 3,
+            "state": pd.Categorical(list("xyxyxy")),
+            "took": pd.to_timedelta(np.arange(6), unit="min"),
+            "until": HOURS,
+        }
+    )
+    frame.to_parquet(tmp_path / "plant.parquet")
+    table = read_table(tmp_path / "plant.parquet")
+    assert str(table.time.tz) == "Europe/Berlin"
+    np.testing.assert_array_equal(table.values["a"], [1, np.nan, 3, 4, 5, 6])
+    assert table.values["took"].tolist() == [0, 60, 120, 180, 240, 300]
+    assert table.values["state"].tolist() == list("xyxyxy")
+    assert table.values["until"].iloc[1] == "2024-01-01 01:00:00"
+    assert {note.kind for note in table.notes} == {"true and false", "durations", "time as text", "missing values"}
+    frame.set_index("time").to_parquet(tmp_path / "plant.parquet")
+    assert read_table(tmp_path / "plant.parquet").time_name == "time"
+    with pytest.raises(TableError, match="pass a larger max_bytes"):
+        read_table(tmp_path / "plant.parquet", max_bytes=10)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match=r"pip install 'penstock\[files\]'"):
+        read_table(tmp_path / "plant.parquet")
+
+
+class Sheet:
+    def __init__(self, title: str, rows: list[tuple[object, ...]]) -> None:
+        self.title = title
+        self.rows = rows
+
+    def iter_rows(self, values_only: bool) -> object:
+        assert values_only
+        return iter(self.rows)
+
+
+class Book:
+    """What we use of openpyxl's workbooks."""
+
+    rows = (
+        ("Report", None, None),
+        (None, None, None),
+        ("time", "flow", "state"),
+        (datetime(2024, 1, 1, 10), 1.5, "on"),
+        (datetime(2024, 1, 1, 11), None, "off"),
+        (datetime(2024, 1, 1, 12), 0.1 + 0.2, "on"),
+    )
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.worksheets = [Sheet("plant", list(self.rows)), Sheet("notes", [])]
+
+    def __getitem__(self, name: str) -> Sheet:
+        return next(sheet for sheet in self.worksheets if sheet.title == name)
+
+    def close(self) -> None:
+        pass
+
+
+def test_excel(tmp_path, monkeypatch):
+    path = tmp_path / "plant.xlsx"
+    path.write_bytes(hostile_tables.zipped("xl/workbook.xml", b""))
+    monkeypatch.setitem(sys.modules, "openpyxl", types.SimpleNamespace(load_workbook=Book))
+    table = read_table(path)
+    assert table.values["flow"].tolist()[::2] == [1.5, 0.1 + 0.2]
+    assert table.time[1] == pd.Timestamp("2024-01-01 11:00")
+    assert {note.kind for note in table.notes} == {"sheets", "preamble", "missing values"}
+    with pytest.raises(TableError, match="no such sheet.*Its sheets are 'plant', 'notes'"):
+        read_table(path, sheet="Tabelle1")
+    with pytest.raises(TableError, match="is empty"):
+        read_table(path, sheet="notes")
+    path.write_bytes(hostile_tables.zipped("xl/workbook.xml", bytes(10**6)))
+    with pytest.raises(TableError, match="bytes when unpacked"):
+        read_table(path, max_bytes=1000)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(TableError, match=r"pip install 'penstock\[excel\]'"):
+        read_table(path)
+
+
+def test_a_real_workbook(tmp_path):
+    pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    pd.DataFrame({"time": HOURS, "a": np.arange(6) / 3}).to_excel(tmp_path / "plant.xlsx", index=False)
+    assert read_table(tmp_path / "plant.xlsx").values["a"].tolist() == (np.arange(6) / 3).tolist()
+
+
+def test_pandas_stays_as_it_is():
+    frame = pd.DataFrame({"a": [3, 1, 2], "b": list("xyx")}, index=HOURS[[2, 0, 1]])
+    before = frame.copy()
+    table = read_table(frame)
+    assert table.time_name == "time"
+    assert table.values["a"].tolist() == [1, 2, 3]
+    table.values.loc[:, "a"] = 0.0
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_indexes_of_pandas():
+    numbered = read_table(pd.DataFrame({"a": [1, 2]}, index=[5, 9]))
+    assert numbered.names == ("a",)
+    assert numbered.about("index") is not None
+    named = read_table(pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="place")))
+    assert named.names == ("place", "a")
+    levels = pd.MultiIndex.from_tuples([("pump", "flow"), ("pump", "head")])
+    assert read_table(pd.DataFrame([[1, 2], [3, 4]], columns=levels)).names == ("pump flow", "pump head")
+    with pytest.raises(TableError, match="more than one column named 'a'"):
+        read_table(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_polars(lazy):
+    frame = pl.DataFrame(
+        {
+            "when": HOURS.to_pydatetime().tolist(),
+            "a": [1, None, 3, 4, 5, 6],
+            "state": list("xyxyxy"),
+            "on": [True, None, False, True, True, True],
+            "day": [date(2024, 1, 1)] * 6,
+        }
+    )
+    table = read_table(frame.lazy() if lazy else frame)
+    assert table.time_name == "when"
+    assert table.values.isna().sum().tolist() == [1, 0, 1, 0]
+    zoned = frame.with_columns(pl.col("when").dt.replace_time_zone("Europe/Berlin"))
+    assert str(read_table(zoned).time.tz) == "Europe/Berlin"
+
+
+def test_numpy_and_dict():
+    table = read_table(np.arange(6.0).reshape(3, 2))
+    assert table.names == ("column 1", "column 2")
+    assert read_table({"a": [1, 2], "b": [3, 4]}).names == ("a", "b")
+    assert read_table(np.array([(1, 2.0), (3, 4.0)], dtype=[("x", int), ("y", float)])).names == ("x", "y")
+    for array in (np.arange(3.0), np.ones((2, 2), dtype=complex), np.ones((2, 2), dtype="M8[s]")):
+        with pytest.raises(TableError):
+            read_table(array)
