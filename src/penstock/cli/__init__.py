@@ -10,6 +10,7 @@ import typer
 
 import penstock
 from penstock.cli._errors import CommandError
+from penstock.cli.simulate import simulate
 from penstock.cli.watch import watch
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(watch)
+app.add_typer(simulate, name="simulate")
 
 
 def _show_version(wanted: bool) -> None:
@@ -56,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for a wrong use has it, in all its versions
             raise
-        return _complain(f"{error.format_message().rstrip('.')}. See 'penstock watch --help'.", 2)
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "penstock"
+        return _complain(f"{error.format_message().rstrip('.')}. See '{command} --help'.", 2)
 
 
 def _complain(message: str, exit_code: int) -> int:

@@ -1,0 +1,41 @@
+"""`penstock simulate hydropower`: a plant with known faults, to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli._errors import CommandError
+
+simulate = typer.Typer(help="Make data with known faults, to try things on.", no_args_is_help=True)
+
+
+@simulate.callback()
+def before_any_simulation() -> None:
+    """Make data with known faults, to try things on."""
+
+
+@simulate.command()
+def hydropower(
+    folder: Annotated[Path, typer.Argument(help="Where the files go; made if it is not there.")],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same files.")] = 0,
+    areas: Annotated[bool, typer.Option("--areas", help="Also one file per functional area.")] = False,
+    complete: Annotated[bool, typer.Option("--complete", help="Leave no reading out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+) -> int:
+    """A hydropower plant: 9,219 samples of 222 readings over seven months, and the truth about its faults.
+
+    Writes plant.csv, variables.csv (units and areas) and truth.csv (what happened when), which is never an input.
+    """
+    from penstock.simulate import simulate_hydropower, write_plant
+
+    plant = simulate_hydropower(seed, dropouts=not complete)
+    try:
+        written = write_plant(plant, folder, overwrite, by_area=areas)
+    except FileExistsError as error:
+        raise CommandError(str(error).replace("overwrite=True", "add --overwrite"), exit_code=2) from None
+    for path in written:
+        typer.echo(path)
+    return 0

@@ -1,0 +1,34 @@
+"""`penstock simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from penstock.cli import main
+
+
+def test_a_plant_is_written_and_not_written_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "plant"
+    assert main(["simulate", "hydropower", str(folder), "--seed", "1", "--complete"]) == 0
+    assert capfd.readouterr().out.split() == [
+        str(folder / name) for name in ("plant.csv", "truth.csv", "variables.csv")
+    ]
+    table = pd.read_csv(folder / "plant.csv", index_col="time", parse_dates=True)
+    assert table.shape == (9_219, 222)
+    assert not table.isna().any().any()
+    before = (folder / "plant.csv").stat().st_mtime_ns
+    assert main(["simulate", "hydropower", str(folder)]) == 2
+    assert "Choose another folder, or add --overwrite" in capfd.readouterr().err
+    assert (folder / "plant.csv").stat().st_mtime_ns == before
+    assert main(["simulate", "hydropower", str(folder), "--areas", "--overwrite"]) == 0
+    assert (folder / "turbine.csv").exists()
+
+
+def test_a_wrong_use_names_the_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "hydropower"]) == 2
+    assert "See 'penstock simulate hydropower --help'" in capfd.readouterr().err
+    assert main(["watch", "--nonsense"]) == 2
+    assert "See 'penstock watch --help'" in capfd.readouterr().err
