@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_threads", "_types"},
+    {"_blas", "_jit", "_parameters", "_threads", "_types"},
     {"graph", "factor", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels", "tables"},
     {"storage", "column_check"},
     {"detectors"},

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from penstock._parameters import check_choice, check_whole_number
 from penstock._types import FloatArray
-from penstock.detectors._input import check_choice, check_whole_number, pandas_index, read_table, refuse_negative
+from penstock.detectors._input import pandas_index, read_table, refuse_negative
 from penstock.detectors._labels import pack_labels, unpack_labels
 from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
 from penstock.detectors._saving import Saveable
+from penstock.detectors._undo import restored_if_it_fails
 from penstock.prepare import MinMaxScaling, learn_scaling
 from penstock.storage import Record
 from penstock.thresholds import Contamination, check_contamination, score_threshold
@@ -89,13 +91,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what is normal from the rows of X. `y` is ignored, for scikit-learn's sake."""
-        before = self.__dict__.copy()
-        try:
+        with restored_if_it_fails(self):
             return self._fit_table(X)
-        except BaseException:  # a fit that fails, or is interrupted, leaves the detector as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit_table(self, X: Any) -> Self:
         self._check_parameters()

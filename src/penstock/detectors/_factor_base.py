@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from penstock._parameters import check_number, check_whole_number
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._factor_state import (
@@ -22,7 +23,7 @@ from penstock.detectors._factor_state import (
     unpack_factors,
     unpack_objective,
 )
-from penstock.detectors._input import check_number, check_whole_number, read_table, refuse_huge
+from penstock.detectors._input import read_table, refuse_huge
 from penstock.factor.objectives import Objective
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -90,28 +89,6 @@ def refuse_huge(A: FloatArray) -> None:
         raise ValueError(
             f"Values up to {np.nanmax(A):g} are too large to be squared twice. Use scale='minmax' or divide the data."
         )
-
-
-def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
-    """Raise unless `value` is one of `allowed`."""
-    choices = list(allowed)
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
-
-
-def check_whole_number(name: str, value: object, *, least: int) -> None:
-    """Raise unless `value` is a whole number ≥ `least`."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or int(value) < least:  # type: ignore[call-overload]
-        raise ValueError(f"{name} must be a whole number ≥ {least}; got {value!r}.")
-
-
-def check_number(name: str, value: object, *, least: float, above: bool = False) -> None:
-    """Raise unless `value` is a finite number ≥ `least` (or > `least`, if `above`)."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool | np.complexfloating)
-    fine = number and np.isfinite(float(value))  # type: ignore[arg-type]
-    if not fine or float(value) < least or (above and float(value) == least):  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be a finite number {'>' if above else '≥'} {least:g}; got {value!r}.")
 
 
 def _place(X: Any, row: int, column: int) -> str:

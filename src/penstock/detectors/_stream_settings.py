@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from penstock.detectors._input import check_choice, check_number, check_whole_number
+from penstock._parameters import check_choice, check_number, check_whole_number
 from penstock.factor.online import OnlineSettings
 from penstock.factor.start import draws_from
 from penstock.graph.similarity import Kind

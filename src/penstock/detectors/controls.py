@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
-from penstock.detectors._input import check_whole_number
 from penstock.graph.kdtree import build_tree
 from penstock.scoring import distance_scores
 from penstock.storage import Record

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from scipy import sparse
 
+from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
-from penstock.detectors._input import check_number, check_whole_number
 from penstock.factor.objectives import gnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.neighbors import binary_knn_graph

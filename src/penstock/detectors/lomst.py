@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock._parameters import check_choice, check_whole_number
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
-from penstock.detectors._input import check_choice, check_whole_number
 from penstock.detectors._kernels import grow_local_trees
 from penstock.graph.kdtree import build_tree
 from penstock.storage import Record

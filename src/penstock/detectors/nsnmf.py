@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from penstock._parameters import check_choice, check_number
 from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
-from penstock.detectors._input import check_choice, check_number
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings

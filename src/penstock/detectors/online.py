@@ -12,21 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
 
+from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray, StreamScores
-from penstock.detectors._input import (
-    check_whole_number,
-    own,
-    read_table,
-    refuse_huge,
-    refuse_negative,
-    refuse_nonfinite,
-    table_of_one,
-)
+from penstock.detectors._input import own, read_table, refuse_huge, refuse_negative, refuse_nonfinite, table_of_one
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
 from penstock.detectors._stream import Stream
 from penstock.detectors._stream_settings import check_stream_parameters, stream_settings
 from penstock.detectors._stream_state import pack_stream, unpack_stream
+from penstock.detectors._undo import restored_if_it_fails
 from penstock.graph.similarity import Kind
 from penstock.prepare import MinMaxScaling
 from penstock.storage import Record
@@ -202,13 +196,8 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
         With fewer rows than the warm-up asks for, it ends with the last of them.
         """
-        before = self.__dict__.copy()
-        try:
+        with restored_if_it_fails(self):
             return self._fit_table(X)
-        except BaseException:  # a fit that fails, or is interrupted, leaves the detector as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit_table(self, X: Any) -> Self:
         for name in ("_stream", "_batch_threshold"):

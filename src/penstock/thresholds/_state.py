@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
-from penstock.thresholds._parameters import check_number, check_whole_number
 
 _LARGEST_COUNT = 2**53  # of scores: a thousand million a second for a hundred days; sums of a thousand fit into int64
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
+from penstock._parameters import check_switch
 from penstock.thresholds._base import refuse_infinite
-from penstock.thresholds._parameters import check_switch
 from penstock.thresholds.rolling_quantile import RollingQuantile
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock._parameters import check_whole_number
 from penstock.thresholds._base import LARGEST
-from penstock.thresholds._parameters import check_whole_number
 from penstock.thresholds._state import StateReader
 from penstock.thresholds.peaks import PeaksOverThreshold
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock._parameters import check_number
 from penstock.thresholds._base import Threshold
-from penstock.thresholds._parameters import check_number
 from penstock.thresholds._state import StateReader
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock._parameters import check_number, check_whole_number
 from penstock.thresholds._base import Threshold
-from penstock.thresholds._parameters import check_number, check_whole_number
 from penstock.thresholds._state import StateReader
 
 _LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow

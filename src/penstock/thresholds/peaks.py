@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._parameters import check_share, check_switch, check_whole_number
 from penstock._types import FloatArray
 from penstock.thresholds._base import LARGEST, Threshold
-from penstock.thresholds._parameters import check_share, check_switch, check_whole_number
 from penstock.thresholds._pareto import ParetoTail, fit_tail
 from penstock.thresholds._state import StateReader
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock._parameters import check_share, check_whole_number
 from penstock.thresholds._base import Threshold
-from penstock.thresholds._parameters import check_share, check_whole_number
 from penstock.thresholds._state import StateReader
 
 _LOWEST_RATE = 1e-12  # no window is long enough for less

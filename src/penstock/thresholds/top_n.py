@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.thresholds._base import Threshold
-from penstock.thresholds._parameters import check_whole_number
 from penstock.thresholds._state import StateReader
 from penstock.thresholds.contamination import midway
 

@@ -1,0 +1,44 @@
+"""Parameters within their bounds, or an error that names the parameter, what it may be and what it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+
+def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Raise unless `value` is one of `allowed`."""
+    choices = list(allowed)
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r:.100}.")
+
+
+def check_whole_number(name: str, value: object, *, least: int) -> None:
+    """Raise unless `value` is a whole number ≥ `least`."""
+    if not _is_number(value) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number ≥ {least}; got {value!r:.100}.")
+
+
+def check_number(name: str, value: object, *, least: float = -math.inf, above: bool = False) -> None:
+    """Raise unless `value` is a finite number ≥ `least` (or > `least`, if `above`)."""
+    fine = _is_number(value) and math.isfinite(value) and value >= least  # type: ignore[arg-type, operator]
+    if not fine or (above and value == least):
+        bound = "" if least == -math.inf else f" {'>' if above else '≥'} {least:g}"
+        raise ValueError(f"{name} must be a finite number{bound}; got {value!r:.100}.")
+
+
+def check_share(name: str, value: object) -> None:
+    """Raise unless 0 < `value` < 1."""
+    if not _is_number(value) or not 0 < value < 1:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a number between 0 and 1, both excluded; got {value!r:.100}.")
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False; got {value!r:.100}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
