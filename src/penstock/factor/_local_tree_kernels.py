@@ -76,6 +76,19 @@ def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length
 
 
 @kernel
+def middle_of(values: Array, n: int) -> float:
+    """The median of the first n, which are put in order: np.median takes seconds to compile."""
+    for i in range(1, n):
+        value = values[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+    return 0.5 * (values[(n - 1) // 2] + values[n // 2])
+
+
+@kernel
 def tree_strengths(parent: Array, length: Array, n: int, kind: int, of_copies: float, s: Array) -> None:
     """Similarities of the new sample, number n, to the buffered ones.
 
@@ -90,7 +103,7 @@ def tree_strengths(parent: Array, length: Array, n: int, kind: int, of_copies: f
                 usable[count] = length[i]
                 count += 1
         if count > 0:
-            unit = np.median(usable[:count])
+            unit = middle_of(usable, count)
     own_degree = 0.0
     degree = np.zeros(n)
     for i in range(n):

@@ -23,7 +23,8 @@ def pull_of_neighbors(memory: Memory, n: int, s: Array, pull: Array, w: Array) -
     capacity = len(memory.rows)
     K = len(w)
     total = 0.0
-    pull[:] = 0.0
+    for k in range(K):
+        pull[k] = 0.0
     for i in range(n):
         if s[i] > 0.0:
             total += s[i]
@@ -36,9 +37,18 @@ def pull_of_neighbors(memory: Memory, n: int, s: Array, pull: Array, w: Array) -
 
 
 @kernel
+def copy_table(source: Array, target: Array) -> None:
+    """Entry by entry: an assignment of slices takes seconds to compile."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@kernel
 def rebuild(w: Array, H: Array, out: Array) -> None:
     """out = wH."""
-    out[:] = 0.0
+    for j in range(len(out)):
+        out[j] = 0.0
     for k in range(len(w)):
         for j in range(len(out)):
             out[j] += w[k] * H[k, j]
@@ -92,14 +102,15 @@ def step_profiles(memory: Memory, w: Array, filled: Array, keep: float, H: Array
     """
     K, p = H.shape
     for k in range(K):
-        below[:] = 0.0
+        for j in range(p):
+            below[j] = 0.0
         for m in range(K):
             u = keep * memory.U[k, m] + w[k] * w[m]
             for j in range(p):
                 below[j] += u * H[m, j]
         for j in range(p):
             new[k, j] = max(H[k, j] * (keep * memory.V[k, j] + w[k] * filled[j]) / below[j], FLOOR)
-    H[:] = new
+    copy_table(new, H)
 
 
 @kernel
@@ -156,7 +167,7 @@ def propose(
     grow_local_tree(memory, n, proposal.distances, parent, length, left)
     tree_strengths(parent, length, n, kind, of_copies, s)
     total = pull_of_neighbors(memory, n, s, pull, proposal.w)
-    proposal.H[:] = memory.H
+    copy_table(memory.H, proposal.H)
     refresh = refresh_every > 0 and (memory.ring[2] + 1) % refresh_every == 0
     for _ in range(max_iter):
         rebuild(proposal.w, proposal.H, rebuilt)
@@ -188,11 +199,12 @@ def accept(memory: Memory, proposal: Proposal, keep: float) -> None:
         memory.distances[slot, other] = proposal.distances[age]
         memory.distances[other, slot] = proposal.distances[age]
     memory.distances[slot, slot] = 0.0
-    memory.rows[slot] = proposal.row
     memory.gaps[slot] = proposal.gap[0]
-    memory.weights[slot] = proposal.w
-    memory.H[:] = proposal.H
+    for j in range(p):
+        memory.rows[slot, j] = proposal.row[j]
+    copy_table(proposal.H, memory.H)
     for k in range(K):
+        memory.weights[slot, k] = proposal.w[k]
         for m in range(K):
             memory.U[k, m] = keep * memory.U[k, m] + proposal.w[k] * proposal.w[m]
         for j in range(p):
@@ -209,14 +221,18 @@ def accept(memory: Memory, proposal: Proposal, keep: float) -> None:
 @kernel
 def rescale(memory: Memory) -> None:
     """Rows of H back to the norms they began with, at the same products WH and UH: forgetting lets them drift."""
-    K = len(memory.H)
+    K, p = memory.H.shape
     for k in range(K):
         c = np.sqrt(dot(memory.H[k], memory.H, k)) / memory.norms[k]
-        memory.H[k] /= c
-        memory.V[k] *= c
-        memory.U[k] *= c
-        memory.U[:, k] *= c
-        memory.weights[:, k] *= c
+        for j in range(p):
+            memory.H[k, j] /= c
+            memory.V[k, j] *= c
+        for m in range(K):
+            memory.U[k, m] *= c
+        for m in range(K):
+            memory.U[m, k] *= c
+        for i in range(len(memory.weights)):
+            memory.weights[i, k] *= c
 
 
 @kernel
@@ -265,12 +281,14 @@ def advance(
             proposal.gap[0] = p
             scores[i] = np.nan
             if explain:
-                expected[i] = np.nan
+                for j in range(p):
+                    expected[i, j] = np.nan
             continue
         propose(memory, proposal, A, i, gap, kind, of_copies, alpha, keep, refresh_every, tol, max_iter, tree, work)
         rebuild(proposal.w, proposal.H, rebuilt)
         scores[i] = residual_norm(X, i, rebuilt, p - gap)
         if explain:
-            expected[i] = rebuilt
+            for j in range(p):
+                expected[i, j] = rebuilt[j]
         if learn:
             accept(memory, proposal, keep)
