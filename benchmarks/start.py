@@ -50,6 +50,7 @@ with warnings.catch_warnings():
         penstock.NSNMF(), penstock.NSNMF(solver=BlockSGD(), max_iter=5), penstock.LoMST(), penstock.KNNDistance()
     ):
         detector.fit(X[:300]).predict(X[:5])
+penstock.OnlineNSNMF(random_state=0).fit(X[:300]).predict(X[:5])
 print(time.perf_counter() - started)
 """
 

@@ -47,7 +47,7 @@ def test_numbers_are_what_python_reads(write):
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=2000) * 10.0 ** rng.integers(-30, 30, 2000)
     table = read_table(write("a,b\n" + "\n".join(f"{number!r},1.5" for number in numbers.tolist())))
-    np.testing.assert_allclose(table.values["a"], numbers, rtol=3e-16)
+    np.testing.assert_array_equal(table.values["a"], numbers)
     assert table.values.dtypes.tolist() == [np.float64, np.float64]
 
 
@@ -117,6 +117,15 @@ def test_thousands_are_refused_or_read_on_request(write, text, thousands):
     table = read_table(path, thousands=thousands)
     assert table.values["a"].tolist() == [1234.5, 2345, 3]
     assert table.time[0] == pd.Timestamp("2024-12-31")
+
+
+def test_a_point_beside_decimal_commas_is_not_guessed_at(write):
+    path = write("time;a;b\n2024-12-31;999,5;1\n2025-01-01;2.345;2\n2025-01-02;3;3\n")
+    with pytest.raises(TableError, match=r"column 'a' has numbers with a comma, as '999,5', and with a point"):
+        read_table(path)
+    with pytest.raises(TableError, match=r"column 'a' seems to have '.' between thousands, as in '2.345'"):
+        read_table(path, decimal=",")
+    assert read_table(path, thousands=".").values["a"].tolist() == [999.5, 2345, 3]
 
 
 def test_lines_around_the_table_are_told_apart(write):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.times import CLOCKS, DATES, read_stamp
 
@@ -26,11 +26,6 @@ def kinds(table: Table) -> set[str]:
     return {note.kind for note in table.notes}
 
 
-def naive_of(form: str, stamps: list[datetime]) -> tuple[list[str], list[datetime | None]]:
-    texts = [stamp.strftime(form).replace("%z", "") for stamp in stamps]
-    return texts, [read_stamp(text, form) for text in texts]
-
-
 @given(
     st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2068, 12, 31)), min_size=1, max_size=20),
     st.sampled_from(DATES),
@@ -42,7 +37,6 @@ def test_stamps_are_read_as_strptime_reads_them(stamps, date, clock, zone):
     """Whichever way they are written, if they are all written in that way."""
     form = date + clock.replace("%z", "")
     zone = zone if "%z" in clock else ""
-    assume(not (date == "%Y%m%d" and clock.startswith(" %I")) or True)
     texts = [stamp.strftime(form) + zone for stamp in stamps]
     padded = [text + "00" if zone == "+05" else text for text in texts]
     expected = [read_stamp(text, form + ("%z" if zone else "")) for text in padded]
@@ -153,7 +147,7 @@ def test_rows_are_sorted_and_found_again():
     assert table.values.index.tolist() == [1, 4, 2, 0]
     assert table.values["flow"].tolist() == [1.5, 4.5, 2.5, 0.5]
     assert table.about("missing times").rows == (3,)
-    assert table.about("order").count == 1
+    assert table.about("order").rows == (1, 4)
     assert table.about("duplicate times").rows == (4,)
 
 

@@ -1,0 +1,72 @@
+"""Excel sheets; need the extra `excel`. A sheet is read as the CSV file that it would be saved as."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.tables._errors import TableError
+from penstock.tables._notes import Notebook
+from penstock.tables._text_source import TextSource
+from penstock.tables._words import listed, quoted
+
+
+def excel_as_text(path: Path, name: str, sheet: str | None, max_bytes: int, notebook: Notebook) -> TextSource:
+    """One sheet of a workbook as a text with commas: the one named, or the first."""
+    _refuse_other_archives(path, name, max_bytes)
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(
+            f"{name} is an Excel file, and reading it needs openpyxl. Install it with: pip install 'penstock[excel]', "
+            f"or save the sheet as CSV."
+        ) from None
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # openpyxl raises whatever comes up in a damaged file
+        raise TableError(f"{name} is a damaged Excel file ({str(error)[:150]}). Save it again.") from None
+    try:
+        names = [each.title for each in book.worksheets]
+        if sheet is None and len(names) > 1:
+            notebook.add("sheets", f"Of the sheets of {name}, {listed(names)}, the first was read.", len(names))
+        if not names or (sheet is not None and sheet not in names):
+            raise TableError(f"{name} has no such sheet with cells. Its sheets are {listed(names) or 'none'}.")
+        content = _as_csv(book[sheet if sheet is not None else names[0]].iter_rows(values_only=True), name)
+    finally:
+        book.close()
+    return TextSource(name, lambda: io.BytesIO(content), max_bytes)
+
+
+def _refuse_other_archives(path: Path, name: str, max_bytes: int) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise TableError(f"{name} is a damaged archive ({str(error)[:150]}). Copy it again.") from None
+    if not any(file.filename.startswith("xl/") for file in files):
+        held = listed([file.filename for file in files], most=3) or "nothing"
+        raise TableError(f"{name} is a zip archive (of {held}). Unpack it and read what is inside.")
+    size = sum(file.file_size for file in files)
+    if size > 4 * max_bytes:
+        raise TableError(
+            f"{name} holds {size:,} bytes when unpacked. Save the sheet as CSV, or pass a larger max_bytes."
+        )
+
+
+def _as_csv(rows: Iterator[tuple[Any, ...]], name: str) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    try:
+        for row in rows:
+            writer.writerow(["" if cell is None else _written(cell) for cell in row])
+    except Exception as error:  # as above
+        raise TableError(f"{name} is a damaged Excel file ({quoted(error, 150)}). Save it again.") from None
+    return text.getvalue().replace("\0", "").encode("utf-8", errors="replace")
+
+
+def _written(cell: Any) -> str:
+    return repr(cell) if isinstance(cell, float) else str(cell)

@@ -1,0 +1,38 @@
+"""A table as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from penstock.tables._notes import Note
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The input columns of a table, its time stamps, and notes on everything that was changed or odd.
+
+    values : numeric columns are float64 with NaN for missing values, all others text with NaN for missing. Its index
+        numbers the rows as they were in the source, from 0, so that a row is found again after sorting.
+    time : the time stamps in ascending order, one a row; None if there are none.
+    time_name : the column (or columns) they come from.
+    label : the column that says what is known of each row, or None; never an input.
+    source : where the table comes from, for people.
+    notes : in the order in which things were found.
+    """
+
+    values: pd.DataFrame
+    time: pd.DatetimeIndex | None
+    time_name: str | None
+    label: pd.Series | None
+    source: str
+    notes: tuple[Note, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.values.columns)
+
+    def about(self, kind: str) -> Note | None:
+        """The first note of this kind, if there is one."""
+        return next((note for note in self.notes if note.kind == kind), None)

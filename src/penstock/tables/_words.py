@@ -1,0 +1,45 @@
+"""Words for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def quoted(text: object, most: int = 60) -> str:
+    """A text from the table, in quotes and on one line, cut short if it is long.
+
+    >>> quoted("flow"), quoted("x" * 100, most=10)
+    ("'flow'", "'xxxxxxxxxx…'")
+    """
+    words = str(text)
+    return repr(words if len(words) <= most else words[:most] + "…")
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Names in quotes, the first few of them.
+
+    >>> listed(["flow", "head"]), listed("abcd", most=2)
+    ("'flow', 'head'", "'a', 'b' and 2 more")
+    """
+    every = list(names)
+    shown = ", ".join(quoted(name) for name in every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def in_columns(names: Iterable[object]) -> str:
+    """Which column, or how many and some of them.
+
+    >>> in_columns(["flow"]), in_columns(["a", "b", "c", "d"])
+    ("column 'flow'", "4 columns ('a', 'b', 'c' and 1 more)")
+    """
+    every = list(names)
+    return f"column {quoted(every[0])}" if len(every) == 1 else f"{len(every):,} columns ({listed(every, most=3)})"

@@ -1,0 +1,182 @@
+"""Reads the table that a plant engineer has."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penstock.tables._combine import Combined, combine
+from penstock.tables._errors import TableError
+from penstock.tables._files import FileOptions, files_of, read_file
+from penstock.tables._inputs import InputOptions, as_names
+from penstock.tables._memory import from_memory, is_in_memory
+from penstock.tables._notes import Notebook
+from penstock.tables._numbers import numbers_and_texts
+from penstock.tables._order import note_sampling, rows_in_order
+from penstock.tables._raw import RawTable, without_fillers
+from penstock.tables._table import Table
+from penstock.tables._text_source import default_max_bytes
+from penstock.tables._text_table import TextOptions
+from penstock.tables._time_column import TimeOptions
+from penstock.tables._words import listed
+from penstock.tables._zones import as_zone
+
+
+def read_table(
+    source: Any,
+    *,
+    time: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    label: str | None = None,
+    timezone: str | dt.tzinfo | None = None,
+    strict: bool = False,
+    day_first: bool | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    max_bytes: int | None = None,
+) -> Table:
+    """Read a table, find its time, and say everything that was changed or is odd.
+
+    Parameters
+    ----------
+    source : path, folder, list of paths, or a pandas, polars or NumPy table
+        Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
+        a list, belong together: with the same columns their rows are appended in order of time, with different columns
+        they are joined on time.
+    time : str or a pair of str, optional
+        The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
+    columns, exclude : names, optional
+        The inputs: these, or all but these. The time and the label are never inputs.
+    label : str, optional
+        A column that says what is known of each row. It is kept apart.
+    timezone : str, optional
+        The zone of time stamps that have none, and the zone to show others in.
+    strict : bool
+        Raise instead of changing anything: sorting rows, leaving out rows, taking odd values as missing.
+    day_first : bool, optional
+        Whether 1/2/2024 is in February. Decided from the whole column if None.
+    separator, decimal, thousands, encoding : str, optional
+        How a text is written; found if None, but numbers with a sign between thousands are refused.
+    sheet : str, optional
+        Of a workbook; the first if None.
+    max_bytes : int, optional
+        The largest text to read (unpacked); a quarter of the memory if None.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        With one sentence on what is wrong and where, and one on what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "plant.csv"
+    >>> _ = path.write_text("Zeit;Fluss;Zustand\\n31.12.2024 13:50;3,5;an\\n31.12.2024 13:40;;aus\\n")
+    >>> table = read_table(path)
+    >>> table.values["Fluss"].tolist(), table.time[0].isoformat(), table.time_name
+    ([nan, 3.5], '2024-12-31T13:40:00', 'Zeit')
+    >>> for note in table.notes:
+    ...     print(f"{note.kind}: {note}")
+    decimal comma: plant.csv was read with a decimal comma.
+    day and month: Dates in column 'Zeit' were read with the day first, as days above 12 show.
+    order: The rows were in order of time with the newest first; they were turned round.
+    missing values: Of 2 values in columns of numbers 1 is missing.
+    """
+    notebook = Notebook(_describe(source), strict)
+    text = TextOptions(separator, decimal, thousands, encoding)
+    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes)
+    labels = as_names(label, "label")
+    inputs = InputOptions(
+        None if columns is None else as_names(columns, "columns"),
+        as_names(exclude, "exclude"),
+        next(iter(labels), None),
+    )
+    clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first)
+    tables = _read_all(source, files, notebook)
+    inputs.check(
+        list(dict.fromkeys(name for each in tables for name in each.frame.columns)), clock.columns, notebook.source
+    )
+    return _made_of(combine(tables, clock, inputs.taken, notebook), inputs, thousands, notebook)
+
+
+def _describe(source: Any) -> str:
+    if is_in_memory(source):
+        return "the table"
+    if isinstance(source, str | os.PathLike):
+        return Path(source).name or str(source)
+    return f"{len(source)} files" if isinstance(source, Sequence) else "the table"
+
+
+def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTable]:
+    if is_in_memory(source):
+        return [without_fillers(from_memory(source, notebook), notebook)]
+    return [read_file(path, files, notebook) for path in files_of(source, notebook)]
+
+
+def _made_of(combined: Combined, inputs: InputOptions, thousands: str | None, notebook: Notebook) -> Table:
+    """The table of these columns, with rows in order of time."""
+    frame, times = combined.frame, combined.clock.times
+    names = inputs.choose(list(frame.columns), combined.clock.columns, notebook.source)
+    _refuse_few_rows(len(frame), notebook.source)
+    rows = np.arange(len(frame)) if times is None else rows_in_order(times, combined.lengths, notebook)
+    _refuse_few_rows(len(rows), notebook.source)
+    values = numbers_and_texts(frame, names, combined.decimal, thousands, notebook)
+    label = None if inputs.label is None else frame[inputs.label]
+    if not np.array_equal(rows, np.arange(len(frame))):
+        values = values.iloc[rows]
+        label = None if label is None else label.iloc[rows]
+        times = None if times is None else times[rows]
+    values.index = pd.Index(rows)
+    if label is not None:
+        label = label.set_axis(values.index)
+    _check_numbers(values, notebook)
+    if times is not None:
+        note_sampling(times, rows, notebook)
+        times = times.rename(None)
+    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes))
+
+
+def _refuse_few_rows(count: int, source: str) -> None:
+    if count < 2:
+        rows = "no rows" if count == 0 else "a single row"
+        raise TableError(f"{source} has {rows}, and rows are judged by each other. Check that the export was complete.")
+
+
+def _check_numbers(values: pd.DataFrame, notebook: Notebook) -> None:
+    """Raise unless there are numbers; note how many are missing."""
+    numeric = values.select_dtypes("number")
+    if not numeric.shape[1]:
+        raise TableError(
+            f"{notebook.source} has no column of numbers besides the time, only text ({listed(values, most=4)}). Check "
+            f"separator and decimal, or choose other columns."
+        )
+    numbers = numeric.to_numpy()
+    with np.errstate(over="ignore"):
+        complete = not np.isnan(numbers.sum(axis=0)).any()  # as mostly, and quicker to see than where it is not
+    missing = np.zeros(numeric.shape[1]) if complete else np.isnan(numbers).sum(axis=0)
+    count = int(missing.sum())
+    if count == numeric.size:
+        raise TableError(
+            f"{notebook.source} has no number at all: every value of {listed(numeric, most=4)} is missing."
+        )
+    if count:
+        notebook.add(
+            "missing values",
+            f"Of {numeric.size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing.",
+            count,
+            tuple(numeric.columns[missing > 0]),
+        )
