@@ -165,13 +165,15 @@ def test_without_scaling_the_warm_up_is_the_buffer(table: str, out: Path) -> Non
         (["--threshold", "fixed"], 2, "--threshold: fixed: "),
         (["--format", "xml"], 2, "--format must be csv or jsonl; got 'xml'."),
         (["--delimiter", "::"], 2, "--delimiter must be one character, or tab; got '::'."),
+        (["--seed", "-1"], 2, "--seed must be a whole number from 0 to 4294967295; got -1."),
+        (["--state", __file__], 1, "a folder is needed"),
         (["--explain", "-1"], 2, "--explain must be a whole number ≥ 0"),
         (["--snapshot-every", "0"], 2, "--snapshot-every must be a whole number ≥ 1"),
         (["--snapshot-seconds", "nan"], 2, "--snapshot-seconds must be a number > 0"),
         (["--columns", "flwo"], 1, 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
         (["--model", "nowhere"], 1, "nowhere: No such file or directory"),
         (["--model", "nowhere", "--alpha", "1"], 2, "--alpha cannot be changed: --model has its own."),
-        (["--config", "nowhere.toml"], 1, "nowhere.toml: No such file or directory"),
+        (["--config", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
         (["--output", "/nowhere/out.jsonl"], 1, "/nowhere/out.jsonl: No such file or directory"),
     ],
 )
@@ -219,7 +221,42 @@ def test_strict_ends_at_the_first_malformed_line(tmp_path: Path, out: Path, capf
 def test_an_input_without_any_good_line_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.csv").write_text("time,state\n1,on\n2,off\n")
     assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 1
+    (last,) = capfd.readouterr().err.splitlines()[2:]
+    assert last == 'penstock: No line could be read: column "state" is text; leave it out with --exclude state'
+    (tmp_path / "bad.csv").write_text("time,state\n1,2,3\n")
+    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 1
     assert capfd.readouterr().err.splitlines()[-1] == "penstock: No line could be read."
+
+
+def test_a_column_that_is_mostly_text_is_named(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = "".join(f"t,1,{'' if number == 7 else 'valve/1'}\n" for number in range(9))
+    (tmp_path / "bad.csv").write_text('time,flow,"my run, really"\n' + text)
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), *QUICK]) == 0
+    last = capfd.readouterr().err.splitlines()[-1]
+    hint = """column "my run, really" is text; leave it out with --exclude '"my run, really"'"""
+    assert last == f"penstock: {hint}"
+    excluding = ["--exclude", '"my run, really"', "--overwrite"]
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), *excluding, *QUICK]) == 0
+    assert len(lines_of(out)) == 9
+
+
+def test_an_input_shorter_than_the_warm_up(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "short.csv").write_text(as_csv(rows(150)))
+    common = ["watch", str(tmp_path / "short.csv"), "-o", str(out), "--overwrite"]
+    assert main(common) == 0
+    assert complaint(capfd).endswith("no scores: all 150 samples went into the warm-up of 200 (--warmup)")
+    assert main([*common, "--warmup", "149"]) == 0
+    assert "warm-up" not in complaint(capfd)
+
+
+def test_strict_says_once_what_the_detector_refused(
+    tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = rows(60)
+    table[40, 2] = -1.0
+    (tmp_path / "bad.csv").write_text(as_csv(table))
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", "--scale", "none"]) == 1
+    assert "line 42: Negative values" in complaint(capfd)
 
 
 def test_an_output_is_not_written_over(table: str, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -243,6 +280,15 @@ def test_config(table: str, out: Path, tmp_path: Path) -> None:
     assert lines[-1]["threshold"] == 0.5
 
 
+def test_a_name_with_a_comma_in_a_config(tmp_path: Path, out: Path) -> None:
+    header, rest = as_csv(rows(60)).split("\n", 1)
+    (tmp_path / "in.csv").write_text(header.replace("head", '"head,m"') + "\n" + rest)
+    (tmp_path / "watch.toml").write_text('columns = ["head,m", "flow"]\nquiet = true\n')
+    given = [str(tmp_path / "in.csv"), "--config", str(tmp_path / "watch.toml"), "-o", str(out), *QUICK]
+    assert main(["watch", *given]) == 0
+    assert set(lines_of(out)[-1]["variables"]) == {"flow", "head,m"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -257,6 +303,7 @@ def test_config(table: str, out: Path, tmp_path: Path) -> None:
         ("output = 3", "watch.toml: output must be a text; got 3."),
         ("components = 0", "watch.toml: components: n_components must be a whole number ≥ 1; got 0."),
         ('threshold = "peek"', "watch.toml: threshold: There is no threshold 'peek'."),
+        ("seed = -1", "watch.toml: seed must be a whole number from 0"),
         ("snapshot-every = 0", "watch.toml: snapshot-every must be a whole number ≥ 1; got 0."),
         ("components =", "watch.toml: not TOML: Invalid value"),
     ],
@@ -422,7 +469,7 @@ def test_warnings_of_the_detector_are_said_in_one_line(tmp_path: Path, capfd: py
     values[:, 1] = float("nan")
     (tmp_path / "plant.csv").write_text(as_csv(values))
     assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(tmp_path / "out"), "-q", *QUICK]) == 0
-    assert "had no reading in the warm-up" in complaint(capfd)
+    assert 'Columns "head" had no reading in the warm-up' in complaint(capfd)
 
 
 def test_the_summary_counts_missing_readings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -466,3 +513,66 @@ def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Pat
     expected = detector.process(rows())
     assert [line["score"] for line in lines_of(out)[200:]] == expected.scores[200:].tolist()
     assert [line["flag"] for line in lines_of(out)] == expected.flags.tolist()
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "said"),
+    [
+        ("<&-", 1, "penstock: Standard input is closed; open it, or give a file.\n"),
+        (">&-", 1, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
+        ("2>&-", 0, ""),
+    ],
+)
+def test_closed_descriptors(table: str, out: Path, closed: str, code: int, said: str) -> None:
+    arguments = [*COMMAND, *QUICK, *([] if closed == "<&-" else [table]), *(["-o", str(out)] if code == 0 else [])]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *arguments]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+    assert code != 0 or len(lines_of(out)) == 400
+
+
+def test_a_mistake_with_standard_error_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["watch", "--explain", "-1"]) == 2
+
+
+def test_no_status_among_verdicts_on_a_terminal(table: str) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, table, *QUICK], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert b"\x1b" not in shown
+    *verdicts, summary = shown.decode().splitlines()
+    assert [json.loads(line)["row"] for line in verdicts] == list(range(1, 401))
+    assert summary.startswith("penstock: 400 samples")
+
+
+def test_escape_sequences_in_the_data_do_not_reach_the_terminal(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = "\x1b]0;owned\x07\x9b2J"
+    header, rest = as_csv(rows()).split("\n", 1)
+    text = header.replace("flow", f"flow{hostile}") + "\n" + re.sub(r"(?m)^t", f"t{hostile}", rest)
+    (tmp_path / "plant.csv").write_text(text + "t,off,1,1,1\n", encoding="utf-8")
+    assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(out), "--columns", "none"]) == 1
+    plain = capsys.readouterr().err
+    assert "owned" in plain
+    assert plain.rstrip("\n").isprintable()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "500")
+    assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(out), "--overwrite", *QUICK]) == 0
+    shown = capsys.readouterr().err
+    assert "owned" in shown
+    assert "score" in shown
+    assert not set(shown) & {"\x07", "\x9b"}
+    assert "\x1b]" not in shown

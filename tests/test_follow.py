@@ -257,6 +257,101 @@ def test_a_position_where_there_is_no_file(log: Path, follow: Follower) -> None:
     assert available(again) == [3]
 
 
+def test_a_line_that_is_cut_off_by_truncation_is_malformed(log: Path, follow: Follower) -> None:
+    begin(log, 1)
+    append(log, 23, end="")
+    source = follow(log)
+    assert available(source) == [1]
+    with log.open("r+") as file:
+        file.truncate(0)
+    while (batch := source.next_batch(1)) is None:
+        pass
+    assert (len(batch.values), [str(fault) for fault in batch.faults]) == (
+        0,
+        [f"{log}, line 3: cut off by truncation of the file"],
+    )
+    append(log, 4)
+    assert available(source) == [4]
+
+
+def test_a_rotated_file_is_not_left_while_its_writer_uses_it(log: Path, follow: Follower) -> None:
+    begin(log, 1)
+    position = stopped_at(follow(log), 1)
+    old = log.with_name("plant.csv.1")
+    log.rename(old)
+    log.touch()
+    source = follow(log)
+    source.continue_from(position)
+    assert available(source) == []
+    append(old, 2)
+    assert available(source) == [2]
+    log.rename(log.with_name("plant.csv.0"))  # empty as it is
+    begin(log, 3)
+    assert available(source) == [3]
+
+
+def test_a_copy_that_somebody_made_is_not_read(log: Path, follow: Follower) -> None:
+    begin(log, 1, 2)
+    source = follow(log)
+    position = stopped_at(source, 1, 2)
+    append(log, 3)
+    copy = log.with_name("plant.csv.20260314")
+    shutil.copy(log, copy)
+    log.rename(log.with_name("plant.csv.1"))
+    begin(log, 4)
+    later = log.with_name("plant.csv.1").stat().st_mtime + 1
+    os.utime(copy, (later, later))
+    again = follow(log)
+    again.continue_from(position)
+    assert available(source) == [3, 4]
+    assert available(again) == [3, 4]
+
+
+def test_blank_lines_before_a_header_that_comes_again(log: Path, follow: Follower) -> None:
+    begin(log, 1)
+    source = follow(log)
+    assert available(source) == [1]
+    log.rename(log.with_name("plant.csv.1"))
+    log.write_text("\n\n")
+    assert available(source) == []
+    position = source.position()
+    again = follow(log)
+    again.continue_from(position)
+    with log.open("a") as file:
+        file.write(HEADER)
+    append(log, 2)
+    assert available(source) == [2]
+    assert available(again) == [2]
+
+
+def test_a_state_made_without_following_can_be_followed_and_back(log: Path, follow: Follower) -> None:
+    begin(log, 1)
+    plain = RowSource(open_feed(log), TableOptions())
+    while plain.next_batch(100) is None:
+        pass
+    append(log, 2)
+    source = follow(log)
+    source.continue_from(plain.position())
+    position = stopped_at(source, 2)
+    plain.close()
+    append(log, 3)
+    plain = RowSource(open_feed(log), TableOptions())
+    plain.continue_from(position)
+    batch = plain.next_batch(100) or plain.next_batch(100)
+    assert batch is not None
+    assert batch.values.tolist() == [[3.0]]
+    plain.close()
+
+
+def test_an_edited_file_is_not_followed_on(log: Path, follow: Follower) -> None:
+    begin(log, *range(1000))
+    source = follow(log)
+    position = stopped_at(source, *range(1000))
+    log.write_text(log.read_text().replace("t990,990", "t990,-990"))
+    with pytest.raises(InputError, match="is not the file that was watched"):
+        follow(log).continue_from(position)
+
+
 def test_a_feed_closes_all_it_holds(log: Path) -> None:
     begin(log, 1)
     feed = FollowFeed(log)

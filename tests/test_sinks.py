@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock._types import StreamScores
-from penstock.sinks import JsonLinesSink, OutputError, continue_sink, format_verdicts, open_sink
+from penstock.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, format_verdicts, open_sink
 
 any_float = st.floats() | st.just(math.nan)
 
@@ -27,6 +30,10 @@ def verdicts(*scores: float) -> StreamScores:
 
 def a_line(row: int, score: float) -> str:
     return f'{{"row": {row}, "score": {score}, "threshold": 0.5, "flag": false, "variables": {{"a": 1.0}}}}\n'
+
+
+def mark_of(text: str) -> OutputMark:
+    return {"length": len(text), "tail": hashlib.sha256(text[-4096:].encode()).hexdigest()}
 
 
 @given(
@@ -102,7 +109,7 @@ def test_two_watchers_cannot_share_an_output(tmp_path: Path) -> None:
 def test_continuing_cuts_back_to_the_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text(a_line(1, 0.25) + a_line(2, 0.5) + '{"row": 3, "sc')
-    sink, kept = continue_sink(path, len(a_line(1, 0.25)))
+    sink, kept = continue_sink(path, mark_of(a_line(1, 0.25)), 2)
     assert (path.read_text(), kept) == (a_line(1, 0.25), 0)
     sink.name_variables(["a"])
     sink.write(2, None, verdicts(0.75))
@@ -113,8 +120,9 @@ def test_continuing_cuts_back_to_the_snapshot(tmp_path: Path) -> None:
 def test_continuing_can_keep_what_was_said(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text(a_line(1, 0.25) + a_line(2, 0.5) + '{"row": 3, "sc')
-    sink, kept = continue_sink(path, len(a_line(1, 0.25)), keep=True)
+    sink, kept = continue_sink(path, mark_of(a_line(1, 0.25)), 2, keep=True)
     assert (path.read_text(), kept) == (a_line(1, 0.25) + a_line(2, 0.5), 1)
+    assert sink.mark() == mark_of(path.read_text())
     sink.close()
 
 
@@ -122,15 +130,93 @@ def test_another_output_is_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("short")
     with pytest.raises(OutputError, match="has 5 bytes, fewer than the 100"):
-        continue_sink(path, 100)
+        continue_sink(path, mark_of("x" * 100), 2)
     assert path.read_text() == "short"
+    open_sink(path, overwrite=True).close()  # and the lock is free
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("said", ["", a_line(1, 0.25), a_line(1, 0.25) * 100])
+def test_a_longer_file_that_is_not_ours_is_not_cut(tmp_path: Path, said: str, keep: bool) -> None:
+    path = tmp_path / "precious"
+    path.write_text("".join(f"{number}\n" for number in range(10_000)))
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match="precious is not the output that belongs to this --state"):
+        continue_sink(path, mark_of(said), 2, keep=keep)
+    assert path.read_bytes() == before
+    open_sink(path, overwrite=True).close()  # and the lock is free
+
+
+@pytest.mark.parametrize("more", ["not json\n", "17\n", a_line(3, 0.5), a_line(2, 0.5) + a_line(2, 0.5)])
+def test_only_the_verdicts_that_are_next_are_kept(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text(a_line(1, 0.25) + more)
+    with pytest.raises(OutputError, match="is expected and is not there"):
+        continue_sink(path, mark_of(a_line(1, 0.25)), 2, keep=True)
+    assert path.read_text() == a_line(1, 0.25) + more
+
+
+@pytest.mark.parametrize("more", ["", '{"ro', a_line(1, 0.25), "\0" * 50])
+def test_an_output_that_was_empty_is_continued(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text(more)
+    continue_sink(path, mark_of(""), 1)[0].close()
+    assert path.read_text() == ""
+
+
+def test_marks_hold_the_end_of_what_was_written_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    sink = open_sink(path)
+    sink.name_variables(["a"])
+    for row in range(1, 100):
+        sink.write(row, None, verdicts(0.5))
+        assert sink.mark() == mark_of(path.read_text())
+    sink.close()
+
+
+def test_a_missing_output_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"out\.jsonl is missing"):
+        continue_sink(tmp_path / "out.jsonl", mark_of(a_line(1, 0.25)), 2)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    sink = JsonLinesSink(Path(f"/dev/fd/{writing}"))
+    os.set_blocking(sink._descriptor, False)
+    sink.name_variables(["a"])
+    read = bytearray()
+
+    def slow_reader() -> None:
+        while chunk := os.read(reading, 1 << 12):
+            read.extend(chunk)
+
+    thread = threading.Thread(target=slow_reader)
+    timer = threading.Timer(0.2, thread.start)
+    timer.start()
+    try:
+        sink.write(1, None, verdicts(*[0.5] * 5000))
+    finally:  # the reader ends when nobody can write
+        sink.close()
+        os.close(writing)
+        timer.join()
+        thread.join()
+        os.close(reading)
+    assert read.count(b"\n") == 5000
+
+
+def test_a_closed_standard_output_is_an_output_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OutputError, match="Standard output is closed"):
+        open_sink(None)
 
 
 def test_a_file_is_not_taken_for_what_went_to_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("precious")
     with pytest.raises(OutputError, match="holds something already"):
-        continue_sink(path, None)
+        continue_sink(path, None, 1)
     assert path.read_text() == "precious"
 
 
@@ -141,7 +227,7 @@ def test_devices_are_written_to_and_never_cut(tmp_path: Path) -> None:
     first.sync()
     first.close()
     second.close()
-    sink, kept = continue_sink(Path(os.devnull), 50)
+    sink, kept = continue_sink(Path(os.devnull), mark_of("x"), 2)
     assert (sink.length, kept) == (None, 0)
     sink.close()
 
@@ -156,7 +242,7 @@ def test_a_full_disk_is_an_output_error() -> None:
 
 
 def test_standard_output_stays_open(capfd: pytest.CaptureFixture[str]) -> None:
-    for sink in (open_sink(None), continue_sink(None, 10)[0], JsonLinesSink()):
+    for sink in (open_sink(None), continue_sink(None, mark_of("x"), 2)[0], JsonLinesSink()):
         sink.name_variables(["a"])
         sink.write(1, None, verdicts(0.25))
         sink.close()

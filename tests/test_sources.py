@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,6 +190,11 @@ def test_dialects(header: bytes, row: bytes, values: list[float]) -> None:
         (b"a,b,c", b"1,2,3", None),
         (b"a,b,c", b",2,3", None),
         (b"T,b,c", b"1,2,3", "T"),
+        (b"a,T,c", b"1,2,3", None),
+        (b"a,T,c", b"1,,3", None),
+        (b"a,T,c", b"1,10:00,3", "T"),
+        (b"when,b,t", b"Monday,2,3", "when"),
+        (b"when,b,t", b"Monday,2,noon", "when"),
     ],
 )
 def test_the_time_column_is_found(header: bytes, row: bytes, time: str | None) -> None:
@@ -217,6 +223,18 @@ def test_columns_are_chosen_and_left_out() -> None:
         (b"flow,b\n1,2\n", TableOptions(exclude=("flaw",)), 'Did you mean "flow"'),
         (b"a,b\n1,2\n", TableOptions(time="b", columns=("b",)), "cannot be the time and a measurement"),
         (b"a,b\n1,2\n", TableOptions(exclude=("a", "b")), "No column is left"),
+        (b"a,b\n1,2\n", TableOptions(columns=("a", "a", "b")), '--columns names "a" more than once'),
+        (b"a,b,c\n1,2,3\n", TableOptions(exclude=("a", "a")), '--exclude names "a" more than once'),
+        (b"10:00,1.5,2\n10:01,1,2\n", TableOptions(), "no header line"),
+        (b"10:00;1,5;2\n10:01;1;2\n", TableOptions(), "no header line"),
+        (b"10:00,15,,2\n10:01,1,2,3\n", TableOptions(), "no header line"),
+        (b"Monday,-1,2\nTuesday,1,2\n", TableOptions(), "no header line"),
+        ("a,b\n1,2\n".encode("utf-16"), TableOptions(), "save the table as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16-le"), TableOptions(), "save the table as UTF-8"),
+        (b"a,b\r1,2\r3,4\r", TableOptions(), "carriage return alone"),
+        (b'[\n{"a": 1}\n]\n', TableOptions(), "one object per line"),
+        (b'[{"a": 1}, {"a": 2}]', TableOptions(), "one object per line"),
+        (b"[1, 2]\n", TableOptions(format="jsonl"), "one object per line"),
         (b"1.5,2\n1,2\n", TableOptions(), "a header line with the names"),
         (b"a,b,a\n1,2,3\n", TableOptions(), 'names "a" more than once'),
         (b"a,\xff\n1,2\n", TableOptions(), "header line cannot be read: not UTF-8 at byte 3"),
@@ -292,6 +310,31 @@ def test_json_lines_with_chosen_columns_ignore_new_keys() -> None:
     assert faults_of(batches) == ["standard input, line 1: an object without any key"]
 
 
+def test_sensors_may_have_numbers_for_names() -> None:
+    for header in (b"time,1,2", b"time,1_1,1_2", b"time,Na,2"):
+        assert rows_of(read_all(from_bytes(header + b"\n10:00,3,4\n"))) == [[3.0, 4.0]]
+
+
+def test_an_index_without_a_name_is_not_watched() -> None:
+    source = from_bytes(b",time,a\n0,10:00,3\n1,10:01,4\n")
+    with pytest.warns(UserWarning, match="left out as an index"):
+        batches = read_all(source)
+    assert rows_of(batches) == [[3.0], [4.0]]
+    (batch,) = read_all(from_bytes(b",time,a\n0,10:00,3\n", TableOptions(columns=("", "a"))))
+    assert batch.values.tolist() == [[0.0, 3.0]]
+
+
+def test_a_bad_number_is_shown_as_it_is_in_the_file() -> None:
+    batches = read_all(from_bytes(b"time;a\n1;2,5\n2;1,2,3\n"))
+    assert faults_of(batches) == ['standard input, line 3: column "a" holds "1,2,3", which is not a number']
+
+
+def test_a_key_that_comes_twice_is_malformed() -> None:
+    batches = read_all(from_bytes(b'{"a": 1, "b": 2}\n{"a": 1, "a": 3}\n{"a": 4, "b": 5}\n'))
+    assert rows_of(batches) == [[1.0, 2.0], [4.0, 5.0]]
+    assert faults_of(batches) == ['standard input, line 2: key "a" comes more than once']
+
+
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_a_file_can_be_left_and_continued_at_any_line(tmp_path: Path, ending: str, opened: Opener) -> None:
     path = tmp_path / f"plant{ending}"
@@ -351,10 +394,142 @@ def test_a_stream_that_begins_anew_may_repeat_its_header() -> None:
         source = from_bytes(data)
         source.continue_from(first.position())
         assert rows_of(read_all(source)) == rows
-    source = from_bytes(b"time,b\n3,4\n")
-    source.continue_from(first.position())
-    with pytest.raises(InputError, match='columns have changed, from "time,a" to "time,b"'):
-        read_all(source)
+    for header in ("time,b", "when,b", "when,b,c", "time,Na,Cl"):
+        source = from_bytes(f"{header}\n3,4\n".encode())
+        source.continue_from(first.position())
+        with pytest.raises(InputError, match=f'columns have changed, from "time,a" to "{header}"'):
+            read_all(source)
+
+
+def test_a_further_stream_of_sensors_with_numbers_for_names() -> None:
+    first = from_bytes(b"time,1,2\n10:00,3,4\n")
+    read_all(first)
+    for data in (b"10:01,1,7\n", b"time,1,2\n10:01,1,7\n", b"\n \ntime,1,2\n10:01,1,7\n"):
+        source = from_bytes(data)
+        source.continue_from(first.position())
+        assert rows_of(read_all(source)) == [[1.0, 7.0]]
+
+
+def left_in_the_middle(source: RowSource) -> dict[str, Any]:
+    """The position after the first rows of a file."""
+    while source.next_batch(1000) is None:
+        pass
+    return source.position()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_file_that_was_edited_before_the_position_is_not_continued(
+    tmp_path: Path, ending: str, opened: Opener
+) -> None:
+    def write(text: str) -> None:
+        path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+
+    path = tmp_path / f"plant{ending}"
+    text = "time,a\n" + "".join(f"{number},{number}.5\n" for number in range(5000))
+    write(text)
+    position = left_in_the_middle(opened(path))
+    source = opened(path)
+    source.continue_from(position)
+    assert source.position() == position  # also before anything is read
+    write(text.replace("\n700,", "\n700000,"))
+    with pytest.raises(InputError, match="was changed before byte 9,787"):
+        opened(path).continue_from(position)
+
+
+def test_a_position_after_a_line_that_is_too_long(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.csv"
+    path.write_bytes(b"a\n1\n" + b"7" * (LONGEST + 5000) + b"\n2\n3\n")
+    source, rows = opened(path), []
+    while not source.ended:
+        batch = source.next_batch(1)
+        if batch is not None:
+            rows += rows_of([batch])
+            position = source.position()
+            source = opened(path)
+            source.continue_from(position)
+    assert rows == [[1.0], [2.0], [3.0]]
+
+
+def test_a_state_belongs_to_a_file_or_to_a_pipe(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.csv"
+    path.write_text("a\n1\n2\n")
+    of_file = left_in_the_middle(opened(path))
+    of_pipe = left_in_the_middle(from_bytes(b"a\n1\n2\n"))
+    with pytest.raises(InputError, match="This state belongs to a file, but standard input is a pipe"):
+        from_bytes(b"a\n1\n").continue_from(of_file)
+    with pytest.raises(InputError, match=r"This state belongs to a pipe, but .*plant.csv is a file"):
+        opened(path).continue_from(of_pipe)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("kind", "tape"),
+        ("offset", -1),
+        ("offset", 1.5),
+        ("offset", None),
+        ("inode", "x"),
+        ("head_length", -1),
+        ("head_length", 10**9),
+        ("tail_length", 7),
+        ("head", None),
+        ("tail", ...),
+        ("kind", ...),
+        ("more", 1),
+    ],
+)
+def test_odd_marks_are_input_errors(tmp_path: Path, opened: Opener, follow: bool, entry: str, value: object) -> None:
+    path = tmp_path / "plant.csv"
+    path.write_text("a\n1\n2\n")
+    position = left_in_the_middle(opened(path))
+    position["file"][entry] = value
+    if value is ...:
+        del position["file"][entry]
+    source = RowSource(open_feed(path, follow=follow), TableOptions())
+    with pytest.raises(InputError, match="makes no sense"):
+        source.continue_from(position)
+    source.close()
+
+
+@pytest.mark.parametrize("key", ["file", "line", "table"])
+def test_odd_positions_are_input_errors(key: str) -> None:
+    odd: list[Any] = [None, [], {}, "x"]
+    for value in odd:
+        position = left_in_the_middle(from_bytes(b"a\n1\n2\n"))
+        position[key] = value
+        with pytest.raises(InputError, match="makes no sense"):
+            from_bytes(b"a\n1\n").continue_from(position)
+
+
+def test_a_long_field_in_quotes() -> None:
+    parser = a_parser(width=2)
+    assert parser.parse([b'"' + b" " * 200_000 + b'1",2']).values.tolist() == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_packed_members_one_after_the_other(tmp_path: Path, opened: Opener, members: int) -> None:
+    path = tmp_path / "plant.csv.gz"
+    path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"1\n" * 50_000) * members + b"\0" * 100)
+    assert len(rows_of(read_all(opened(path)))) == 50_000 * members
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed"])
+def test_what_comes_before_a_damage_is_handed_out(tmp_path: Path, opened: Opener, damage: str) -> None:
+    path = tmp_path / "plant.csv.gz"
+    text = "a\n" + "".join(f"{number}\n" for number in range(1000))
+    packed = gzip.compress(text.encode())
+    path.write_bytes(packed[:-10] if damage == "cut off" else packed[:-8] + b"\0\0\0\0" + packed[-4:])
+    source = opened(path)
+    assert source.next_batch(10**6) is None  # the header
+    assert source.next_batch(10**6) is None  # the columns
+    batch = source.next_batch(10**6)
+    assert batch is not None
+    rows = batch.values.tolist()
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        source.next_batch(10**6)
+    assert len(rows) > 900
+    assert rows == [[float(number)] for number in range(len(rows))]
 
 
 def test_a_damaged_gz_file_is_an_input_error(tmp_path: Path, opened: Opener) -> None:
@@ -369,6 +544,23 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
         open_feed(None, follow=True)
     with pytest.raises(InputError, match="packed"):
         open_feed(tmp_path / "a.gz", follow=True)
+    with pytest.raises(InputError, match=f"{tmp_path} is a folder"):
+        open_feed(tmp_path, follow=True)
+    with pytest.raises(InputError, match="There is no folder"):
+        open_feed(tmp_path / "missing" / "a.csv", follow=True)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is not a regular file"):
+        open_feed(tmp_path / "pipe", follow=True)
+
+
+def test_a_named_pipe_waits_for_its_writer_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    source = RowSource(open_feed(path), TableOptions())  # this must not wait: Ctrl-C would do nothing
+    assert source.next_batch(1) is None
+    assert not source.ended
+    path.write_bytes(b"a\n1\n2\n")
+    assert rows_of(read_all(source)) == [[1.0], [2.0]]
 
 
 def test_a_named_pipe_is_read_like_standard_input(tmp_path: Path) -> None:

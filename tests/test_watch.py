@@ -158,8 +158,13 @@ def test_another_input_or_output_is_refused(plan: WatchPlan, tmp_path: Path) -> 
     other.write_text(as_csv(rows(seed=3)))
     with pytest.raises(InputError, match="does not begin like"):
         Watch(replace(plan, input=other))
-    with pytest.raises(OutputError, match="fewer than the"):
+    with pytest.raises(OutputError, match=r"other\.jsonl is missing"):
         Watch(replace(plan, output=tmp_path / "other.jsonl"))
+    assert not (tmp_path / "other.jsonl").exists()
+    (tmp_path / "other.jsonl").write_text("".join(f"{number}\n" for number in range(100_000)))
+    with pytest.raises(OutputError, match="is not the output that belongs to this --state"):
+        Watch(replace(plan, output=tmp_path / "other.jsonl"))
+    assert len((tmp_path / "other.jsonl").read_text().splitlines()) == 100_000
 
 
 def test_an_input_that_cannot_be_sought_goes_on_with_what_comes(plan: WatchPlan) -> None:
@@ -297,3 +302,114 @@ def test_an_empty_input_is_no_error(plan: WatchPlan) -> None:
     assert Watch(plan).run() == Counts()
     plan.input.write_text("time,flow\n")
     assert Watch(plan).run() == Counts()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("output",), "17"),
+        (("output",), -1),
+        (("output",), None),
+        (("output_tail",), None),
+        (("counts", "samples"), "many"),
+        (("counts", "flagged"), -1),
+        (("input",), []),
+        (("input", "line"), None),
+        (("input", "file"), "in.csv"),
+        (("input", "file", "offset"), -3),
+        (("input", "file", "kind"), "drum"),
+        (("input", "table", "format"), "xml"),
+        (("input", "table", "delimiter"), ""),
+        (("input", "table", "variables"), [99]),
+        (("input", "table", "names"), 5),
+        (("detector",), 5),
+    ],
+)
+def test_a_sound_snapshot_of_another_shape_is_passed_over(
+    plan: WatchPlan, tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    from penstock.storage import read_state, write_state
+
+    expected = unbroken(plan, tmp_path)
+    Watch(plan).run(after(8))
+    assert plan.state is not None
+    assert plan.output is not None
+    *_, newest = sorted(plan.state.glob("snapshot-*"))
+    state = read_state(newest)[1]
+    part = state
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    write_state(newest, "snapshot", state)
+    warnings: list[str] = []
+    Watch(plan, Observer(warning=warnings.append)).run()
+    assert plan.output.read_bytes() == expected
+    assert [newest.name in warning for warning in warnings] == [True]
+
+
+def newest_counts(plan: WatchPlan) -> dict[str, int]:
+    from penstock.storage import read_state
+
+    assert plan.state is not None
+    counts: dict[str, int] = read_state(max(plan.state.glob("snapshot-*")))[1]["counts"]
+    return counts
+
+
+def test_an_error_in_a_pipe_does_not_take_what_was_learnt(plan: WatchPlan) -> None:
+    plan = replace(plan, strict=True, snapshot_every=10**6)
+    with pytest.raises(InputError, match="--strict"):
+        Watch(replace(plan, input=a_pipe(as_csv(rows()[:150]) + "t,1\n"))).run()
+    assert newest_counts(plan)["samples"] == 150
+    with pytest.raises(InputError, match="columns have changed"):
+        Watch(replace(plan, input=a_pipe("time,flow\n"))).run()
+    assert Watch(replace(plan, input=a_pipe(as_csv(rows()[150:], start=150)))).run().samples == 400
+    expected = detector()().process(rows()).scores
+    assert [line["score"] for line in lines_of(plan.output)][150:] == expected[150:].tolist()
+
+
+def test_a_reader_that_goes_away_does_not_take_what_was_learnt(
+    plan: WatchPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    plan = replace(plan, snapshot_every=10**6)
+    watch = Watch(replace(plan, input=a_pipe(as_csv(rows(150)))))
+    monkeypatch.setattr(watch._sink, "write", gone)
+    with pytest.raises(BrokenPipeError):
+        watch.run()
+    assert newest_counts(plan)["samples"] == 150
+
+
+def test_lines_that_can_be_read_again_are_not_passed_over_after_an_error(plan: WatchPlan, tmp_path: Path) -> None:
+    """The detector refuses a row in the middle of a batch: the rows after it have not been seen."""
+    table = rows(60)
+    table[40, 2] = -1.0
+    assert plan.input is not None
+    plan.input.write_text(as_csv(table))
+    plan = replace(plan, detector=detector(scale=None), strict=True, snapshot_every=10**6)
+    with pytest.raises(InputError, match="line 42"):
+        Watch(plan).run()
+    with pytest.raises(InputError, match="line 42"):
+        Watch(plan).run()
+    Watch(replace(plan, strict=False)).run()
+    assert plan.output is not None
+    assert plan.output.read_bytes() == unbroken(replace(plan, strict=False), tmp_path)
+
+
+def test_a_file_after_a_pipe_can_be_continued_at_once(plan: WatchPlan, capfd: pytest.CaptureFixture[str]) -> None:
+    Watch(replace(plan, output=None)).run(after(8))
+    Watch(plan).close()  # as if killed after some lines
+    assert plan.output is not None
+    printed = len(capfd.readouterr().out.splitlines())
+    plan.output.write_text(f'{{"row": {printed + 1}, "score": 0.5')
+    assert Watch(plan).run().samples == 400
+    assert [line["row"] for line in lines_of(plan.output)] == list(range(printed + 1, 401))
+
+
+def test_a_closed_standard_input_is_an_input_error(plan: WatchPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        Watch(replace(plan, input=None))

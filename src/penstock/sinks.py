@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import select
 import stat
 import sys
 from collections.abc import Sequence
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
 
+_WHAT_TO_DO = "Put that one back, or begin with an empty --state folder."
+_TAIL = 4096  # bytes before the end of an output by which it is known again
+
 
 class OutputError(ValueError):
     """The output cannot be written, or not be continued; the message says what to do."""
+
+
+class OutputMark(TypedDict):
+    """How long an output file was, and the SHA-256 of its last bytes (up to 4 KB) then: what it is known again by."""
+
+    length: int
+    tail: str
 
 
 class JsonLinesSink:
@@ -30,12 +42,13 @@ class JsonLinesSink:
         Bytes in the file so far; None where the output cannot be cut back (a pipe, a terminal).
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
         self._is_ours = path is not None  # to close; standard output is not
-        descriptor = sys.stdout.fileno() if path is None else _opened(path)
+        descriptor = _standard_output() if path is None else _opened(path, create)
         self._descriptor = descriptor
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self.length: int | None = os.lseek(descriptor, 0, os.SEEK_END) if is_file else None
+        self._tail = b""
         self._names: list[str] = []
 
     def name_variables(self, names: Sequence[str]) -> None:
@@ -48,29 +61,43 @@ class JsonLinesSink:
         written = 0
         try:
             while written < len(data):
-                written += os.write(self._descriptor, data[written:])
+                written += self._write_some(data[written:])
         except BrokenPipeError:  # the reader has had enough, which is no failure
             raise
         except OSError as error:
             raise OutputError(f"The output cannot be written: {error.strerror}.") from error
         if self.length is not None:
             self.length += written
+            self._tail = (self._tail + bytes(data[-_TAIL:]))[-_TAIL:]
+
+    def mark(self) -> OutputMark | None:
+        """What `continue_sink` needs; None where nothing can be taken back, as of standard output."""
+        if self.length is None or not self._is_ours:
+            return None
+        return {"length": self.length, "tail": hashlib.sha256(self._tail).hexdigest()}
 
     def sync(self) -> None:
         """Return when all that was written will survive a power cut."""
         if self.length is not None:
             os.fsync(self._descriptor)
 
-    def cut_back(self, length: int) -> None:
-        """Take back what was written after so many bytes, where that can be done."""
+    def cut_back(self, length: int, tail: bytes = b"") -> None:
+        """Take back what was written after so many bytes, where that can be done; `tail` are the last that stay."""
         if self.length is not None:
             os.ftruncate(self._descriptor, length)
             os.lseek(self._descriptor, length, os.SEEK_SET)
-            self.length = length
+            self.length, self._tail = length, tail[-_TAIL:]
 
     def close(self) -> None:
         if self._is_ours:
             os.close(self._descriptor)
+
+    def _write_some(self, data: memoryview) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:  # whoever gave us the pipe made it so; wait for room, as any other write does
+            select.select([], [self._descriptor], [])
+            return 0
 
 
 def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
@@ -87,31 +114,76 @@ def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
     return sink
 
 
-def continue_sink(path: Path | None, length: int | None, *, keep: bool = False) -> tuple[JsonLinesSink, int]:
+def continue_sink(
+    path: Path | None, mark: OutputMark | None, next_row: int, *, keep: bool = False
+) -> tuple[JsonLinesSink, int]:
     """A sink that goes on where a snapshot was made, and how many lines after the snapshot it keeps.
 
-    What was written after the snapshot is cut off, to be written again. With `keep`, for an input that cannot be read
-    again, only a torn last line is: what was said stays said.
+    What was written after the snapshot, from row number `next_row` on, is cut off, to be written again. With `keep`,
+    for an input that cannot be read again, only a torn last line is: what was said stays said. Nothing is cut unless
+    the file is known to be the one that the snapshot belongs to.
     """
-    if length is None:  # it went to a pipe then: a file is no part of it
+    if mark is None:  # it went to a pipe then: a file is no part of it
         return open_sink(path), 0
-    sink = JsonLinesSink(path)
-    if path is None or sink.length is None:  # of a pipe nothing can be taken back
-        return sink, 0
-    if sink.length < length:
+    if path is None:
+        return JsonLinesSink(), 0
+    try:
+        sink = JsonLinesSink(path, create=False)
+    except FileNotFoundError:
+        raise OutputError(f"{path} is missing: there is no output that could be continued. {_WHAT_TO_DO}") from None
+    try:
+        if sink.length is None:  # of a pipe nothing can be taken back
+            return sink, 0
+        tail, rest = _parts(path, sink.length, mark)
+        kept = _kept_lines(path, rest, next_row) if keep else b""
+        if not keep and not mark["length"]:
+            _check_beginning(path, rest, next_row)
+        sink.cut_back(mark["length"] + len(kept), tail + kept)
+    except BaseException:
         sink.close()
-        raise OutputError(
-            f"{path} has {sink.length:,} bytes, fewer than the {length:,} of the last snapshot: it is not the output "
-            f"that belongs to this --state. Put that one back, or begin with an empty --state folder."
-        )
-    kept = b""
-    if keep:
-        with path.open("rb") as written:
-            written.seek(length)
-            kept = written.read()
-        kept = kept[: kept.rfind(b"\n") + 1]
-    sink.cut_back(length + len(kept))
+        raise
     return sink, kept.count(b"\n")
+
+
+def _parts(path: Path, length: int, mark: OutputMark) -> tuple[bytes, bytes]:
+    """The last bytes before the mark, and all that is after it; OutputError if the file is not that of the mark."""
+    if length < mark["length"]:
+        raise OutputError(
+            f"{path} has {length:,} bytes, fewer than the {mark['length']:,} of the last snapshot: it is not the "
+            f"output that belongs to this --state. {_WHAT_TO_DO}"
+        )
+    tail_length = min(mark["length"], _TAIL)
+    with path.open("rb") as written:
+        written.seek(mark["length"] - tail_length)
+        tail, rest = written.read(tail_length), written.read()
+    if hashlib.sha256(tail).hexdigest() != mark["tail"]:
+        raise _not_ours(path, f"what is before byte {mark['length']:,} is not what was written there")
+    return tail, rest
+
+
+def _kept_lines(path: Path, rest: bytes, next_row: int) -> bytes:
+    """The complete lines after a snapshot; each must be the verdict that is next."""
+    kept = rest[: rest.rfind(b"\n") + 1]
+    for row, line in enumerate(kept.splitlines(), start=next_row):
+        try:
+            verdict = json.loads(line)
+        except ValueError:
+            verdict = None
+        if not isinstance(verdict, dict) or verdict.get("row") != row:
+            raise _not_ours(path, f"after the last snapshot, the verdict on row {row:,} is expected and is not there")
+    return kept
+
+
+def _check_beginning(path: Path, rest: bytes, next_row: int) -> None:
+    """Of an output that was empty at the snapshot no bytes are known; what is in it now must begin like a verdict."""
+    expected = b'{"row": %d,' % next_row
+    found = rest[: len(expected)].rstrip(b"\0")  # a power cut may leave zeros
+    if not expected.startswith(found):
+        raise _not_ours(path, "it was empty at the last snapshot, and does not hold verdicts now")
+
+
+def _not_ours(path: Path, reason: str) -> OutputError:
+    return OutputError(f"{path} is not the output that belongs to this --state ({reason}). {_WHAT_TO_DO}")
 
 
 def format_verdicts(first_row: int, times: Sequence[Any] | None, scores: StreamScores, names: Sequence[str]) -> bytes:
@@ -161,9 +233,15 @@ def _encoded(time: Any) -> str:
     return encode_basestring_ascii(time) if isinstance(time, str) else json.dumps(time)
 
 
-def _opened(path: Path) -> int:
+def _standard_output() -> int:
+    if sys.stdout is None:
+        raise OutputError("Standard output is closed; open it, or give a file with --output.")
+    return sys.stdout.fileno()
+
+
+def _opened(path: Path, create: bool) -> int:
     """Open for writing, and keep other watchers out: two of them would tear each other's lines apart."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | (os.O_CREAT if create else 0), 0o666)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -63,7 +63,10 @@ class Snapshots:
         self._keep = keep
         self._clock = clock
         self.continue_at(0)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise SnapshotError(f"--state {folder}: a folder is needed, but that is a file, or in one.") from None
         self._lock = _locked(folder)
         remove_leftovers(folder)
 

@@ -10,6 +10,7 @@ import typer
 
 import penstock
 from penstock.cli._errors import CommandError
+from penstock.cli._printable import printable
 from penstock.cli.simulate import simulate
 from penstock.cli.watch import watch
 
@@ -64,5 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, exit_code: int) -> int:
-    sys.stderr.write(f"penstock: {' '.join(message.split())}\n")
+    if sys.stderr is not None:  # None: it was closed before we began
+        sys.stderr.write(f"penstock: {printable(' '.join(message.split()))}\n")
     return exit_code

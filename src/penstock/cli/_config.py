@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import typer
 
 from penstock.cli._errors import CommandError
+from penstock.cli._names import closest, join_names
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _LISTS = ("columns", "exclude")  # may be written as lists too
@@ -24,7 +24,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     defaults: dict[str, Any] = {}
     for key, value in _read(path).items():
         if key not in keys or key == "config":
-            raise CommandError(f"{path}: unknown key {key!r}.{_closest(key, list(keys))}", exit_code=2)
+            hint = closest(key.replace("_", "-"), list(keys)) or " See 'penstock watch --help' for the names."
+            raise CommandError(f"{path}: unknown key {key!r}.{hint}", exit_code=2)
         defaults[keys[key]] = _checked(value, _plain_type(hints[keys[key]]), f"{path}: {key}", key in _LISTS)
     context.default_map = defaults
     return path
@@ -55,11 +56,13 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
 
 
 def _checked(value: Any, wanted: type, place: str, may_be_list: bool) -> Any:
     if may_be_list and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ",".join(value)
+        return join_names(value)
     fine = type(value) is wanted or (wanted is float and type(value) is int)
     if not fine:
         raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
@@ -70,8 +73,3 @@ def _plain_type(hint: Any) -> type:
     """What TOML has for a parameter's type: `int | None` is a whole number, a path is a text."""
     kinds = get_args(hint) or (hint,)
     return next((kind for kind in kinds if kind in (bool, int, float)), str)
-
-
-def _closest(key: str, known: list[str]) -> str:
-    close = get_close_matches(key.replace("_", "-"), known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else " See 'penstock watch --help' for the names."

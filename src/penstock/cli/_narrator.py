@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from penstock._types import StreamScores
+from penstock.cli._printable import printable
+from penstock.cli._text_columns import TextColumns
 from penstock.sources import Batch, Fault
-from penstock.watch import Counts, Observer
+from penstock.watch import Counts, Observer, Watch
+from penstock.watch.refusals import with_names
 
 _REPORTED_SINGLY = 20  # malformed lines; after that only how many there were, every so many seconds
 _PAUSE = 10.0
@@ -22,9 +25,9 @@ _SHOWN_ANOMALIES = 5
 
 
 class Narrator:
-    """Tells a person what goes on. Verdicts go elsewhere."""
+    """Tells a person what goes on. Verdicts go elsewhere; without `status`, none is shown while they come."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, status: bool = True) -> None:
         self._quiet = quiet
         self._counts = Counts()
         self._live: Any = None
@@ -33,7 +36,10 @@ class Narrator:
         self._samples_before = 0
         self._faults = 0
         self._unreported = 0
-        if sys.stderr.isatty() and not quiet:
+        self._watch: Watch | None = None
+        self._scored = False
+        self.text_columns = TextColumns()
+        if status and not quiet and sys.stderr is not None and sys.stderr.isatty():
             self._begin_status()
 
     def observer(self) -> Observer:
@@ -41,9 +47,10 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """One line on standard error, above the status if there is one."""
+        text = printable(text)
         if self._live is not None:
             self._live.console.print(f"penstock: {text}", markup=False, highlight=False, soft_wrap=True)
-        else:
+        elif sys.stderr is not None:  # None: it was closed before we began
             sys.stderr.write(f"penstock: {text}\n")
             sys.stderr.flush()
 
@@ -52,12 +59,13 @@ class Narrator:
         """Inside this block, what Python would warn of is said like everything else."""
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: self.say(" ".join(str(message).split()))
+            warnings.showwarning = lambda message, *_, **__: self._warn(" ".join(str(message).split()))
             yield
 
-    def begin(self, counts: Counts) -> None:
+    def begin(self, watch: Watch) -> None:
         """The watch is open; it may have counted before."""
-        self._counts, self._samples_before = counts, counts.samples
+        self._watch = watch
+        self._counts, self._samples_before = watch.counts, watch.counts.samples
         self._started = time.monotonic()
 
     def end(self, counts: Counts | None) -> None:
@@ -67,19 +75,34 @@ class Narrator:
             self._live.stop()
             self._live = None
         if counts is not None and not self._quiet:
-            self.say(in_words(counts))
+            self.say(in_words(counts) + self._warmup_in_words(counts.samples))
+            hint = self.text_columns.hint(counts.samples - self._samples_before)
+            if hint and counts.samples:  # without samples it is an error, which says the same
+                self.say(hint)
+
+    def _warn(self, text: str) -> None:
+        self.say(text if self._watch is None else with_names(text, self._watch.variable_names))
+
+    def _warmup_in_words(self, samples: int) -> str:
+        """Why there was no score at all, if the input was too short for one."""
+        warmup = 0 if self._watch is None else self._watch.warmup
+        if self._scored or not 0 < samples <= warmup:
+            return ""
+        return f"; no scores: all {_plural(samples, 'sample')} went into the warm-up of {warmup:,} (--warmup)"
 
     def _verdicts(self, counts: Counts, batch: Batch, scores: StreamScores) -> None:
         self._counts = counts
+        self._scored = self._scored or bool(np.isfinite(scores.scores).any())
         if self._live is None:
             return
         for place in np.flatnonzero(scores.flags)[-_SHOWN_ANOMALIES:].tolist():
             row = counts.samples - len(scores.flags) + place + 1
             when = "" if batch.times is None else str(batch.times[place])
-            self._anomalies.append((f"{row:,}", when, f"{scores.scores[place]:.4g}"))
+            self._anomalies.append((f"{row:,}", printable(when), f"{scores.scores[place]:.4g}"))
 
     def _fault(self, fault: Fault) -> None:
         self._faults += 1
+        self.text_columns.note(fault.reason)
         if self._faults <= _REPORTED_SINGLY:
             self.say(f"{fault}")
             return

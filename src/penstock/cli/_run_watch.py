@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 import penstock
 from penstock.cli._config import place_of
 from penstock.cli._errors import CommandError
+from penstock.cli._names import split_names
 from penstock.cli._narrator import Narrator
 from penstock.cli._signals import StopSignals
 from penstock.cli._thresholds import parse_threshold
@@ -34,12 +36,12 @@ _SIGNALLED = 128  # what shells add to the number of a signal
 def run_watch(context: typer.Context) -> int:
     """Carry out the command, and return its exit code."""
     plan = make_plan(context)
-    narrator = Narrator(quiet=context.params["quiet"])
+    narrator = Narrator(quiet=context.params["quiet"], status=not _verdicts_on_terminal(plan))
     counts = None
     try:
         with StopSignals() as stop, narrator.warnings():
             watch = Watch(plan, narrator.observer())
-            narrator.begin(watch.counts)
+            narrator.begin(watch)
             counts = watch.run(stop.requested)
     except BrokenPipeError:  # the reader of the output has had enough
         return 0
@@ -50,8 +52,14 @@ def run_watch(context: typer.Context) -> int:
     if stop.number is not None:
         return _SIGNALLED + stop.number
     if counts.malformed and not counts.samples:
-        raise CommandError("No line could be read.")
+        hint = narrator.text_columns.hint(samples=0)
+        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.")
     return 0
+
+
+def _verdicts_on_terminal(plan: WatchPlan) -> bool:
+    """Whether verdicts are shown where a status would be: each would write over the other."""
+    return plan.output is None and sys.stdout is not None and sys.stdout.isatty()
 
 
 def make_plan(context: typer.Context) -> WatchPlan:
@@ -67,8 +75,8 @@ def make_plan(context: typer.Context) -> WatchPlan:
             format=given["format"],
             delimiter=_delimiter(context),
             time=given["time"],
-            columns=_names(given["columns"]),
-            exclude=_names(given["exclude"]),
+            columns=split_names(given["columns"]),
+            exclude=split_names(given["exclude"]),
         ),
         strict=given["strict"],
         output=given["output"],
@@ -129,6 +137,7 @@ def _check_bounds(context: typer.Context) -> None:
         "format": given["format"] not in (None, "csv", "jsonl") and "must be csv or jsonl",
         "n_variables": given["n_variables"] < 0 and "must be a whole number ≥ 0",
         "snapshot_every": given["snapshot_every"] < 1 and "must be a whole number ≥ 1",
+        "random_state": not 0 <= given["random_state"] < 2**32 and "must be a whole number from 0 to 4294967295",
         "snapshot_seconds": not given["snapshot_seconds"] > 0 and "must be a number > 0",
     }
     for name, problem in wrong.items():
@@ -144,7 +153,3 @@ def _delimiter(context: typer.Context) -> str | None:
             f"{place_of(context, 'delimiter')} must be one character, or tab; got {text!r}.", exit_code=2
         )
     return text
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",")) if text else ()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from typing import Any
 
 from penstock import thresholds
+from penstock.cli._names import closest
 
 _CLASSES: dict[str, type[thresholds.Threshold]] = {
     "conformal": thresholds.ConformalPValue,
@@ -30,7 +30,7 @@ def parse_threshold(text: str) -> thresholds.Threshold:
     """
     name, _, rest = text.partition(":")
     if name not in _CLASSES:
-        raise ValueError(f"There is no threshold {name!r}.{_closest(name, list(_CLASSES))} There are {_all(_CLASSES)}.")
+        raise ValueError(f"There is no threshold {name!r}.{closest(name, list(_CLASSES))} There are {_all(_CLASSES)}.")
     known = list(inspect.signature(_CLASSES[name]).parameters)
     given: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
@@ -38,7 +38,7 @@ def parse_threshold(text: str) -> thresholds.Threshold:
         if not equals:
             key, value = known[0], key  # fixed:0.8, top:100
         if key not in known:
-            hint = _closest(key, known)
+            hint = closest(key, known)
             raise ValueError(f"{name} has no parameter {key!r}.{hint} Its parameters are {_all(known)}.")
         if key in given:
             raise ValueError(f"{name} is given {key!r} twice.")
@@ -65,11 +65,6 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _closest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _all(names: Any) -> str:

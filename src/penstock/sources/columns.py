@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,7 +10,8 @@ from typing import Any
 
 from penstock.sources.faults import InputError, quoted
 
-TIME_NAMES = ("time", "timestamp", "date", "datetime", "t")
+TIME_NAMES = ("time", "timestamp", "date", "datetime")
+_PERHAPS_TIME = "t"  # or a temperature
 _MISSING = frozenset(("", "nan", "na", "null", "none"))
 
 
@@ -52,13 +54,12 @@ def choose_columns(names: Sequence[str], first_values: Sequence[object], options
     >>> columns.time, columns.variable_names
     (0, ('flow',))
     """
-    for name in (*options.columns, *options.exclude, *([options.time] if options.time is not None else [])):
-        if name not in names:
-            raise InputError(_no_such_column(name, names))
-    if options.time is not None and options.time in options.columns:
-        raise InputError(f"Column {quoted(options.time)} cannot be the time and a measurement; name it once.")
+    _check_options(names, options)
     time = _time_column(names, first_values, options)
     wanted = options.columns or tuple(name for number, name in enumerate(names) if number != time)
+    if not options.columns and _is_unnamed_index(names, time, options):
+        wanted = wanted[1:]
+        warnings.warn("The first column has no name and another is the time: it is left out as an index.", stacklevel=2)
     variables = tuple(names.index(name) for name in wanted if name not in options.exclude)
     if not variables:
         raise InputError(f"No column is left to measure anomalies in; the columns are {_listed(names)}.")
@@ -72,11 +73,25 @@ def is_missing(text: str) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether a value of a table is, or spells, a number."""
+    if isinstance(value, str) and "_" in value:  # Python's own spelling, and a name for a sensor: 1_2
+        return False
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return False
     return True
+
+
+def _check_options(names: Sequence[str], options: TableOptions) -> None:
+    for name in (*options.columns, *options.exclude, *([options.time] if options.time is not None else [])):
+        if name not in names:
+            raise InputError(_no_such_column(name, names))
+    for option, chosen in (("--columns", options.columns), ("--exclude", options.exclude)):
+        twice = next((name for name in chosen if chosen.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{option} names {quoted(twice)} more than once; name each column once.")
+    if options.time is not None and options.time in options.columns:
+        raise InputError(f"Column {quoted(options.time)} cannot be the time and a measurement; name it once.")
 
 
 def _time_column(names: Sequence[str], first_values: Sequence[object], options: TableOptions) -> int | None:
@@ -86,9 +101,17 @@ def _time_column(names: Sequence[str], first_values: Sequence[object], options: 
     for number in free:
         if names[number].strip().lower() in TIME_NAMES:
             return number
-    if 0 in free and (names[0] == "" or _is_text(first_values[0])):  # pandas writes its index under no name
+    if 0 in free and _is_text(first_values[0]):
         return 0
-    return None
+    for number in free:
+        if names[number].strip().lower() == _PERHAPS_TIME and (number == 0 or _is_text(first_values[number])):
+            return number
+    return 0 if 0 in free and names[0] == "" else None  # pandas writes its index under no name
+
+
+def _is_unnamed_index(names: Sequence[str], time: int | None, options: TableOptions) -> bool:
+    """Whether the first column only counts the rows: it has no name, and the time is in another."""
+    return time not in (None, 0) and names[0] == "" and "" not in options.exclude
 
 
 def _is_text(value: object) -> bool:

@@ -18,6 +18,7 @@ from penstock.sources.lines import LONGEST
 from penstock.sources.parsed import Parsed, decoded, to_number, to_numbers
 
 DELIMITERS = (",", ";", "\t", "|")
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
 
 
 @dataclass
@@ -57,19 +58,25 @@ class CsvRows:
         return False
 
     def is_header(self, line: bytes) -> bool:
-        """Whether the names of the header come again."""
+        """Whether the names of the header come again; InputError if others do."""
+        assert self.columns is not None
         try:
             fields = [name.strip() for name in self._split(decoded(line))]
         except LineError:
             return False
         if fields == self._names:
             return True
-        if set(fields) & set(self._names) - {""}:
-            raise InputError(
-                f"The columns have changed, from {quoted(self._delimiter.join(self._names))} to "
-                f"{quoted(self._delimiter.join(fields))}. Watch the new table on its own."
-            )
-        return False
+        whole = len(fields) == len(self._names)
+        measured = [fields[number] for number in self.columns.variables] if whole else fields
+        numbers = [is_number(self._with_point(field)) for field in measured]
+        if any(numbers) or (whole and all(map(is_missing, measured))):
+            return False  # a row, though perhaps a malformed one
+        if len(fields) == 1 and not whole:
+            return False  # rather the end of a torn line
+        raise InputError(
+            f"The columns have changed, from {quoted(self._delimiter.join(self._names))} to "
+            f"{quoted(self._delimiter.join(fields))}. Watch the new table on its own."
+        )
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
         """All lines at once; then, with care, the lines and fields that are not plain."""
@@ -112,6 +119,11 @@ class CsvRows:
             raise InputError(
                 f"The first line holds numbers ({quoted(text)}); a header line with the names of the columns is needed."
             )
+        if _is_like_a_row([self._with_point(name) for name in names]):
+            raise InputError(
+                f"There seems to be no header line: the first line is {quoted(text)}. Put a line with the names of "
+                f"the columns before it."
+            )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"The header names {quoted(twice[0])} more than once; give each column a name of its own.")
@@ -143,7 +155,7 @@ class CsvRows:
         if max(map(len, lines)) > LONGEST:
             lines = [line if len(line) <= LONGEST else b'"' for line in lines]  # not plain: see _fields
         together = b"\n".join(lines)
-        values, plain = np.empty((n, p)), np.empty(n, dtype=np.bool_)
+        values, plain = np.full((n, p), np.nan), np.empty(n, dtype=np.bool_)
         bounds, deferred = np.zeros((n, 2), dtype=np.intp), np.empty((n * p, 4), dtype=np.intp)
         count = read_lines(
             np.frombuffer(together, dtype=np.uint8),
@@ -183,17 +195,31 @@ class CsvRows:
     def _numbers(self, fields: Sequence[str], columns: Sequence[int] | None = None) -> list[float]:
         """The numbers that fields spell; `columns` says of which variables, else of all in turn."""
         assert self.columns is not None
-        if self._delimiter == ";":
-            fields = [field.replace(",", ".") for field in fields]
-        quick = to_numbers(fields)
+        spelt = [self._with_point(field) for field in fields] if self._delimiter == ";" else fields
+        quick = to_numbers(spelt)
         if quick is not None:
             return quick
         names = self.columns.variable_names
         where = range(len(names)) if columns is None else columns
-        return [to_number(field, names[column]) for field, column in zip(fields, where, strict=True)]
+        return [
+            to_number(number, names[column], shown=field)
+            for number, field, column in zip(spelt, fields, where, strict=True)
+        ]
+
+    def _with_point(self, field: str) -> str:
+        return field.replace(",", ".") if self._delimiter == ";" else field
 
 
 def _sniffed(header: str) -> str:
     """The delimiter that a header uses most, outside quotes."""
     outside = "".join(header.split('"')[::2])
     return max(DELIMITERS, key=outside.count)
+
+
+def _is_like_a_row(names: Sequence[str]) -> bool:
+    """Whether names are a time and numbers. Whole numbers alone may be names: those of sensors."""
+    texts = [name for name in names if not (is_number(name) or is_missing(name))]
+    numbers = [name for name in names if is_number(name)]
+    if len(texts) != 1 or not numbers:
+        return False
+    return texts[0][:1].isdigit() or not all(number.isalnum() for number in numbers)  # 1.5, -1, 1e-3; not 17 or NaN

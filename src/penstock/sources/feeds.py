@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gzip
-import hashlib
 import os
 import select
 import stat
@@ -18,22 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from penstock.sources.faults import InputError
+from penstock.sources.marks import ADVICE, HEAD, Mark, check_kind
+from penstock.sources.unpacking import GzipReader
 
 CHUNK = 1 << 18  # bytes read at once at most: enough to work in batches, little enough to answer at once
 WAIT = 0.1  # seconds until someone who waits for bytes looks up again
-HEAD = 4096  # bytes at the beginning of a file by which it is known again
 
 
 class Feed(ABC):
     """Bytes as they come.
 
     `can_seek` says whether reading can go on later where it was left; `grows`, whether an unfinished last line waits
-    for its end.
+    for its end; `truncated`, after the end of a file, whether it was emptied: an unfinished last line was cut off.
     """
 
     name: str
     can_seek = True
     grows = False
+    truncated = False
 
     @abstractmethod
     def read(self) -> bytes | None:
@@ -43,13 +43,13 @@ class Feed(ABC):
         """After the end of a file: begin the next one, if there is one."""
         return False
 
-    def mark(self, offset: int) -> dict[str, Any]:
-        """What `continue_from` needs to go on at this offset of the present file."""
-        return {"offset": offset}
+    @abstractmethod
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        """What `continue_from` needs to go on at this offset of the present file; `tail` is what comes before it."""
 
-    def continue_from(self, mark: dict[str, Any]) -> int:
-        """Go on at a mark, and return the offset: 0 where a feed cannot seek, because it has begun anew."""
-        return 0
+    @abstractmethod
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        """Go on at a mark; returns offset and tail: 0 and b"" where a feed cannot seek, because it has begun anew."""
 
     def close(self) -> None:  # noqa: B027  (there may be nothing to close)
         """Let go of the file."""
@@ -75,6 +75,13 @@ class PipeFeed(Feed):
         except BlockingIOError:  # somebody else was faster
             return None
 
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        return {"kind": "pipe", "offset": offset}
+
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        check_kind(state, "pipe", self.name)
+        return 0, b""
+
 
 class FileFeed(Feed):
     """A file from its beginning, or from a mark, to its end."""
@@ -90,32 +97,38 @@ class FileFeed(Feed):
             self._head += data[: HEAD - len(self._head)]
         return data
 
-    def mark(self, offset: int) -> dict[str, Any]:
-        return {"offset": offset, **fingerprint(self._head[:offset])}
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        return Mark.at(offset, os.fstat(self._file.fileno()).st_ino, self._head, tail).state()
 
-    def continue_from(self, mark: dict[str, Any]) -> int:
-        offset = int(mark["offset"])
-        self._head = self._file.read(mark["head_length"])
-        if not self._seek(offset):
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        mark = Mark.restore(state, self.name)
+        self._head = self._file.read(mark.head_length)
+        between = max(mark.head_length, mark.offset - mark.tail_length)  # a packed file can only be read forwards
+        reaches = self._skip_to(between)
+        before = self._file.read(mark.offset - between)
+        if not reaches or len(before) < mark.offset - between:
             raise InputError(
-                f"{self.name} is shorter than the {offset:,} bytes that were read of it before. Give the input that "
-                f"was watched with this --state, or begin with an empty --state folder."
+                f"{self.name} is shorter than the {mark.offset:,} bytes that were read of it before. {ADVICE}"
             )
-        if fingerprint(self._head)["head"] != mark["head"]:
+        if not mark.is_begun_by(self._head):
+            raise InputError(f"{self.name} does not begin like the input that was watched with this --state. {ADVICE}")
+        tail = (self._head + before)[-mark.tail_length :] if mark.tail_length else b""
+        if not mark.is_after(tail):
             raise InputError(
-                f"{self.name} does not begin like the input that was watched with this --state. Give that one, or "
-                f"begin with an empty --state folder."
+                f"{self.name} was changed before byte {mark.offset:,}, up to which it was read with this --state. "
+                f"{ADVICE}"
             )
-        return offset
+        return mark.offset, tail
 
     def close(self) -> None:
         self._file.close()
 
-    def _open(self, path: Path) -> FileIO | gzip.GzipFile:
+    def _open(self, path: Path) -> FileIO | GzipReader:
         return path.open("rb", buffering=0)
 
-    def _seek(self, offset: int) -> bool:
-        """Go to the offset; False if the file does not reach so far."""
+    def _skip_to(self, offset: int) -> bool:
+        """Go to an offset after the head; False if the file does not reach so far."""
+        assert isinstance(self._file, FileIO)
         self._file.seek(offset)
         return os.fstat(self._file.fileno()).st_size >= offset
 
@@ -127,9 +140,9 @@ class GzipFeed(FileFeed):
         with self._complaining():
             return super().read()
 
-    def continue_from(self, mark: dict[str, Any]) -> int:
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
         with self._complaining():
-            return super().continue_from(mark)
+            return super().continue_from(state)
 
     @contextmanager
     def _complaining(self) -> Iterator[None]:
@@ -138,11 +151,14 @@ class GzipFeed(FileFeed):
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(f"{self.name} cannot be unpacked: {error}.") from error
 
-    def _open(self, path: Path) -> FileIO | gzip.GzipFile:
-        return gzip.open(path, "rb")
+    def _open(self, path: Path) -> FileIO | GzipReader:
+        return GzipReader(path)
 
-    def _seek(self, offset: int) -> bool:
-        return self._file.seek(offset) == offset
+    def _skip_to(self, offset: int) -> bool:
+        left = offset - len(self._head)
+        while left > 0 and (skipped := self._file.read(min(left, CHUNK))):
+            left -= len(skipped)
+        return left <= 0
 
 
 def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
@@ -151,21 +167,25 @@ def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
         if follow:
             raise InputError("--follow needs a file, not standard input (a pipe is followed to its end anyway).")
         return PipeFeed(sys.stdin.fileno())
-    if follow:
-        from penstock.sources.follow import FollowFeed
-
-        if path.suffix == ".gz":
-            raise InputError(f"{path} is packed by gzip, which cannot be followed (--follow).")
-        return FollowFeed(path)
-    if path.suffix == ".gz":
-        return GzipFeed(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give a file in it.")
+    if follow:
+        return _followed(path)
+    if path.suffix == ".gz":
+        return GzipFeed(path)
     if not stat.S_ISREG(path.stat().st_mode):
-        return PipeFeed(os.open(path, os.O_RDONLY), name=str(path))
+        # Without waiting for a writer, during which Ctrl-C would do nothing: reading waits.
+        return PipeFeed(os.open(path, os.O_RDONLY | os.O_NONBLOCK), name=str(path))
     return FileFeed(path)
 
 
-def fingerprint(head: bytes) -> dict[str, Any]:
-    """By what the beginning of a file is known again."""
-    return {"head_length": len(head), "head": hashlib.sha256(head).hexdigest()}
+def _followed(path: Path) -> Feed:
+    from penstock.sources.follow import FollowFeed
+
+    if path.suffix == ".gz":
+        raise InputError(f"{path} is packed by gzip, which cannot be followed (--follow).")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a regular file, which --follow needs; a pipe is followed to its end anyway.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent}, in which --follow could wait for {path.name}.")
+    return FollowFeed(path)

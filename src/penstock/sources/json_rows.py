@@ -83,12 +83,22 @@ class JsonRows:
 def _object(line: bytes) -> dict[str, Any]:
     text = decoded(line)
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_without_repeats)
+    except LineError:
+        raise
     except (ValueError, RecursionError) as error:
         raise LineError(f"not JSON ({error})") from None
     if not isinstance(value, dict):
         raise LineError("not a JSON object")
     return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise LineError(f"key {quoted(next(key for key in keys if keys.count(key) > 1))} comes more than once")
+    return values
 
 
 def _time(value: object) -> object:

@@ -57,3 +57,16 @@ def byte_length(lines: list[bytes]) -> int:
     """How many bytes of the input the lines took, a line end each included."""
     dropped = sum(line.dropped for line in lines if isinstance(line, OverlongLine))
     return sum(map(len, lines)) + len(lines) + dropped
+
+
+def last_bytes(before: bytes, lines: list[bytes], most: int, *, ended: bool) -> bytes:
+    """The last bytes of the input up to the end of `lines`, which come after `before`; the last has no end if `ended`.
+
+    >>> last_bytes(b"1\\n", [b"2", b"3"], 5, ended=False)
+    b'\\n2\\n3\\n'
+    """
+    known = before + b"\n".join([*lines[-most:], b""])
+    for number, line in enumerate(lines):
+        if isinstance(line, OverlongLine):  # its end was not kept: only what follows it is known
+            known = b"\n".join([b"", *lines[number + 1 :], b""])
+    return (known[:-1] if ended else known)[-most:]

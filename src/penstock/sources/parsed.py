@@ -44,8 +44,8 @@ class RowParser(Protocol):
         """Plain values from which `restore_parser` makes this parser again."""
 
 
-def to_number(text: str, name: str) -> float:
-    """The number that a field spells, NaN for a reading that is not there.
+def to_number(text: str, name: str, shown: str | None = None) -> float:
+    """The number that a field spells, NaN for a reading that is not there; `shown` is how the input spells it.
 
     >>> to_number("2.5", "flow"), to_number("NA", "flow")
     (2.5, nan)
@@ -53,14 +53,15 @@ def to_number(text: str, name: str) -> float:
     Traceback (most recent call last):
     penstock.sources.faults.LineError: column "flow" holds "off", which is not a number
     """
+    shown = quoted(text if shown is None else shown)
     try:
         value = float(text)
     except ValueError:
         if is_missing(text):
             return math.nan
-        raise LineError(f"column {quoted(name)} holds {quoted(text)}, which is not a number") from None
+        raise LineError(f"column {quoted(name)} holds {shown}, which is not a number") from None
     if "_" in text or not text.isascii():  # Python's own spelling, which no instrument writes
-        raise LineError(f"column {quoted(name)} holds {quoted(text)}, which is not a number")
+        raise LineError(f"column {quoted(name)} holds {shown}, which is not a number")
     return finite(value, name)
 
 

@@ -5,40 +5,55 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 from penstock.sources.faults import InputError
-from penstock.sources.feeds import fingerprint
+from penstock.sources.marks import HEAD, Mark
 
 # plant.csv.1, plant.csv-20260314, plant.csv.2026-03-14_10: what logrotate and Python's handlers make of plant.csv
 _ROTATED_ENDING = re.compile(r"[.\-_]\d[\d.\-_T:]*")
 
 
-def file_of_mark(path: Path, mark: dict[str, Any]) -> Path:
+def file_of_mark(path: Path, mark: Mark) -> Path:
     """The file that a mark was made in: the path, or the name it was given by rotation.
 
     A renamed file is known by its inode, a copy (of a file that was then emptied) by its beginning. The inode comes
     first: the beginning may be no more than a header, which the file that took its place has too.
     """
     for file in (path, *_neighbours(path)):
-        if _inode(file) == mark["inode"] and _has_mark(file, mark):
+        if _inode(file) == mark.inode and _has_mark(file, mark):
             return file
     for file in (path, *_rotated(path)):
-        if mark["offset"] and _has_mark(file, mark):
+        if mark.offset and _has_mark(file, mark):
             return file
     raise InputError(
         f"{path} is not the file that was watched with this --state, and neither is a rotated one beside it: what "
-        f"follows byte {mark['offset']:,} there is out of reach. Put that file back (unpacked), or begin with an empty "
+        f"follows byte {mark.offset:,} there is out of reach. Put that file back (unpacked), or begin with an empty "
         f"--state folder."
     )
 
 
-def files_after(path: Path, read: os.stat_result) -> list[Path]:
-    """The files that were rotated after the one that has been read, oldest first; the path itself comes last."""
+def files_after(path: Path, descriptor: int) -> list[Path]:
+    """The files that were rotated after the one that is open, oldest first; the path itself comes last."""
+    read = os.fstat(descriptor)
     later = [(file.stat(), file) for file in _rotated(path)]
     later = [(found, file) for found, file in later if found.st_mtime_ns > read.st_mtime_ns]
     later.sort(key=lambda entry: entry[0].st_mtime_ns)
-    return [file for found, file in later if not os.path.samestat(found, read)] + [path]
+    others = [file for found, file in later if not os.path.samestat(found, read)]
+    return [file for file in others if not _is_copy(file, descriptor)] + [path]
+
+
+def _is_copy(file: Path, descriptor: int) -> bool:
+    """Whether a file holds nothing but what the open one holds: a copy that somebody made of it."""
+    try:
+        with file.open("rb") as candidate:
+            size = os.fstat(candidate.fileno()).st_size
+            if size > os.fstat(descriptor).st_size:
+                return False
+            last = max(0, size - HEAD)
+            same_head = os.pread(candidate.fileno(), HEAD, 0) == os.pread(descriptor, HEAD, 0)
+            return same_head and os.pread(candidate.fileno(), HEAD, last) == os.pread(descriptor, size - last, last)
+    except OSError:
+        return False
 
 
 def _inode(file: Path) -> int | None:
@@ -48,14 +63,12 @@ def _inode(file: Path) -> int | None:
         return None
 
 
-def _has_mark(file: Path, mark: dict[str, Any]) -> bool:
+def _has_mark(file: Path, mark: Mark) -> bool:
     try:
         with file.open("rb") as opened:
-            head = opened.read(mark["head_length"])
-            long_enough: bool = os.fstat(opened.fileno()).st_size >= mark["offset"]
+            return mark.is_in(opened.fileno())
     except OSError:
         return False
-    return long_enough and bool(fingerprint(head)["head"] == mark["head"])
 
 
 def _neighbours(path: Path) -> list[Path]:

@@ -14,7 +14,8 @@ from penstock.sources.csv_rows import CsvRows
 from penstock.sources.faults import Fault, InputError, LineError
 from penstock.sources.feeds import Feed
 from penstock.sources.json_rows import JsonRows
-from penstock.sources.lines import LineCutter, byte_length
+from penstock.sources.lines import LineCutter, byte_length, last_bytes
+from penstock.sources.marks import ADVICE, HEAD
 from penstock.sources.parsed import RowParser
 
 
@@ -70,9 +71,10 @@ class RowSource:
         self._parser: RowParser | None = None
         self._lines: list[bytes] = []  # complete lines of the present file that were not handed out
         self._offset = 0  # in the present file, of the first of them
+        self._tail = b""  # of the present file, what comes before that offset
         self._line = 0  # lines of the present file before it
         self._at_end = False  # of the present file
-        self._further_file = False  # the present file is not the first: it may repeat the header
+        self._may_repeat = False  # the header: of a file that is not the first, only blank lines were seen
         self.ended = False
         self.provisional = False
 
@@ -86,13 +88,14 @@ class RowSource:
             self._fill()
             if self.provisional or not self._lines:
                 return None
+            if self._at_end and self._feed.truncated:
+                return self._cut_off()
         if self._parser is None or self._parser.columns is None:
             return self._prepare()
-        lines = self._lines[:at_most]
-        if self._further_file and self._line == 0 and self._parser.is_header(lines[0]):
-            self._use_up(1)
+        if self._may_repeat:
+            self._begin_further_file()
             return None
-        return self._parse(lines)
+        return self._parse(self._lines[:at_most])
 
     def fault(self, line: int, reason: str) -> Fault:
         """A line of the present file that cannot be used."""
@@ -101,16 +104,22 @@ class RowSource:
     def position(self) -> dict[str, Any]:
         """Where the first line is that was not handed out, and how the table is read, in plain values."""
         assert self._parser is not None
-        return {"file": self._feed.mark(self._offset), "line": self._line, "table": self._parser.state()}
+        place = {"file": self._feed.mark(self._offset, self._tail), "line": self._line, "may_repeat": self._may_repeat}
+        return {**place, "table": self._parser.state()}
 
     def continue_from(self, position: dict[str, Any]) -> None:
         """Go on at a position, or, where the feed cannot seek, with what comes now."""
-        table = position["table"]
-        is_csv = table["format"] == "csv"
-        self._parser = CsvRows.restore(table, self._options) if is_csv else JsonRows.restore(table, self._options)
-        self._offset = self._feed.continue_from(position["file"])
-        self._line = position["line"] if self._offset else 0
-        self._further_file = True
+        try:
+            table, file, line = position["table"], position["file"], int(position["line"])
+            parsers: dict[str, type[CsvRows] | type[JsonRows]] = {"csv": CsvRows, "jsonl": JsonRows}
+            self._parser = parsers[table["format"]].restore(table, self._options)
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"What the --state says of {self._feed.name} makes no sense ({error!r}). {ADVICE}"
+            ) from None
+        self._offset, self._tail = self._feed.continue_from(file)
+        self._line = line if self._offset else 0
+        self._may_repeat = not self._offset or bool(position.get("may_repeat"))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -136,9 +145,24 @@ class RowSource:
         if not self._feed.next_file():
             self.ended = True
             return
-        self._offset, self._line = 0, 0
+        self._offset, self._tail, self._line = 0, b"", 0
         self._at_end = False
-        self._further_file = True
+        self._may_repeat = True
+
+    def _cut_off(self) -> Batch:
+        """The file was emptied before its last line was read to its end: what there is of it is no row."""
+        fault = self.fault(self._line + 1, "cut off by truncation of the file")
+        self._refuse_if_strict(fault)
+        self._use_up(1)
+        return Batch(np.empty((0, 0)), [], None, [fault])
+
+    def _begin_further_file(self) -> None:
+        """Pass over a blank line or the header, should it come again; InputError if another header comes."""
+        assert self._parser is not None
+        blank = not self._lines[0].strip()
+        self._may_repeat = blank
+        if blank or self._parser.is_header(self._lines[0]):
+            self._use_up(1)
 
     def _prepare(self) -> Batch | None:
         """Learn the columns from the first line; it is used up if it is blank, a header or malformed."""
@@ -187,12 +211,20 @@ class RowSource:
 
     def _use_up(self, count: int) -> None:
         self._offset += byte_length(self._lines[:count]) - self._at_end  # a last line has no line end
+        self._tail = last_bytes(self._tail, self._lines[:count], HEAD, ended=self._at_end)
         self._line += count
         del self._lines[:count]
 
 
 def _parser_for(line: bytes, options: TableOptions) -> RowParser:
-    looks_like_json = line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-    if options.format == "jsonl" or (options.format is None and looks_like_json):
+    text = line.removeprefix(b"\xef\xbb\xbf").strip()
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
+        raise InputError("The first line looks like UTF-16, or is no text at all; save the table as UTF-8.")
+    if b"\r" in text:
+        raise InputError("The lines seem to end in a carriage return alone (CR); save the table with LF or CR LF.")
+    begins_array = text.startswith(b"[") and text[1:].lstrip()[:1] in (b"", b"{", b"[")
+    if begins_array if options.format is None else options.format == "jsonl" and text.startswith(b"["):
+        raise InputError("The input is a JSON array; one object per line is needed (jq -c '.[]' makes them of it).")
+    if options.format == "jsonl" or (options.format is None and text.startswith(b"{")):
         return JsonRows(options)
     return CsvRows(options)

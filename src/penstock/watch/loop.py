@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from penstock.snapshots import SnapshotError, Snapshots, differences
 from penstock.sources import Batch, Columns, InputError, RowSource, open_feed
 from penstock.watch.plan import Counts, Observer, StreamDetector, WatchPlan
 from penstock.watch.refusals import process_with_refusals
+from penstock.watch.saved import check_saved, output_mark, pack_output
 
 _MOST_LINES = 1 << 20  # at once, where no snapshot is due before
 
@@ -53,9 +55,12 @@ class Watch:
         self._settings = plan.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may yet grow
+        self._answered = True  # whether all lines that were handed out have their verdict or their report
         self._snapshots: Snapshots | None = None
         self._sink: JsonLinesSink | None = None
         self.counts = Counts()
+        if plan.input is None and sys.stdin is None:
+            raise InputError("Standard input is closed; open it, or give a file.")
         self._feed = open_feed(plan.input, follow=plan.follow)
         self._source = RowSource(self._feed, plan.table, plan.strict)
         try:
@@ -71,15 +76,41 @@ class Watch:
                 self._step()
             if self._begun and not self._sealed:
                 self._write_snapshot()
+        except (BrokenPipeError, InputError):
+            self._write_last_snapshot()
+            raise
         finally:
             self.close()
         return self.counts
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """The columns that are measured; none as long as they are not known."""
+        return () if self._source.columns is None else self._source.columns.variable_names
+
+    @property
+    def warmup(self) -> int:
+        """How many samples the detector takes in before it scores, if it is new."""
+        parameters = self._detector.get_params(deep=False)
+        return int(parameters.get("warmup") or parameters.get("buffer_size") or 0)
 
     def close(self) -> None:
         """Let go of input, output and state."""
         for part in (self._source, self._sink, self._snapshots):
             if part is not None:
                 part.close()
+
+    def _write_last_snapshot(self) -> None:
+        """At an end by an error: keep what was learnt.
+
+        Not where lines of the last batch were left unanswered and can be read again: they would be passed over then.
+        """
+        if not self._begun or self._sealed or (self._feed.can_seek and not self._answered):
+            return
+        try:
+            self._write_snapshot()
+        except SnapshotError as error:  # the first error is what matters
+            self._observer.warning(str(error))
 
     def _open(self) -> None:
         plan, saved = self._plan, None
@@ -100,12 +131,11 @@ class Watch:
         try:
             changed = differences(state["settings"], self._settings)
             if not changed:
-                names = Columns.restore(state["input"]["table"]).variable_names
-                Counts(**state["counts"])
+                names = check_saved(state, self._plan.table).variable_names
                 if state["detector"] is not None:
                     detector._unpack(state["detector"])
                 _adopt_columns(detector, names)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"it is not what this version writes ({error}).") from error
         if changed:
             raise SnapshotError(f"it was made with other settings: {changed}.")
@@ -115,13 +145,17 @@ class Watch:
         assert self._snapshots is not None
         self._detector, self._learnt = detector, saved["detector"] is not None
         self._source.continue_from(saved["input"])
-        self._sink, kept = continue_sink(self._plan.output, saved["output"], keep=not self._feed.can_seek)
         self.counts = Counts(**saved["counts"])
+        self._sink, kept = continue_sink(
+            self._plan.output, output_mark(saved), self.counts.samples + 1, keep=not self._feed.can_seek
+        )
         self.counts.samples += kept
         self._snapshots.continue_at(self.counts.samples)
         assert self._source.columns is not None
         self._sink.name_variables(self._source.columns.variable_names)
         self._begun = True
+        if self._sink.mark() != output_mark(saved):  # else the next start would look for the output of before
+            self._write_snapshot()
 
     def _step(self) -> None:
         batch = self._source.next_batch(self._room())
@@ -144,13 +178,16 @@ class Watch:
         self._write_snapshot()
 
     def _take(self, batch: Batch) -> None:
+        self._answered = False
         refused = self._judge(batch) if len(batch.values) else []
         faults = batch.faults + [self._source.fault(line, reason) for line, reason in refused]
         for fault in sorted(faults, key=lambda fault: fault.line):
             self.counts.malformed += 1
-            self._observer.fault(fault)
+            if not self._plan.strict:  # else the error says it
+                self._observer.fault(fault)
         if refused and self._plan.strict:
             raise InputError(f"{faults[-1]} (--strict)")
+        self._answered = True
 
     def _judge(self, batch: Batch) -> list[tuple[int, str]]:
         """Score the rows and write the verdicts; returns the rows that the detector refused."""
@@ -159,10 +196,11 @@ class Watch:
         plan, names = self._plan, self._source.columns.variable_names
         scores, refused = process_with_refusals(self._detector, batch, plan.n_variables, names, stop=plan.strict)
         self._learnt = True
-        self._sink.write(self.counts.samples + 1, batch.times, scores)
-        self.counts.samples += len(batch.values)
+        first = self.counts.samples + 1
+        self.counts.samples += len(batch.values)  # before they are written: learnt they are, even if nobody reads it
         self.counts.flagged += int(scores.flags.sum())
         self.counts.missing += int(np.isnan(batch.values).sum())
+        self._sink.write(first, batch.times, scores)
         self._observer.verdicts(self.counts, batch, scores)
         return refused
 
@@ -180,7 +218,7 @@ class Watch:
         state = {
             "settings": self._settings,
             "input": self._source.position(),
-            "output": self._sink.length,
+            **pack_output(self._sink.mark()),
             "counts": asdict(self.counts),
             "detector": self._detector._pack() if self._learnt else None,
         }

@@ -34,7 +34,7 @@ def process_with_refusals(
             parts.append(detector.process(row.reshape(1, -1), n_variables))
             taken.append(number)
         except ValueError as error:
-            refused.append((batch.lines[number], _with_names(str(error), names)))
+            refused.append((batch.lines[number], with_names(str(error), names)))
             if stop:
                 break
     batch.values = batch.values[taken]
@@ -42,9 +42,20 @@ def process_with_refusals(
     return _joined(parts, min(n_variables, len(names))), refused
 
 
-def _with_names(reason: str, names: tuple[str, ...]) -> str:
-    """A detector's words about a table of one row, in the user's names."""
-    return re.sub(r"row 0, column (\d+)", lambda found: f"column {quoted(names[int(found[1])])}", reason)
+def with_names(words: str, names: tuple[str, ...]) -> str:
+    """A detector's words about an array, of one row where they are about a row, in the user's names.
+
+    >>> with_names("Columns [0, 2] had no reading", ("flow", "head", "power"))
+    'Columns "flow", "power" had no reading'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return ", ".join(quoted(names[int(number)]) for number in found[1].split(", "))
+
+    if not names:
+        return words
+    words = re.sub(r"row 0, column (\d+)", lambda found: f"column {named(found)}", words)
+    return re.sub(r"Columns \[(\d+(?:, \d+)*)\]", lambda found: f"Columns {named(found)}", words)
 
 
 def _joined(parts: list[StreamScores], n_variables: int) -> StreamScores:
