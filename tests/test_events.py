@@ -1,0 +1,283 @@
+"""Flagged rows → events, days, and agreement with known faults."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import detection as naive_detection
+from naive import events as naive
+
+from penstock.events import agreement, event_days, group_events, known_faults
+
+UNITS = st.sampled_from(["s", "ms", "us", "ns"])
+ZONES = st.sampled_from([None, "UTC", "Europe/Berlin"])
+HOUR = pd.Timedelta(hours=1)
+
+
+@st.composite
+def flagged_rows(draw: st.DrawFn, most: int = 30):
+    """Flags, scores (NaN here and there where not flagged), a clock in whole seconds, and the same as time stamps."""
+    n = draw(st.integers(0, most))
+    flags = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    scores = draw(st.lists(st.integers(-2, 5).map(float), min_size=n, max_size=n))
+    gone = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    scores = [math.nan if hide and not flag else score for flag, score, hide in zip(flags, scores, gone, strict=True)]
+    steps = draw(st.lists(st.sampled_from([0, 1, 1, 1, 2, 7, 50, 100_000]), min_size=n, max_size=n))
+    clock = [int(tick) for tick in np.cumsum(steps)]
+    if draw(st.booleans()):
+        return flags, scores, list(range(n)), None
+    start = pd.Timestamp("2024-10-26 12:00", tz=draw(ZONES))
+    stamps = [start + pd.Timedelta(seconds=tick) for tick in clock]
+    return flags, scores, clock, pd.DatetimeIndex(stamps, tz=start.tz).as_unit(draw(UNITS))
+
+
+def length(seconds: int | None, time: pd.DatetimeIndex | None):
+    return seconds if seconds is None or time is None else pd.Timedelta(seconds=seconds)
+
+
+@given(flagged_rows(), st.none() | st.integers(0, 9), st.sampled_from([None, 0.0, -1.0, 0.5, math.nan]))
+@settings(max_examples=150, deadline=None)
+def test_events_are_those_of_the_slow_way(rows, gap, threshold):
+    flags, scores, clock, time = rows
+    found = group_events(flags, scores, time, gap=length(gap, time), threshold=threshold)
+    used = gap if gap is not None else 6 if time is None else naive.usual_gap(clock)
+    expected = naive.events(flags, clock, used)
+    assert found.gap == length(used, time)
+    assert [found.rows_of(event).tolist() for event in found.table.index] == expected
+    assert [found.span_of(event) for event in found.table.index] == [slice(e[0], e[-1] + 1) for e in expected]
+    of_row = [next((number for number, e in enumerate(expected, 1) if row in e), 0) for row in range(len(flags))]
+    assert found.of_row.tolist() == of_row
+    stamp = (lambda row: row) if time is None else (lambda row: time[row])
+    peaks = [max(e, key=lambda row: (scores[row], -row)) for e in expected]
+    ranks = naive.rank([scores[row] for row in peaks])
+    for number, (event, peak, rank) in enumerate(zip(expected, peaks, ranks, strict=True), 1):
+        row = found.table.loc[number]
+        assert (row["start"], row["end"], row["peak"]) == (stamp(event[0]), stamp(event[-1]), stamp(peak))
+        span = event[-1] - event[0] + 1 if time is None else time[event[-1]] - time[event[0]]
+        assert (row["duration"], row["rows"], row["peak_row"]) == (span, len(event), peak)
+        assert (row["peak_score"], row["rank"]) == (scores[peak], rank)
+        assert row["mean_score"] == pytest.approx(sum(scores[r] for r in event) / len(event), abs=1e-12)
+        assert row["severity"] == (scores[peak] / 0.5 if threshold == 0.5 else pytest.approx(math.nan, nan_ok=True))
+
+
+@given(flagged_rows(), st.integers(0, 5), st.integers(0, 5))
+@settings(max_examples=100, deadline=None)
+def test_a_wider_gap_never_parts_rows(rows, gap, more):
+    flags, scores, _, time = rows
+    narrow = group_events(flags, scores, time, gap=length(gap, time)).of_row
+    wide = group_events(flags, scores, time, gap=length(gap + more, time)).of_row
+    for event in range(1, narrow.max(initial=0) + 1):
+        assert len(set(wide[narrow == event])) == 1
+    assert ((wide > 0) == np.asarray(flags, dtype=bool)).all()
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_nothing_flagged_is_a_table_of_the_same_kinds(zone):
+    time = pd.date_range("2024-05-01", periods=5, freq="h", tz=zone)
+    none = group_events([False] * 5, [math.nan] * 5, time)
+    one = group_events([True] * 5, [1.0] * 5, time)
+    assert (len(none), len(one)) == (0, 1)
+    assert none.table.dtypes.to_dict() == one.table.dtypes.to_dict()
+    assert one.table.index.name == none.table.index.name == "event"
+    assert one.table["start"].dt.tz == time.tz
+    with pytest.raises(ValueError, match="no event 2; they are numbered from 1 to 1"):
+        one.rows_of(2)
+    with pytest.raises(ValueError, match="no event 0"):
+        one.span_of(0)
+
+
+def test_a_number_of_rows_counts_rows_also_where_there_is_time():
+    time = pd.DatetimeIndex(["2024-01-01", "2024-03-01", "2024-03-02", "2024-03-03"])
+    found = group_events([True, True, False, True], [1.0] * 4, time, gap=1)
+    assert found.of_row.tolist() == [1, 1, 0, 2]
+    assert found.gap == 1
+    assert found.table["duration"].tolist() == [pd.Timedelta(days=60), pd.Timedelta(0)]
+
+
+def test_a_gap_finer_than_the_clock_and_one_beyond_it():
+    time = pd.DatetimeIndex(["2024-01-01 00:00:00", "2024-01-01 00:00:01"]).as_unit("s")
+    just_less = pd.Timedelta(999_999_999, unit="ns")
+    assert len(group_events([True, True], [1.0, 1.0], time, gap=just_less)) == 2
+    assert len(group_events([True, True], [1.0, 1.0], time, gap=just_less + pd.Timedelta(1, unit="ns"))) == 1
+    endless = pd.Timedelta(np.timedelta64(2**62, "s"))
+    assert len(group_events([True, True], [1.0, 1.0], time.as_unit("ns"), gap=endless)) == 1
+
+
+def test_a_clock_that_was_reset_to_the_first_year_does_not_overflow():
+    time = pd.DatetimeIndex(np.array([-(10**9) * 62, 0, 600, 1200], dtype="M8[s]"))
+    found = group_events([True] * 4, [1.0] * 4, time, gap=pd.Timedelta("1h").as_unit("ns"))
+    assert found.of_row.tolist() == [1, 2, 2, 2]
+    wide = pd.DatetimeIndex(np.array([-(2**63) + 1, 2**63 - 1], dtype="M8[ns]"))
+    assert group_events([True, True], [1.0, 1.0], wide, gap=HOUR).of_row.tolist() == [1, 2]
+    assert agreement([False, True], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 0
+    assert agreement([True, False], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 1
+
+
+def test_infinite_and_huge_scores():
+    found = group_events([True] * 3, [1e308, 1e308, 1e308], None).table.loc[1]
+    assert found["mean_score"] == pytest.approx(1e308)
+    found = group_events([True] * 3, [1.0, np.inf, -np.inf], None, threshold=1e-300).table.loc[1]
+    assert (found["peak_row"], found["peak_score"], found["severity"]) == (1, np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([True], [math.nan], None), {}, "Row 0 is flagged, but its score is NaN"),
+        (([True], [1.0, 2.0], None), {}, r"one length; got flags \(1,\), scores \(2,\)"),
+        (([2], [1.0], None), {}, "flags must hold True and False only"),
+        (([True], [1.0], None), {"gap": HOUR}, "gap is a duration.*no time. Give a number of rows"),
+        (([True], [1.0], None), {"gap": -1}, "gap must not be negative; got -1"),
+        (([True], [1.0], None), {"gap": 1.5}, "whole number of rows; got 1.5"),
+        (([True], [1.0], None), {"gap": True}, "whole number of rows; got True"),
+        (([True], [1.0], pd.DatetimeIndex(["2024"])), {"gap": -HOUR}, "gap must not be negative"),
+        (([True], [1.0], pd.DatetimeIndex(["2024"])), {"gap": pd.NaT}, "whole number of rows; got NaT"),
+        (([True], [1.0], pd.DatetimeIndex([])), {}, "0 time stamps for 1 rows"),
+        (([True] * 2, [1.0] * 2, pd.DatetimeIndex(["2024-02", "2024-01"])), {}, "ascending order"),
+        (([True] * 2, [1.0] * 2, pd.DatetimeIndex(["2024-02", pd.NaT])), {}, "without missing ones"),
+    ],
+)
+def test_what_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        group_events(*arguments, **options)
+
+
+@given(flagged_rows())
+@settings(max_examples=150, deadline=None)
+def test_days_add_up(rows):
+    flags, scores, _, time = rows
+    if time is None:
+        with pytest.raises(ValueError, match="without it there are no days"):
+            event_days(flags, scores, time, [0] * len(flags))
+        return
+    of_row = group_events(flags, scores, time).of_row
+    days = event_days(flags, scores, time, of_row)
+    expected: dict[object, list[int]] = {}
+    for row, flag in enumerate(flags):
+        if flag:
+            expected.setdefault(time[row].date(), []).append(row)
+    assert [day.date() for day in days.index] == sorted(expected)
+    for day, found in days.iterrows():
+        inside = expected[day.date()]
+        assert found["rows"] == len(inside)
+        assert found["events"] == len({of_row[row] for row in inside})
+        assert found["highest"] == max(scores[row] for row in inside)
+        assert (found["first"], found["last"]) == (time[inside[0]], time[inside[-1]])
+
+
+def test_a_day_is_that_of_the_zone_and_stays_one_where_the_clock_goes_back_over_midnight():
+    utc = pd.DatetimeIndex(["2024-05-01 22:30", "2024-05-01 23:30"], tz="UTC")
+    assert len(event_days([True, True], [1.0, 2.0], utc, [1, 1])) == 1
+    assert len(event_days([True, True], [1.0, 2.0], utc + HOUR, [1, 1])) == 2
+    assert event_days([True, True], [1.0, 2.0], utc.tz_convert("Europe/Berlin"), [1, 1]).index[0].day == 2
+    back = pd.date_range("2018-02-18 00:30", periods=5, freq="h", tz="UTC").tz_convert("America/Sao_Paulo")
+    days = event_days([True] * 5, [1.0] * 5, back, [1] * 5)
+    assert days["rows"].tolist() == [3, 2]
+    again = pd.DatetimeIndex(["2006-10-29 02:30:30", "2006-10-29 02:31:30"], tz="UTC").tz_convert("America/St_Johns")
+    assert event_days([True] * 2, [1.0] * 2, again, [1] * 2).index.day.tolist() == [28, 29]
+    forward = pd.date_range("2018-11-04 02:30", periods=2, freq="h", tz="UTC").tz_convert("America/Sao_Paulo")
+    assert event_days([True] * 2, [1.0] * 2, forward, [1] * 2).index.day.tolist() == [3, 4]
+
+
+@given(flagged_rows(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_faults_are_those_of_the_slow_way(rows, data):
+    flags, scores, clock, time = rows
+    known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))
+    horizon = data.draw(st.none() | st.integers(0, 60))
+    found = agreement(known, flags, scores, time, horizon=length(horizon, time))
+    gap = 6 if time is None else naive.usual_gap(clock)
+    stretches = naive.faults(known, clock, gap)
+    used = horizon if horizon is not None else 0 if time is None else 86_400
+    assert found.horizon == length(used, time)
+    alarms = naive.first_alarms(stretches, flags, clock, used)
+    stamp = (lambda row: row) if time is None else (lambda row: time[row])
+    assert len(found.faults) == len(stretches)
+    assert found.n_known == sum(known)
+    assert found.n_judged == sum(not math.isnan(score) for score in scores)
+    assert found.n_found == sum(alarm is not None for alarm in alarms)
+    for (_, row), inside, alarm in zip(found.faults.iterrows(), stretches, alarms, strict=True):
+        assert (row["start"], row["end"], row["rows"]) == (stamp(inside[0]), stamp(inside[-1]), len(inside))
+        assert row["flagged"] == sum(flags[i] for i in inside)
+        assert row["found"] == (alarm is not None)
+        if alarm is None:
+            assert row["first_alarm"] is (pd.NA if time is None else pd.NaT)
+            assert row["lead"] is (pd.NA if time is None else pd.NaT)
+        else:
+            assert (row["first_alarm"], row["lead"]) == (stamp(alarm), stamp(inside[0]) - stamp(alarm))
+
+
+@given(flagged_rows(most=6), st.data())
+@settings(max_examples=100, deadline=None)
+def test_precision_is_among_the_rows_with_a_score(rows, data):
+    flags, scores, _, time = rows
+    known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))
+    judged = [(int(fault), score) for fault, score in zip(known, scores, strict=True) if not math.isnan(score)]
+    expected = math.nan
+    if 0 < sum(fault for fault, _ in judged) < len(judged):
+        expected = naive_detection.precision_at_n(*zip(*judged, strict=True))
+    found = agreement(known, flags, scores, time).precision_at_n
+    assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_a_warning_counts_from_the_horizon_but_not_from_before_the_last_fault():
+    time = pd.date_range("2024-05-01", periods=60, freq="h")
+    known, flags = np.zeros(60, dtype=bool), np.zeros(60, dtype=bool)
+    known[[30, 31, 34]] = True
+    flags[[5, 6, 31]] = True
+    faults = agreement(known, flags, np.arange(60.0), time).faults
+    assert faults["lead"].tolist()[0] == 24 * HOUR
+    assert faults["found"].tolist() == [True, False]
+    flags[6] = False
+    assert agreement(known, flags, np.arange(60.0), time).faults["lead"].tolist()[0] == -HOUR
+    assert agreement(known, flags, np.arange(60.0), time, horizon=25 * HOUR).faults["lead"].tolist()[0] == 25 * HOUR
+    assert agreement(known, flags, np.arange(60.0), time, horizon=25).faults["lead"].tolist()[0] == 25 * HOUR
+
+
+def test_faults_are_parted_at_a_gap_in_time():
+    time = pd.date_range("2024-05-01", periods=4, freq="h").append(pd.date_range("2024-06-01", periods=4, freq="h"))
+    parted = agreement([True] * 8, [False] * 8, np.ones(8), time)
+    assert parted.faults["rows"].tolist() == [4, 4]
+    assert math.isnan(parted.precision_at_n)
+    joined = agreement([True] * 8, [False] * 8, np.ones(8), time, gap=pd.Timedelta(days=40))
+    assert joined.faults["rows"].tolist() == [8]
+
+
+@pytest.mark.parametrize(
+    ("values", "faults", "words"),
+    [
+        ([0, 1, 0], [1], "1 of 3 rows is a known fault (1); the others hold 0."),
+        ([0.0, 2.5, -1.0, np.nan], [1, 2], "2 of 4 rows are known faults (2.5, -1); the others hold 0 or nothing."),
+        ([True, False, True], [0, 2], "2 of 3 rows are known faults (True); the others hold False."),
+        (["0", "1", "0.0", " 0 "], [1], "1 of 4 rows is a known fault (1); the others hold 0, 0.0."),
+        (["OK", "Trip", None, ""], [1], "1 of 4 rows is a known fault ('Trip'); the others hold 'OK', '' or nothing."),
+        ([None, "trip"], [1], "1 of 2 rows is a known fault ('trip'); the others hold nothing."),
+        ([0, 0], [], "none of 2 rows is a known fault; they hold 0."),
+        ([None, None], [], "none of 2 rows is a known fault; they hold nothing."),
+        ([3, 3], [0, 1], "all 2 rows are known faults (3), so there is no normal row."),
+        (list("abcdefg"), range(7), "('a', 'b', 'c', 'd', 'e' and 2 more), so there is no normal row."),
+        (["n/a", "NaN", "-", "1,5"], [3], "known fault (1,5); the others hold 'n/a', 'NaN', '-'."),
+    ],
+)
+def test_how_labels_are_read(values, faults, words):
+    for kind in (None, "object", "category"):
+        label = pd.Series(values, name="state", dtype=kind, index=range(7, 7 + len(values)))
+        found, sentence = known_faults(label)
+        assert np.flatnonzero(found).tolist() == list(faults)
+        assert sentence.startswith("Label 'state': ")
+        assert sentence.endswith(words)
+
+
+@pytest.mark.parametrize("word", ["normal", "ok", "good", "healthy", "no", "none", "false", "0", "", "Normal", " OK "])
+def test_words_for_normal(word):
+    assert known_faults(pd.Series([word, "leak", f"not {word}"]))[0].tolist() == [False, True, True]
+
+
+def test_large_counts_are_readable():
+    sentence = known_faults(pd.Series(np.arange(37_401) < 1_224, name="outlier").astype(int))[1]
+    assert sentence == "Label 'outlier': 1,224 of 37,401 rows are known faults (1); the others hold 0."
