@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
+# Not .coverage.something: `coverage combine` would take that for data.
+PLAIN_LOG := .coverage-plain.log
 
-.PHONY: help install demo test test-all lint bench constraints clean
+.PHONY: help install demo test test-jit test-plain test-all lint bench constraints clean
 
 help:
 	@echo "make demo      fit NS-NMF to real data and print what stands out"
@@ -33,13 +35,23 @@ install: $(VENV)/.installed
 demo: install
 	@$(BIN)/python examples/demo.py
 
-# The second run turns the JIT off, so that the lines inside the kernels are counted and checked as plain Python.
+# Two halves side by side: all with the JIT, and the kernels once more without it, so that the lines inside them are
+# counted and checked as plain Python. The second half writes to a file, shown when both have ended; make itself runs
+# the two, since a shell lets what it puts into the background ignore Ctrl-C.
 test: install
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -m kernels tests
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-jit test-plain; failed=$$?; \
+	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+test-jit: install
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow"
+
+# Without pytest's cache, which the other half writes at the same time.
+test-plain: install
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m kernels tests \
+	> $(PLAIN_LOG) 2>&1
 
 test-all: install
 	$(BIN)/python -m pytest
@@ -62,5 +74,5 @@ constraints:
 	rm -rf $(VENV)-fresh
 
 clean:
-	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -259,17 +259,41 @@ def test_classes_of_others_are_refused(tmp_path: Path) -> None:
             detector.save(tmp_path / "saved")
 
 
+class _MyStream(penstock.OnlineNSNMF):
+    def _pack(self) -> dict[str, Any]:
+        raise AssertionError("packed, though it cannot be saved")
+
+
+def test_classes_of_others_are_refused_before_anything_is_packed(tmp_path: Path) -> None:
+    stream = _MyStream(n_components=2, random_state=0).fit(some_rows())
+    with pytest.raises(TypeError, match=r"test_saving\._MyStream cannot be saved: files hold penstock's own"):
+        stream.save(tmp_path / "saved")
+    assert list(tmp_path.iterdir()) == []
+
+
 class _Bare(Saveable, BaseEstimator):
     pass
 
 
-def test_a_class_that_cannot_be_saved_yet_says_so(tmp_path: Path) -> None:
-    bare = _Bare()
-    assert not bare._has_state()
-    bare.learnt_ = 3
-    assert bare._has_state()
-    for lacking in (bare._pack, lambda: bare._unpack({}), lambda: BaseDetector._pack_model(NormScore())):
-        with pytest.raises(NotImplementedError, match=r"cannot be .* yet: it lacks _pack"):
+class _Unsaveable(BaseDetector):
+    def __init__(self, contamination: Any = "auto", scale: Any = "minmax") -> None:
+        self.contamination = contamination
+        self.scale = scale
+
+    def _fit_rows(self, A: np.ndarray) -> np.ndarray:
+        return A.sum(axis=1)
+
+    def _score_rows(self, A: np.ndarray) -> np.ndarray:
+        return A.sum(axis=1)
+
+
+def test_a_class_that_cannot_be_saved_yet_says_so() -> None:
+    with pytest.raises(TypeError, match=r"abstract methods? '?_has_state'?, '?_pack'?, '?_unpack"):
+        _Bare()
+    mine = _Unsaveable().fit(some_rows())
+    assert len(mine.top(3)) == 3
+    for lacking in (mine._pack, lambda: mine._unpack_model({})):
+        with pytest.raises(NotImplementedError, match=r"_Unsaveable cannot be .* yet: it lacks _(un)?pack_model"):
             lacking()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -61,127 +61,57 @@ SnapshotSeconds = Annotated[
     float, typer.Option("--snapshot-seconds", help="Or seconds, if those come first.", rich_help_panel=_STATE)
 ]
 
-Model = Annotated[
-    Path | None,
-    typer.Option("--model", help="Start from a saved OnlineNSNMF instead of a warm-up.", rich_help_panel=_MODEL),
-]
-Components = Annotated[
-    int | None,
-    typer.Option(
-        "--components", help="Latent groups, K.", rich_help_panel=_MODEL, show_default=_DEFAULTS["n_components"]
-    ),
-]
-Alpha = Annotated[
-    float | None,
-    typer.Option(
-        "--alpha",
-        help="Weight of attributes against structure.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["alpha"],
-    ),
-]
-Gamma = Annotated[
-    float | None,
-    typer.Option(
-        "--gamma",
-        help="Weight of the ridge term in the warm-up.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["gamma"],
-    ),
-]
+
+def _of_model(flag: str, text: str, default: str | bool = True) -> Any:
+    """An option of the model. `default` is what help shows; True: the default of the command itself."""
+    return typer.Option(flag, help=text, rich_help_panel=_MODEL, show_default=default)
+
+
+Model = Annotated[Path | None, _of_model("--model", "Start from a saved OnlineNSNMF instead of a warm-up.")]
+Components = Annotated[int | None, _of_model("--components", "Latent groups, K.", _DEFAULTS["n_components"])]
+Alpha = Annotated[float | None, _of_model("--alpha", "Weight of attributes against structure.", _DEFAULTS["alpha"])]
+Gamma = Annotated[float | None, _of_model("--gamma", "Weight of the ridge term in the warm-up.", _DEFAULTS["gamma"])]
 BufferSize = Annotated[
-    int | None,
-    typer.Option(
-        "--buffer-size",
-        help="Samples that the tree reaches back.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["buffer_size"],
-    ),
+    int | None, _of_model("--buffer-size", "Samples that the tree reaches back.", _DEFAULTS["buffer_size"])
 ]
 Similarity = Annotated[
-    str | None,
-    typer.Option(
-        "--similarity",
-        help="How lengths become similarities; inverse is the paper's.",
-        rich_help_panel=_MODEL,
-        show_default="binary",
-    ),
+    str | None, _of_model("--similarity", "How lengths become similarities; inverse is the paper's.", "binary")
 ]
 Duplicates = Annotated[
     str | None,
-    typer.Option(
-        "--duplicates",
-        help="What an edge of length 0 is worth: join or zero.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["duplicates"],
-    ),
+    _of_model("--duplicates", "What an edge of length 0 is worth: join or zero.", _DEFAULTS["duplicates"]),
 ]
-MaxIter = Annotated[
-    int | None,
-    typer.Option(
-        "--max-iter", help="Most steps for one sample.", rich_help_panel=_MODEL, show_default=_DEFAULTS["max_iter"]
-    ),
-]
-Tol = Annotated[
-    float | None,
-    typer.Option(
-        "--tol", help="Relative change that ends them.", rich_help_panel=_MODEL, show_default=_DEFAULTS["tol"]
-    ),
-]
+MaxIter = Annotated[int | None, _of_model("--max-iter", "Most steps for one sample.", _DEFAULTS["max_iter"])]
+Tol = Annotated[float | None, _of_model("--tol", "Relative change that ends them.", _DEFAULTS["tol"])]
 Forgetting = Annotated[
-    float | None,
-    typer.Option(
-        "--forgetting",
-        help="What is left of the past per sample.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["forgetting"],
-    ),
+    float | None, _of_model("--forgetting", "What is left of the past per sample.", _DEFAULTS["forgetting"])
 ]
 RefreshEvery = Annotated[
-    int | None,
-    typer.Option(
-        "--refresh-every",
-        help="Profiles move at every so many-th.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["refresh_every"],
-    ),
+    int | None, _of_model("--refresh-every", "Profiles move at every so many-th.", _DEFAULTS["refresh_every"])
 ]
 LearnFlagged = Annotated[
     bool | None,
-    typer.Option(
-        "--learn-flagged/--no-learn-flagged",
-        help="Learn anomalies too.",
-        rich_help_panel=_MODEL,
-        show_default=_DEFAULTS["learn_flagged"],
-    ),
+    _of_model("--learn-flagged/--no-learn-flagged", "Learn anomalies too.", _DEFAULTS["learn_flagged"]),
 ]
 Scale = Annotated[
-    str | None,
-    typer.Option(
-        "--scale",
-        help="minmax, auto (minmax unless all is within 0 to 1) or none.",
-        rich_help_panel=_MODEL,
-        show_default="minmax",
-    ),
+    str | None, _of_model("--scale", "minmax, auto (minmax unless all is within 0 to 1) or none.", "minmax")
 ]
 Warmup = Annotated[
     int | None,
-    typer.Option(
+    _of_model(
         "--warmup",
-        help="Samples to learn from before the first score.",
-        rich_help_panel=_MODEL,
-        show_default="200 or, if larger or without scaling, the buffer",
+        "Samples to learn from before the first score.",
+        "200 or, if larger or without scaling, the buffer",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="For the warm-up.", rich_help_panel=_MODEL)]
+Seed = Annotated[int, _of_model("--seed", "For the warm-up.")]
 ThresholdSpec = Annotated[
     str | None,
-    typer.Option(
+    _of_model(
         "--threshold",
-        help="fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
+        "fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
         "quantile:rate=0.01,window=1000",
-        rich_help_panel=_MODEL,
-        show_default="conformal:rate=0.01",
+        "conformal:rate=0.01",
     ),
 ]
 

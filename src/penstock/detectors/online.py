@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.exceptions import NotFittedError
 
 from penstock._parameters import check_whole_number
-from penstock._types import FloatArray, IndexArray, StreamScores
-from penstock.detectors._input import own, read_table, refuse_huge, refuse_negative, refuse_nonfinite, table_of_one
+from penstock._types import FloatArray, StreamScores
+from penstock.detectors._input import table_of_one
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
 from penstock.detectors._stream import Stream
+from penstock.detectors._stream_attributes import StreamAttributes
+from penstock.detectors._stream_input import read_first_rows, read_later_row, read_later_rows
 from penstock.detectors._stream_settings import check_stream_parameters, stream_settings
 from penstock.detectors._stream_state import pack_stream, unpack_stream
 from penstock.detectors._undo import restored_if_it_fails
+from penstock.detectors._warmup_warnings import announcing
 from penstock.graph.similarity import Kind
-from penstock.prepare import MinMaxScaling
 from penstock.storage import Record
-from penstock.thresholds import Fixed, MeanDeviation, Threshold, score_threshold
-
-_TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
+from penstock.thresholds import MeanDeviation, Threshold, score_threshold
 
 
-class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """NS-NMF over a stream: each sample is scored when it comes. Ahmed et al. (2021), Algorithm 2.
 
     The first `buffer_size` samples are collected and factorised by NS-NMF. Each later one joins the exact spanning tree
@@ -123,8 +120,6 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    _stream: Stream
-
     def __init__(
         self,
         n_components: int = 5,
@@ -162,13 +157,13 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def update(self, row: Any) -> float:
         """Score one sample (p numbers, NaN for a missing reading) and learn it; NaN during the warm-up."""
         table = self._read_row(row)
-        with self._announcing():
+        with announcing(self):
             return float(self._begun().take(table)[0])
 
     def update_many(self, X: Any) -> FloatArray:
         """Score samples in turn, learning each before the next; NaN for those of the warm-up."""
         table = self._read(X)
-        with self._announcing():
+        with announcing(self):
             return self._begun().take(table)
 
     def process(self, X: Any, n_variables: int = 3) -> StreamScores:
@@ -183,7 +178,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_whole_number("n_variables", n_variables, least=0)
         table = self._read(X)
-        with self._announcing():
+        with announcing(self):
             return self._begun().take_and_explain(table, n_variables)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -204,7 +199,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         table = self._read(X)
         stream = self._begun()
-        with self._announcing():
+        with announcing(self):
             scores = stream.take(table)
             if stream.factors is None:
                 self._end_warmup_early(stream, len(table))
@@ -245,84 +240,6 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """−1 for rows whose score is above the threshold as it is now, 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    @property
-    def is_warm(self) -> bool:
-        """Whether the warm-up has ended, so that samples are scored."""
-        stream = self.__dict__.get("_stream")
-        return stream is not None and stream.factors is not None
-
-    @property
-    def warmup_scores_(self) -> FloatArray:
-        scores: FloatArray | None = self._warm().warmup_scores
-        assert scores is not None
-        return scores
-
-    @property
-    def running_threshold_(self) -> Threshold:
-        return self._warm().threshold
-
-    @property
-    def threshold_(self) -> float:
-        """What scores are compared with now."""
-        stream = self._warm()
-        seen, value = self.__dict__.get("_batch_threshold", (-1, np.nan))
-        if seen != stream.n_seen:
-            value = stream.threshold.value
-        return float(stream.highest if np.isnan(value) else value)
-
-    @threshold_.setter
-    def threshold_(self, value: float) -> None:
-        if np.isnan(value):
-            raise ValueError("threshold_ must be a number; got NaN.")
-        self._warm().threshold = Fixed(float(value))
-        self.__dict__.pop("_batch_threshold", None)
-
-    @property
-    def offset_(self) -> float:
-        """−threshold_, scikit-learn's word for it; setting one sets the other."""
-        return 0.0 - self.threshold_
-
-    @offset_.setter
-    def offset_(self, value: float) -> None:
-        self.threshold_ = 0.0 - float(value)
-
-    @property
-    def components_(self) -> FloatArray:
-        factors = self._warm().factors
-        assert factors is not None
-        return factors.H
-
-    @property
-    def n_components_(self) -> int:
-        return len(self.components_)
-
-    @property
-    def n_iter_(self) -> int:
-        return self._warm().n_iter
-
-    @property
-    def scaling_(self) -> MinMaxScaling | None:
-        return self._warm().scaling
-
-    @property
-    def n_seen_(self) -> int:
-        return self._begun().n_seen
-
-    @property
-    def missing_(self) -> IndexArray:
-        return self._begun().missing.copy()
-
-    @property
-    def n_missing_(self) -> int:
-        return int(self._begun().missing.sum())
-
-    @property
-    def unseen_columns_(self) -> list[Any]:
-        scaling = self._warm().scaling
-        unseen = [] if scaling is None else np.flatnonzero(np.isnan(scaling.minimum)).tolist()
-        names = getattr(self, "feature_names_in_", None)
-        return unseen if names is None else [str(names[column]) for column in unseen]
-
     def _check_parameters(self) -> None:
         check_stream_parameters(self)
 
@@ -330,82 +247,20 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         threshold = MeanDeviation() if self.threshold is None else self.threshold
         return Stream(stream_settings(self), self.n_features_in_, threshold.fresh())
 
-    def _begun(self) -> Stream:
-        stream: Stream | None = self.__dict__.get("_stream")
-        if stream is None:
-            raise NotFittedError(f"{type(self).__name__} has not seen any sample yet. Call update_many, fit or update.")
-        return stream
-
-    def _warm(self) -> Stream:
-        stream = self._begun()
-        if stream.factors is None:
-            raise NotFittedError(
-                f"{type(self).__name__} is still warming up: it has seen {stream.warmup.n_rows} of the "
-                f"{stream.settings.warmup} samples it needs before it can score."
-            )
-        return stream
-
     def _read(self, X: Any) -> FloatArray:
         """X as a table; the first one begins the stream."""
         if "_stream" in self.__dict__:
-            table: FloatArray
-            if self._is_plain(X):
-                table = np.ascontiguousarray(X)
-                refuse_nonfinite(table, X, allow_missing=True)
-            else:
-                table = read_table(self, X, reset=False, allow_missing=True, allow_empty=True)
-            self._check_values(table, X, self._stream.settings.scale)
-            return own(table)
+            return read_later_rows(self, X, self._stream.settings.scale)
         self._check_parameters()
-        table = read_table(self, X, reset=True, allow_missing=True)
-        self._check_values(table, X, self.scale)
+        table = read_first_rows(self, X, self.scale)
         self._stream = self._new_stream()
-        return own(table)
-
-    def _is_plain(self, X: Any) -> bool:
-        """Whether scikit-learn's checks, which take longer than scoring a sample, could find nothing."""
-        fits = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-        return fits and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
-
-    def _read_row(self, row: Any) -> FloatArray:
-        """One sample as a table of one row, checked without the cost of a table."""
-        if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
-            return self._read(table_of_one(row))
-        table: FloatArray = table_of_one(row)
-        if table.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"The sample has {table.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        refuse_nonfinite(table, table, allow_missing=True)
-        self._check_values(table, table, self._stream.settings.scale)
         return table
 
-    @contextmanager
-    def _announcing(self) -> Iterator[None]:
-        """Warn, when the warm-up ends, of what it could not learn and of what it may have learnt amiss."""
-        was_warm = self.is_warm
-        yield
-        if was_warm or not self.is_warm:
-            return
-        if self.unseen_columns_:
-            warnings.warn(
-                f"Columns {self.unseen_columns_} had no reading in the warm-up of {len(self.warmup_scores_)} samples, "
-                f"so they cannot be scaled: their readings are left out. A longer warmup would include them.",
-                stacklevel=4,
-            )
-        if self._stream.tightest < _TIGHT and self._stream.settings.online.similarity in ("inverse", "relative"):
-            warnings.warn(
-                f"Two samples of the warm-up are {1 / self._stream.tightest:.0e} times nearer to each other than is "
-                f"usual among them. With similarity={self._stream.settings.online.similarity!r} they may outweigh all "
-                f"others; 'binary' and 'normalized' are safe from that.",
-                stacklevel=4,
-            )
-
-    def _check_values(self, table: FloatArray, X: Any, scale: str | None) -> None:
-        if scale is None:
-            refuse_negative(table, X, type(self).__name__)
-            refuse_huge(table)
+    def _read_row(self, row: Any) -> FloatArray:
+        """One sample as a table of one row."""
+        if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
+            return self._read(table_of_one(row))
+        return read_later_row(self, row, self._stream.settings.scale)
 
     def _pack(self) -> dict[str, Any]:
         stream = self._begun()

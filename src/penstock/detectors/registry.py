@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     _, state = read_state(path, KIND)
     try:
-        return _restore(state)
+        return restore(state)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
             f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a detector of this version of "
@@ -52,7 +52,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _restore(state: dict[str, Any]) -> Any:
+def state_of(detector: Any) -> dict[str, Any]:
+    """A fitted detector as part of a larger state, without the labels of its rows; `restore` is the way back."""
+    labels = {"labels": False} if hasattr(detector, "_row_labels") else {}
+    detector._name_in_files()
+    state: dict[str, Any] = detector._whole_state(detector._pack(**labels))
+    return state
+
+
+def restore(state: dict[str, Any]) -> Any:
+    """The detector of a state that was read from a file; what does not fit raises a ValueError or the like."""
     record = Record(state, "detector").only("class", "parameters", "fitted")
     cls = class_named(record.text("class"))
     detector = cls(**unpack_parameters(cls, record.value("parameters")))
