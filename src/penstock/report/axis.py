@@ -1,0 +1,111 @@
+"""Where rows are on the horizontal axis: in time, with the zone's clock, or by number; and where readings stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray
+from penstock.report.packing import Packed
+
+_PER_MILLISECOND = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+_WIDER = 2.5  # times the usual step: a gap
+_USUAL = 0.9  # of all steps are no longer
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The horizontal axis of every chart.
+
+    places : of each row, in milliseconds from the first row; without time its position in the table.
+    begins : whether a new stretch begins with a row: it follows a gap in the sampling (or is the first).
+    step : how far rows are usually apart.
+    origin : milliseconds from 1970 (UTC) to the first row; None without time.
+    offsets : from which place on the clock of the time zone is how many milliseconds ahead of UTC.
+    zone : its name, "" if the times have none.
+    """
+
+    places: FloatArray
+    begins: NDArray[np.bool_]
+    step: float
+    origin: float | None
+    offsets: tuple[tuple[float, float], ...]
+    zone: str
+
+    def packed(self) -> Packed:
+        return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
+
+
+def make_axis(time: pd.DatetimeIndex | None, n: int) -> Axis:
+    """The axis of a table with n rows, in their order.
+
+    >>> hours = pd.DatetimeIndex(["2024-05-01 00:00", "2024-05-01 01:00", "2024-05-01 02:00", "2024-05-02"])
+    >>> axis = make_axis(hours, 4)
+    >>> (axis.places / 3_600_000).tolist(), axis.begins.tolist()
+    ([0.0, 1.0, 2.0, 24.0], [True, False, False, True])
+    """
+    if time is None or not len(time):
+        begins = np.zeros(n, dtype=np.bool_)
+        begins[:1] = True
+        return Axis(np.arange(n, dtype=np.float64), begins, 1.0, None, (), "")
+    per = _PER_MILLISECOND[time.unit]
+    ticks = time.asi8
+    places = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.float64) / per
+    steps = np.diff(places)
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    offsets = _offsets(time, places, per)
+    return Axis(places, _after_gaps(steps), usual, float(ticks[0]) / per, offsets, _zone_name(time))
+
+
+def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:
+    usual = steps[steps > 0]
+    limit = _WIDER * float(np.quantile(usual, _USUAL, method="lower")) if len(usual) else np.inf
+    return np.concatenate([[True], steps > limit])
+
+
+def _offsets(time: pd.DatetimeIndex, places: FloatArray, per: float) -> tuple[tuple[float, float], ...]:
+    if time.tz is None:
+        return ((0.0, 0.0),)
+    ahead = (time.tz_localize(None).asi8 - time.asi8).astype(np.float64) / per
+    changes = np.flatnonzero(np.diff(ahead, prepend=np.nan) != 0)
+    return tuple((float(places[row]), float(ahead[row])) for row in changes)
+
+
+def _zone_name(time: pd.DatetimeIndex) -> str:
+    return "" if time.tz is None else str(time.tz)
+
+
+def thin_out(values: FloatArray, stretches: IndexArray, places: FloatArray, most: int) -> IndexArray:
+    """Which points a chart needs: in each of many equal spans the lowest and the highest, and both ends of a stretch.
+
+    `stretches` numbers the stretch of each point, in ascending order. All points if there are at most `most`; otherwise
+    about so many (and the ends of the stretches). The highest and the lowest point are always kept.
+
+    >>> thin_out(np.array([1.0, 9.0, 2.0, 0.0, 5.0, 5.0]), np.zeros(6, int), np.arange(6.0), most=4).tolist()
+    [0, 1, 3, 4, 5]
+    """
+    if len(values) <= most:
+        return np.arange(len(values), dtype=np.intp)
+    n_spans = max(1, most // 2)
+    width = (float(places[-1]) - float(places[0])) / n_spans
+    span = (
+        np.minimum((places - places[0]) / width, n_spans - 1).astype(np.int64) if width > 0 else np.arange(len(values))
+    )
+    new = np.concatenate([[True], (np.diff(span) != 0) | (np.diff(stretches) != 0)])
+    first = np.flatnonzero(new)
+    ends = np.flatnonzero(np.diff(stretches) != 0)
+    lowest = _first_equal(values, np.minimum.reduceat(values, first), first)
+    highest = _first_equal(values, np.maximum.reduceat(values, first), first)
+    kept = np.concatenate([lowest, highest, [0, len(values) - 1], ends, ends + 1])
+    return np.unique(kept).astype(np.intp)
+
+
+def _first_equal(values: FloatArray, wanted: FloatArray, first: IndexArray) -> IndexArray:
+    """Where each group, beginning at `first`, first has its wanted value."""
+    counts = np.diff(first, append=len(values))
+    found = np.flatnonzero(values == np.repeat(wanted, counts))
+    groups = np.searchsorted(first, found, side="right")
+    return found[np.diff(groups, prepend=0) > 0]

@@ -1,0 +1,179 @@
+"""The table of events, and what opens below each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from penstock.detection import Explanation, Findings
+from penstock.explain import Condition
+from penstock.report.words import (
+    counted,
+    duration,
+    listed,
+    name_tag,
+    number,
+    numbers,
+    percent,
+    span,
+    when,
+)
+
+_NAMED = 3
+_SIGNS = {">": "above", "<=": "at most"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and what it is sorted by."""
+
+    text: str
+    key: float
+
+
+@dataclass(frozen=True)
+class EventCard:
+    """A line in the table of events, and what opens below it (None if there are too many to explain all)."""
+
+    number: int
+    rank: int
+    when: Cell
+    duration: Cell
+    rows: Cell
+    peak: Cell
+    mode: str
+    worst: tuple[Markup, ...]
+    why: EventDetail | None
+    printed: bool
+
+
+@dataclass(frozen=True)
+class EventDetail:
+    variables: list[dict[str, Any]]
+    neighbors: list[dict[str, str]]
+    comparison: list[dict[str, Any]]
+    rule: Markup
+    rule_counts: str
+    peak: str
+    about: str
+
+
+def event_card(findings: Findings, number_: int, peak: str, why: Explanation | None, *, printed: bool) -> EventCard:
+    """One event for the page. `peak` is its highest score in words; `printed`: its details go on paper too."""
+    event = event_record(findings, number_)
+    rank, rows = int(event["rank"]), int(event["rows"])
+    length = "one row" if rows == 1 else duration(event["duration"])
+    return EventCard(
+        number=number_,
+        rank=rank,
+        when=Cell(span(event["start"], event["end"]), float(findings.grouped.first_rows[number_ - 1])),
+        duration=Cell(length, _seconds(event["duration"])),
+        rows=Cell(f"{rows:,}", rows),
+        peak=Cell(peak, float(event["peak_score"])),
+        mode=str(findings.modes[int(event["peak_row"])]),
+        worst=tuple(name_tag(name) for name in (why.variables["variable"].tolist()[:_NAMED] if why else [])),
+        why=None if why is None else _detail(findings, why, event, peak),
+        printed=printed,
+    )
+
+
+def event_record(findings: Findings, number: int) -> dict[Any, Any]:
+    """A row of the table of events, by its columns."""
+    return findings.events.iloc[number - 1].to_dict()
+
+
+def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: str) -> EventDetail:
+    rule, counts = _rule(why)
+    most = float(why.variables["share"].max()) if len(why.variables) else 1.0
+    return EventDetail(
+        variables=[_variable(findings, row, most) for row in why.variables.to_dict("records")],
+        neighbors=_neighbors(why.neighbors),
+        comparison=_comparison(findings, why),
+        rule=rule,
+        rule_counts=counts,
+        peak=when(event["peak"]),
+        about=_about(findings, event, peak),
+    )
+
+
+def _variable(findings: Findings, row: dict[Any, Any], most: float) -> dict[str, Any]:
+    """A line of the table of variables; bars are as long as the share beside the largest, `most`."""
+    position = int(row["position"])
+    actual, expected = numbers([row["actual"], row["expected"]])
+    time = findings.table.time
+    return {
+        "name": name_tag(row["variable"]),
+        "unit": row["unit"],
+        "actual": actual,
+        "expected": expected,
+        "difference": _signed(row["difference"]),
+        "share": percent(row["share"]),
+        "width": f"{100 * row['share'] / most:.1f}",
+        "direction": row["direction"],
+        "when": when(time[position] if time is not None else position),
+    }
+
+
+def _neighbors(neighbors: pd.DataFrame) -> list[dict[str, str]]:
+    times = neighbors["time" if "time" in neighbors else "position"]
+    columns = zip(times, numbers(neighbors["distance"]), numbers(neighbors["score"]), strict=True)
+    return [{"when": when(time), "distance": distance, "score": score} for time, distance, score in columns]
+
+
+def _comparison(findings: Findings, why: Explanation) -> list[dict[str, Any]]:
+    """Variable, unit, and the cells: actual, expected, and each neighbour."""
+    return [
+        {"name": name_tag(str(name)), "unit": findings.units.get(str(name), ""), "cells": numbers(values.tolist())}
+        for name, values in zip(why.comparison.index, why.comparison.to_numpy(dtype=float), strict=True)
+    ]
+
+
+def _rule(why: Explanation) -> tuple[Markup, str]:
+    """The conditions in words, and how often they are right."""
+    if why.rule is None:
+        return Markup("No simple rule tells this event apart from normal rows."), ""
+    rule = why.rule
+    of_variable: dict[str, list[Condition]] = {}
+    for condition in rule.conditions:
+        of_variable.setdefault(condition.variable, []).append(condition)
+    hits = f"{rule.hits:,} of {rule.event_rows:,} rows"
+    if rule.hits == rule.event_rows:
+        hits = "the one row" if rule.hits == 1 else f"all {rule.hits:,} rows"
+    wrong = "none" if not rule.false_hits else f"{rule.false_hits:,}"
+    counts = f"True for {hits} of the event, and for {wrong} of the {counted(rule.normal_rows, 'normal row')}."
+    return listed([in_words(conditions) for conditions in of_variable.values()]), counts
+
+
+def in_words(conditions: Sequence[Condition]) -> Markup:
+    """The conditions on one variable.
+
+    >>> print(in_words([Condition("flow", ">", 3.0, "m³/s")]))
+    <bdi class="name">flow</bdi> above 3 m³/s
+    >>> print(in_words([Condition("flow", "<=", 5.0, "m³/s"), Condition("flow", ">", 3.0, "m³/s")]))
+    <bdi class="name">flow</bdi> above 3 and at most 5 m³/s
+    """
+    ordered = sorted(conditions, key=lambda each: each.operator, reverse=True)
+    words = [f"{_SIGNS[each.operator]} {number(each.value)}" for each in ordered]
+    unit = f" {ordered[-1].unit}" if ordered[-1].unit else ""
+    return Markup("{} {}{}").format(name_tag(ordered[0].variable), " and ".join(words), unit)
+
+
+def _seconds(length: Any) -> float:
+    return length.total_seconds() if isinstance(length, pd.Timedelta) else float(length)
+
+
+def _about(findings: Findings, event: dict[Any, Any], peak: str) -> str:
+    """How grave it was, and when it was worst."""
+    severity = f", {event['severity']:,.1f} times the threshold" if pd.notna(event["severity"]) else ""
+    seen = float(findings.seen[int(event["peak_row"])])
+    partly = f", with {percent(seen)} of the readings there" if seen < 1 else ""
+    return f"The score was highest at {when(event['peak'])}: {peak}{severity}{partly}."
+
+
+def _signed(value: float) -> str:
+    text = number(value)
+    return f"+{text}" if value > 0 else text

@@ -1,0 +1,193 @@
+"""The page: everything in one file that loads nothing, runs no script but its own, and shows names as plain text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from penstock.detection import Explanation, Findings
+from penstock.report.axis import Axis, make_axis
+from penstock.report.calendar import make_calendar
+from penstock.report.columns import column_table
+from penstock.report.event_cards import event_card
+from penstock.report.event_charts import event_chart_data
+from penstock.report.groups import mode_groups
+from penstock.report.heat_map import heat_map_data
+from penstock.report.packing import as_json
+from penstock.report.rule_drawing import draw_rules
+from penstock.report.summary import period, summarise
+from penstock.report.timeline import timeline_data
+from penstock.report.tree_map import tree_maps
+from penstock.report.words import numbers
+from penstock.storage._files import replace_file
+
+Progress = Callable[[str], None]
+MOST_EXPLAINED, MOST_LISTED = 100, 500  # events, the gravest
+_FEWEST_EXPLAINED, _ROWS_READ = 20, 20_000_000  # each explanation reads all rows: of a long table fewer
+_MOST_PRINTED = 5  # with their charts
+_SCRIPTS = ("data.js", "ticks.js", "plot.js", "timeline.js", "events.js", "heat.js", "tree.js", "page.js")
+
+
+def write_html(
+    findings: Findings,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    title: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write the page of `to_html` to a file, wholly or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        if there is a file already and `overwrite` is not set.
+    """
+    target = Path(path)
+    if not overwrite and target.exists():
+        raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
+    page = to_html(findings, title=title, progress=progress)
+    if progress is not None:
+        progress(f"writing {target}")
+    replace_file(target, [memoryview(page.encode("utf-8"))])
+
+
+def to_html(findings: Findings, *, title: str | None = None, progress: Progress | None = None) -> str:
+    """Findings as one HTML page that needs nothing else: to read in any browser, to print, to hand over.
+
+    Parameters
+    ----------
+    findings : Findings
+        Of `penstock.detection.detect` or `score`.
+    title : str, optional
+        The heading; names the source if None.
+    progress : callable, optional
+        Called with the name of each stage that begins.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from penstock.detection import detect
+    >>> table = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["head", "flow", "<b>"])
+    >>> page = to_html(detect(table, top=5), title="Plant 1")
+    >>> page.startswith("<!DOCTYPE html>"), "<h1>Plant 1</h1>" in page, "<b>" in page
+    (True, True, False)
+    """
+    say = progress or _silent
+    axis = make_axis(findings.table.time, len(findings.scores))
+    say("explaining the events")
+    reasons = _explain(findings)
+    say("drawing the report")
+    data, context = _page_data(findings, axis, reasons), _context(findings, reasons)
+    page = _render(data, context, title or f"Findings in {findings.table.source}")
+    return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
+
+
+def _render(data: dict[str, Any], context: dict[str, Any], title: str) -> str:
+    style, script = _file("report.css"), _script()
+    template = _environment().get_template("report.html")
+    return template.render(
+        context,
+        title=title,
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(as_json(data)),
+        trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
+        heat=data["heat"],
+        thinned=data["timeline"]["thinned"],
+    )
+
+
+def _explain(findings: Findings) -> dict[int, Explanation]:
+    """Of the gravest events, in order of time."""
+    affordable = max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores)))
+    gravest = findings.events.sort_values("rank").index[: min(MOST_EXPLAINED, affordable)]
+    return {int(event): findings.explain(int(event)) for event in sorted(gravest)}
+
+
+def _page_data(findings: Findings, axis: Axis, reasons: dict[int, Explanation]) -> dict[str, Any]:
+    """What the script draws from."""
+    return {
+        "axis": axis.packed(),
+        "timeline": timeline_data(findings, axis, _listed(findings)),
+        "events": {
+            number: event_chart_data(findings, axis, number, why.variables["variable"].tolist())
+            for number, why in reasons.items()
+        },
+        "heat": heat_map_data(findings, axis),
+        "trees": tree_maps(findings, axis),
+    }
+
+
+def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, Any]:
+    """What the template shows by itself."""
+    listed = _listed(findings)
+    peaks = zip(listed.index, listed["rank"], numbers(listed["peak_score"]), strict=True)
+    cards = [
+        event_card(findings, int(event), peak, reasons.get(int(event)), printed=rank <= _MOST_PRINTED)
+        for event, rank, peak in peaks
+    ]
+    return {
+        "source": findings.table.source,
+        "period": period(findings),
+        "has_time": findings.table.time is not None,
+        "several_modes": len(findings.parts) > 1,
+        "summary": summarise(findings, reasons),
+        "calendar": make_calendar(findings),
+        "cards": cards,
+        "n_events": len(findings.events),
+        "n_explained": len(reasons),
+        "groups": mode_groups(findings),
+        "rules": None if findings.rule_tree is None else draw_rules(findings.rule_tree),
+        "columns": column_table(findings),
+        "notes": findings.notes,
+        "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
+    }
+
+
+def _listed(findings: Findings) -> Any:
+    return findings.events.sort_values("rank").head(MOST_LISTED).sort_index()
+
+
+def _environment() -> Environment:
+    loader = PackageLoader("penstock.report", "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def _file(name: str) -> str:
+    return (resources.files("penstock.report") / "templates" / name).read_text(encoding="utf-8").strip()
+
+
+def _script() -> str:
+    parts = "\n".join(_file(name) for name in _SCRIPTS)
+    return f'(function () {{\n"use strict";\n{parts}\n}})();'
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may be loaded, and only this very script and style count."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    """As browsers compute it.
+
+    >>> _digest("alert(1)")
+    'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='
+    """
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _silent(stage: str) -> None:
+    """Nobody wants to know."""

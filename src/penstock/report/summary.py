@@ -1,0 +1,204 @@
+"""What was found, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from penstock.detection import Explanation, Findings
+from penstock.report.event_cards import event_record
+from penstock.report.words import counted, day, duration, listed, name_tag, percent, span, when, with_unit
+
+_WORST = 3
+_NAMED = 3
+_LONGEST = 240  # signs of a note
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number in large print, and what it counts."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True)
+class WorstEvent:
+    number: int
+    sentence: Markup
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    number: int
+    when: str
+    rows: str
+    flagged: str
+    found: bool
+    first_alarm: str
+    lead: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    lead: Markup
+    figures: tuple[Figure, ...]
+    worst: tuple[WorstEvent, ...]
+    changes: tuple[str, ...]
+    threshold: str
+    agreement: Markup | None
+    faults: tuple[KnownFault, ...]
+
+
+def summarise(findings: Findings, reasons: Mapping[int, Explanation]) -> Summary:
+    """The first page; `reasons` has at least those of the gravest events."""
+    ranked = findings.events.sort_values("rank").index[:_WORST]
+    agreement = None if findings.agreement is None else _agreement(findings)
+    return Summary(
+        _lead(findings),
+        tuple(_figures(findings)),
+        tuple(WorstEvent(int(event), _worst(findings, int(event), reasons[int(event)])) for event in ranked),
+        tuple(_changes(findings)),
+        _threshold(findings),
+        agreement,
+        () if findings.agreement is None else tuple(_faults(findings.agreement.faults)),
+    )
+
+
+def period(findings: Findings) -> str:
+    """From the first row to the last, "" without time.
+
+    Only days are named, unless it all happened on one.
+    """
+    time = findings.table.time
+    if time is None or not len(time):
+        return ""
+    first, last = day(time[0]), day(time[-1])
+    return span(time[0], time[-1]) if first == last else f"{first} – {last}"
+
+
+def _lead(findings: Findings) -> Markup:
+    n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
+    if not n_found:
+        return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
+    verb = "stands" if n_found == 1 else "stand"
+    text = Markup("<strong>{} of {}</strong> {} out").format(f"{n_found:,}", counted(n_judged, "row"), verb)
+    events = Markup("They make up <strong>{}</strong>").format(counted(n_events, "event"))
+    if findings.table.time is not None:
+        events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
+    when_ = period(findings)
+    return Markup("{}{}. {}.").format(text, f" between {when_.replace(' – ', ' and ')}" if when_ else "", events)
+
+
+def _figures(findings: Findings) -> list[Figure]:
+    n_rows, n_judged = len(findings.scores), int(findings.judged.sum())
+    of = "rows judged" if n_rows == n_judged else f"of {n_rows:,} rows judged"
+    figures = [
+        Figure(f"{n_judged:,}", of),
+        Figure(f"{len(findings.names):,}", "variables used"),
+        Figure(f"{int(findings.flags.sum()):,}", "findings (rows above the threshold)"),
+        Figure(f"{len(findings.events):,}", "events (findings close together)"),
+    ]
+    if findings.table.time is not None:
+        figures.append(Figure(f"{len(findings.days):,}", "days with findings"))
+    if findings.agreement is not None:
+        n_faults = len(findings.agreement.faults)
+        figures.append(Figure(f"{findings.agreement.n_found:,} of {n_faults:,}", "known faults with an alarm"))
+    return figures
+
+
+def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
+    event = event_record(findings, number)
+    rows = int(event["rows"])
+    length = "one row" if rows == 1 else f"{duration(event['duration'])}, {rows:,} rows"
+    text = Markup("{} ({})").format(span(event["start"], event["end"]), length)
+    if pd.notna(event["severity"]):
+        text += f", up to {event['severity']:.1f} times the threshold"
+    variables = why.variables.to_dict("records")[:_NAMED]
+    if not variables:
+        return text + "."
+    first = variables[0]
+    behind = Markup("{} was {}, where {} was expected").format(
+        name_tag(first["variable"]),
+        with_unit(first["actual"], first["unit"]),
+        with_unit(first["expected"], first["unit"]),
+    )
+    others = [Markup("{} ({} expected)").format(name_tag(row["variable"]), row["direction"]) for row in variables[1:]]
+    more = Markup("; also off: {}").format(listed(others)) if others else ""
+    return Markup("{}. {}{}.").format(text, behind, more)
+
+
+def _changes(findings: Findings) -> list[str]:
+    """What is other than in the source, or was not used; nothing of it is silent."""
+    inputs = findings.inputs.counts
+    words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
+    words += [f"{inputs['encoded']:,} of text encoded as numbers"] if inputs["encoded"] else []
+    words += [f"{inputs['left out']:,} left out"] if inputs["left out"] else []
+    changes = [f"Columns: {', '.join(words)}."]
+    not_judged = len(findings.scores) - int(findings.judged.sum())
+    if not_judged:
+        changes.append(f"{counted(not_judged, 'row')} not judged (modes left out, or no readings).")
+    n_trained = int(findings.trained.sum())
+    if 0 < n_trained < int(findings.judged.sum()):
+        changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
+    changes += [_short(note.message) for note in findings.notes if note.changed]
+    return changes
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST else message[:_LONGEST].rsplit(" ", 1)[0] + " … (see Notes)"
+
+
+def _threshold(findings: Findings) -> str:
+    settings, n_found = findings.settings, int(findings.flags.sum())
+    ranked = settings.get("top") is not None or (
+        settings.get("threshold") is None and bool((findings.trained | ~findings.judged).all())
+    )
+    if ranked and n_found:
+        return (
+            f"It lies just below the {n_found:,} highest scores." if n_found > 1 else "It lies below the highest score."
+        )
+    return "It was learnt from the scores of usual rows."
+
+
+def _agreement(findings: Findings) -> Markup:
+    known = findings.agreement
+    assert known is not None
+    label = findings.table.label
+    column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
+    text = Markup("{} known to be faulty{}, in {}; {} of these had an alarm.").format(
+        counted(known.n_known, "row") + (" is" if known.n_known == 1 else " are"),
+        column,
+        counted(len(known.faults), "fault"),
+        f"{known.n_found:,}",
+    )
+    if pd.notna(known.precision_at_n):
+        text += Markup(
+            " Of as many rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N)."
+        ).format(percent(known.precision_at_n))
+    return text
+
+
+def _faults(faults: pd.DataFrame) -> list[KnownFault]:
+    lines = []
+    for number, row in enumerate(faults.to_dict("records"), 1):
+        alarm, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
+        rows, flagged = f"{row['rows']:,}", f"{row['flagged']:,}"
+        lines.append(KnownFault(number, span(row["start"], row["end"]), rows, flagged, bool(row["found"]), alarm, lead))
+    return lines
+
+
+def _lead_time(lead: Any) -> str:
+    """How long before the fault the first alarm came.
+
+    >>> _lead_time(pd.Timedelta(hours=2)), _lead_time(pd.Timedelta(hours=-1)), _lead_time(0), _lead_time(3)
+    ('2 h before', '1 h after it began', 'as it began', '3 rows before')
+    """
+    zero = pd.Timedelta(0) if isinstance(lead, pd.Timedelta) else 0
+    if lead == zero:
+        return "as it began"
+    return f"{duration(lead)} before" if lead > zero else f"{duration(-lead)} after it began"

@@ -1,0 +1,195 @@
+"""Numbers, times and names as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+NO_NUMBER = "–"
+_SIGNIFICANT = 4
+_LONGEST_NAME = 90
+
+
+def number(value: float) -> str:
+    """Four significant digits, all digits of whole numbers, thousands apart.
+
+    >>> [number(value) for value in (0.123456, -12.3, 98765.4, 3.0, 1.5e-7, 2e12, float("nan"))]
+    ['0.1235', '−12.3', '98,765', '3', '1.5e−7', '2e12', '–']
+    """
+    if not math.isfinite(value):
+        return NO_NUMBER if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e9:
+        mantissa, exponent = f"{value:.{_SIGNIFICANT - 1}e}".split("e")
+        short = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        return f"{short}e{int(exponent)}".replace("-", "−")
+    places = max(0, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0
+    text = f"{value:,.{places}f}"
+    return _minus(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
+def numbers(values: Iterable[float]) -> list[str]:
+    """Readings of one variable side by side: with as many decimals each as the largest needs.
+
+    >>> numbers([88.5, 57.524, 56.0]), numbers([1461.0, 4442.3]), numbers([5.0, 1e-7]), numbers([1500.0, 0.5])
+    (['88.50', '57.52', '56.00'], ['1,461', '4,442'], ['5', '0'], ['1,500.0', '0.5'])
+    """
+    known = list(values)
+    sizes = [abs(value) for value in known if math.isfinite(value)]
+    largest = max(sizes, default=0.0)
+    if not 1e-4 <= largest < 1e9:
+        return [number(value) for value in known]
+    places = max(0, _SIGNIFICANT - 1 - math.floor(math.log10(largest)))
+    if not places and any(0 < size < 10 for size in sizes):
+        places = 1
+    texts = [f"{value:,.{places}f}" if math.isfinite(value) else "" for value in known]
+    while places and all(text.endswith("0") for text in texts if text):
+        places -= 1
+        texts = [text[:-1].removesuffix(".") for text in texts]
+    return [_minus(text) if text else number(value) for text, value in zip(texts, known, strict=True)]
+
+
+def _minus(text: str) -> str:
+    """With the sign that is as wide as a digit, and none before zero."""
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share; what is there is never 0 %.
+
+    >>> percent(0.421), percent(0.0004), percent(0.0), percent(1.0), percent(0.9999)
+    ('42 %', '< 1 %', '0 %', '100 %', '> 99 %')
+    """
+    if not math.isfinite(share):
+        return NO_NUMBER
+    if 0 < share < 0.005:
+        return "< 1 %"
+    if 0.995 <= share < 1:
+        return "> 99 %"
+    return f"{share:.0%}".replace("%", " %")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "day")
+    ('1 row', '1,200 rows', '2 days')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def day(moment: Any) -> str:
+    """
+    >>> day(pd.Timestamp("2015-03-04"))
+    '4 Mar 2015'
+    """
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
+
+
+def clock(moment: Any) -> str:
+    """Hours and minutes; seconds and their parts only where there are any.
+
+    >>> clock(pd.Timestamp("2015-03-04 06:10")), clock(pd.Timestamp("2015-03-04 06:10:05.25"))
+    ('06:10', '06:10:05.25')
+    """
+    text = f"{moment.hour:02}:{moment.minute:02}"
+    if moment.second or moment.microsecond:
+        text += f":{moment.second:02}"
+    return text + (f"{moment.microsecond / 1e6:.6f}".rstrip("0")[1:] if moment.microsecond else "")
+
+
+def when(moment: Any) -> str:
+    """A time stamp, or the number of a row.
+
+    >>> when(pd.Timestamp("2015-03-04 06:10")), when(17)
+    ('4 Mar 2015, 06:10', 'row 17')
+    """
+    return f"{day(moment)}, {clock(moment)}" if isinstance(moment, pd.Timestamp) else f"row {int(moment):,}"
+
+
+def span(start: Any, end: Any) -> str:
+    """
+    >>> span(pd.Timestamp("2015-03-04 06:10"), pd.Timestamp("2015-03-04 07:00")), span(3, 9), span(3, 3)
+    ('4 Mar 2015, 06:10 – 07:00', 'rows 3 – 9', 'row 3')
+    """
+    if start == end:
+        return when(start)
+    if not isinstance(start, pd.Timestamp):
+        return f"rows {int(start):,} – {int(end):,}"
+    same_day = (start.year, start.month, start.day) == (end.year, end.month, end.day)
+    return f"{when(start)} – {clock(end) if same_day else when(end)}"
+
+
+def duration(length: Any) -> str:
+    """A length of time in its two largest units, or a number of rows.
+
+    >>> duration(pd.Timedelta(minutes=140)), duration(pd.Timedelta(days=3, hours=4, minutes=9)), duration(7)
+    ('2 h 20 min', '3 d 4 h', '7 rows')
+    >>> duration(pd.Timedelta(0)), duration(pd.Timedelta(milliseconds=250)), duration(pd.Timedelta(hours=-1))
+    ('a moment', '250 ms', '−1 h')
+    """
+    if not isinstance(length, pd.Timedelta):
+        return counted(int(length), "row")
+    if length < pd.Timedelta(0):
+        return f"−{duration(-length)}"
+    seconds = length.total_seconds()
+    if seconds < 1:
+        return f"{number(seconds * 1000)} ms" if seconds else "a moment"
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    largest = next(place for place, (_, size) in enumerate(units) if seconds >= size)
+    parts = []
+    for name, size in units[largest : largest + 2]:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{int(count):,} {name}")
+    return " ".join(parts)
+
+
+def shown_name(name: str) -> str:
+    """A name that can be seen.
+
+    >>> shown_name("flow"), shown_name(" ")
+    ('flow', '(no name)')
+    """
+    return name if name.strip() else "(no name)"
+
+
+def name_tag(name: str) -> Markup:
+    """A name from the table, kept from changing the direction of the words around it; lines may break after its joints.
+
+    What is longer than any name should be is cut, and is whole in the title.
+
+    >>> name_tag("<b>"), name_tag("unit1_flow")
+    (Markup('<bdi class="name">&lt;b&gt;</bdi>'), Markup('<bdi class="name">unit1_<wbr>flow</bdi>'))
+    """
+    whole = shown_name(name)
+    cut = whole if len(whole) <= _LONGEST_NAME else whole[:_LONGEST_NAME] + "…"
+    text = Markup("<wbr>").join(part for part in re.split(r"(?<=[_./:])", cut) if part)
+    title = Markup(' title="{}"').format(whole) if cut != whole else ""
+    return Markup('<bdi class="name"{}>{}</bdi>').format(title, text)
+
+
+def listed(parts: Sequence[Any]) -> Markup:
+    """Several things in a sentence.
+
+    >>> listed(["a", "b", "<c>"])
+    Markup('a, b and &lt;c&gt;')
+    """
+    if len(parts) < 2:
+        return Markup("").join(parts)
+    return Markup("{} and {}").format(Markup(", ").join(parts[:-1]), parts[-1])
+
+
+def with_unit(value: float, unit: str) -> str:
+    """
+    >>> with_unit(3.25, "m³/s"), with_unit(3.25, ""), with_unit(float("nan"), "m")
+    ('3.25 m³/s', '3.25', '–')
+    """
+    text = number(value)
+    return f"{text} {unit}" if unit and text != NO_NUMBER else text

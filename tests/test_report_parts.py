@@ -1,0 +1,346 @@
+"""The parts of the report: what each hands to the template and to the script."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_tables import hostile_findings, modes_findings, plant, plant_findings, quiet_findings, rows_findings
+
+from penstock.detection import detect
+from penstock.explain import Leaf, RuleTree, Split
+from penstock.report.axis import make_axis, thin_out
+from penstock.report.calendar import LEVELS, make_calendar, shade_limits
+from penstock.report.columns import column_table
+from penstock.report.event_cards import event_card
+from penstock.report.event_charts import MOST_CHARTS, event_chart_data, event_window
+from penstock.report.groups import mode_groups
+from penstock.report.heat_map import MOST_BINS, MOST_VARIABLES, _bins, heat_map_data
+from penstock.report.packing import as_json, pack_curve, pack_numbers, pack_places
+from penstock.report.rule_drawing import draw_rules
+from penstock.report.summary import summarise
+from penstock.report.timeline import MOST_POINTS, timeline_data
+from penstock.report.tree_map import tree_maps
+
+
+def unpacked(text, kind):
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def axis_of(findings):
+    return make_axis(findings.table.time, len(findings.scores))
+
+
+def reasons_of(findings):
+    return {number: findings.explain(number) for number in findings.events.index}
+
+
+class TestPacking:
+    @pytest.mark.parametrize("values", [[1.0, 2.5, np.nan, -3.0], [7.0, 7.0], [np.nan], [], [-1e308, 1e308, 0.0]])
+    def test_curves_come_back_to_a_sixtythousandth_of_their_range(self, values):
+        values = np.array(values)
+        packed = pack_curve(values)
+        steps = unpacked(packed["data"], "<u2")
+        back = np.where(steps == 65535, np.nan, packed["low"] * (1 - steps / 65534) + packed["high"] * (steps / 65534))
+        known = values[np.isfinite(values)]
+        step = (known.max() / 2 - known.min() / 2) / 32767 if len(known) else 0
+        np.testing.assert_allclose(back, values, rtol=1e-12, atol=step)
+
+    @pytest.mark.parametrize(
+        "places", [np.arange(5) * 600_000.0, np.array([0.0, 0.25, 0.75]), np.array([0.0, 1.0, 2.0**40]), np.zeros(1)]
+    )
+    def test_places_come_back(self, places):
+        packed = pack_places(places + 17)
+        back = packed["first"] + packed["step"] * unpacked(packed["data"], "<u4")
+        np.testing.assert_allclose(back, places + 17, atol=max(1e-9, places[-1] / 2**32))
+
+    def test_numbers_beyond_32_bits_stay_numbers(self):
+        assert np.isfinite(unpacked(pack_numbers(np.array([1e300, -1e300, 2.5])), "<f4")).all()
+
+    def test_json_cannot_leave_its_element(self):
+        hostile = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\ud800"]}
+        text = as_json(hostile)
+        assert not set(text) & set("<>&\u2028\u2029")
+        assert json.loads(text) == hostile
+
+
+class TestAxis:
+    def test_without_time_rows_are_counted(self):
+        axis = make_axis(None, 4)
+        assert axis.places.tolist() == [0, 1, 2, 3]
+        assert axis.origin is None
+
+    def test_the_clock_follows_the_zone_through_a_change(self):
+        time = pd.date_range("2024-03-30 23:00", periods=6, freq="h", tz="Europe/Berlin")
+        axis = make_axis(time, 6)
+        assert [offset / 3_600_000 for _, offset in axis.offsets] == [1, 2]
+        assert axis.offsets[1][0] == 3 * 3_600_000  # the clock jumps from 2 to 3
+        assert axis.zone == "Europe/Berlin"
+
+    def test_a_gap_begins_a_stretch_uneven_sampling_does_not(self):
+        uneven = pd.DatetimeIndex(
+            pd.Timestamp("2024-05-01") + pd.to_timedelta(np.cumsum([0, 1, 2, 1, 2, 1, 2, 1]), "h")
+        )
+        assert make_axis(uneven, 8).begins.tolist() == [True] + [False] * 7
+        assert make_axis(plant()["time"].pipe(pd.DatetimeIndex), 560).begins.sum() == 2
+
+    @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+    def test_any_resolution(self, unit):
+        time = pd.date_range("2024-05-01", periods=3, freq="min").as_unit(unit)
+        axis = make_axis(time, 3)
+        assert axis.places.tolist() == [0, 60_000, 120_000]
+        assert axis.origin == pd.Timestamp("2024-05-01").timestamp() * 1000
+
+
+class TestThinning:
+    def test_a_million_points_become_few_and_no_peak_is_lost(self):
+        rng = np.random.default_rng(0)
+        values = rng.normal(size=1_000_000)
+        peaks = 17 + 33_333 * np.arange(30)
+        values[peaks] += 50
+        stretches = (np.arange(len(values)) > 400_000).astype(int)
+        kept = thin_out(values, stretches, np.arange(len(values), dtype=float), MOST_POINTS)
+        assert len(kept) <= MOST_POINTS + 8
+        assert set(peaks) <= set(kept)
+        assert {0, 400_000, 400_001, len(values) - 1} <= set(kept)
+        assert values.argmin() in kept
+
+    def test_few_points_are_all_kept(self):
+        assert len(thin_out(np.zeros(10), np.zeros(10, int), np.arange(10.0), 10)) == 10
+
+    def test_equal_places_do_no_harm(self):
+        kept = thin_out(np.arange(100.0), np.zeros(100, int), np.zeros(100), 10)
+        assert {0, 99} <= set(kept)
+
+
+class TestTimeline:
+    def test_scores_events_and_threshold(self):
+        findings = plant_findings()
+        axis = axis_of(findings)
+        record = timeline_data(findings, axis, findings.events)
+        np.testing.assert_allclose(unpacked(record["scores"], "<f4"), findings.scores, rtol=1e-6)
+        assert record["threshold"] == findings.threshold
+        assert record["begins"] == [0, 400]  # the hole in the sampling
+        assert len(record["marked"][0]) == 12
+        assert [event[0] for event in record["events"]] == [1, 2, 3]
+        for number, first, last, peak, score, rank in record["events"]:
+            assert first <= peak <= last
+            assert score == findings.events["peak_score"].loc[number]
+            assert rank == findings.events["rank"].loc[number]
+
+    def test_rows_that_were_not_judged_part_the_line(self):
+        findings = plant_findings()
+        scores = findings.scores.copy()
+        scores[200:210] = np.nan
+        record = timeline_data(replace(findings, scores=scores), axis_of(findings), findings.events)
+        assert record["begins"] == [0, 200, 390]
+
+    def test_nothing_found(self):
+        findings = quiet_findings()
+        record = timeline_data(findings, axis_of(findings), findings.events)
+        assert record["events"] == []
+        assert record["marked"] == [[], []]
+
+
+class TestCalendar:
+    def test_counts_shades_and_links(self):
+        findings = plant_findings()
+        calendar = make_calendar(findings)
+        assert [month.name for month in calendar.months] == ["May 2024"]
+        days = {day.number: day for week in calendar.months[0].weeks for day in week if day}
+        assert len(days) == 31
+        assert {number: day.rows for number, day in days.items() if day.rows} == {
+            stamp.day: rows for stamp, rows in findings.days["rows"].items()
+        }
+        day = days[3]
+        assert (day.event, day.rows, day.tip) == (2, 8, "3 May 2024: 8 findings, event 2")
+        assert 1 <= day.level <= LEVELS
+        assert days[2].has_readings
+        assert days[2].level == 0
+        assert not days[20].has_readings
+
+    def test_it_begins_on_mondays(self):
+        first = make_calendar(plant_findings()).months[0].weeks[0]
+        assert [day.number if day else None for day in first] == [None, None, 1, 2, 3, 4, 5]  # 1 May 2024: a Wednesday
+
+    def test_without_time_there_is_none(self):
+        assert make_calendar(rows_findings()) is None
+
+    def test_of_many_years_only_months_with_findings_are_shown(self):
+        findings = detect(plant(step="5D"), top=12)
+        calendar = make_calendar(findings)
+        assert all(month.rows for month in calendar.months)
+        assert "without findings" in calendar.left_out
+        assert sum(month.rows for month in calendar.months) == 12
+
+    @pytest.mark.parametrize("most", [1, 2, 3, 7, 30, 1000])
+    def test_shades_cover_all_numbers(self, most):
+        limits = shade_limits(most)
+        assert limits[0] == 1
+        assert len(limits) <= LEVELS
+        assert limits[-1] <= most
+
+
+class TestEvents:
+    def test_a_card_says_when_how_grave_and_why(self):
+        findings = plant_findings()
+        card = event_card(findings, 2, "9.1", findings.explain(2), printed=True)
+        assert card.when.text == "3 May 2024, 02:00 – 03:10"
+        assert (card.duration.text, card.rows.text) == ("1 h 10 min", "8")
+        assert "bearing [°C]" in card.worst[0]
+        variable = card.why.variables[0]
+        assert (variable["unit"], variable["direction"]) == ("°C", "above")
+        assert float(variable["actual"]) > float(variable["expected"]) + 5
+        assert len(card.why.comparison[0]["cells"]) == 2 + len(card.why.neighbors)
+        assert "of the event" in card.why.rule_counts
+
+    def test_without_time_rows_are_named(self):
+        findings = rows_findings()
+        card = event_card(findings, 2, "9.1", findings.explain(2), printed=False)
+        assert card.when.text == "rows 300 – 307"
+        assert card.duration.text == "8 rows"
+
+    def test_charts_show_the_event_with_its_surroundings(self):
+        findings = plant_findings()
+        axis = axis_of(findings)
+        names = findings.explain(2).variables["variable"].tolist()
+        record = event_chart_data(findings, axis, 2, names)
+        window = event_window(findings, axis, 2)
+        assert window.start <= 300 - 18
+        assert window.stop >= 308 + 18
+        assert record["span"] == [axis.places[300], axis.places[307]]
+        chart = record["charts"][0]
+        assert chart["unit"] == "°C"
+        assert len(record["charts"]) == min(MOST_CHARTS, len(names))
+        assert len(unpacked(chart["actual"]["data"], "<u2")) == window.stop - window.start
+        assert chart["actual"]["high"] == findings.values["bearing [°C]"].iloc[window].max()
+
+    def test_the_surroundings_end_before_a_far_hole(self):
+        table = plant()
+        table.loc[290:, "time"] += pd.Timedelta(days=90)
+        findings = detect(table, top=12)
+        assert event_window(findings, axis_of(findings), 2).start == 290
+
+    def test_a_long_event_is_thinned_with_its_peaks(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.normal(size=(3000, 4)), columns=list("abcd"))
+        table.iloc[1000:1600, 0] += 30
+        table.iloc[1303, 0] += 10
+        findings = detect(table, top=600)
+        event = int(findings.grouped.of_row[1303])
+        record = event_chart_data(findings, axis_of(findings), event, ["a"])
+        assert len(unpacked(record["places"]["data"], "<u4")) < 400
+        assert record["charts"][0]["actual"]["high"] == table["a"].max()
+
+
+class TestHeatMap:
+    def test_cells_are_the_farthest_residuals(self):
+        findings = plant_findings()
+        record = heat_map_data(findings, axis_of(findings))
+        names = [variable["name"] for variable in record["variables"]]
+        cells = unpacked(record["cells"], "i1").reshape(len(names), len(record["bins"]))
+        assert len(record["flagged"]) == len(record["bins"]) <= MOST_BINS
+        assert sum(panel["count"] for panel in record["panels"]) == len(record["bins"])
+        bearing, in_event = names.index("bearing [°C]"), np.array(record["flagged"]) == 2
+        assert (cells[bearing, in_event] > 60).all()
+        residuals = (findings.values - findings.expected)["bearing [°C]"]
+        assert record["variables"][bearing]["farthest"] == pytest.approx(residuals.iloc[299:309].max())
+
+    def test_many_events_stay_within_the_bins(self):
+        edges, panels = _bins([50] * 60)
+        assert panels[-1][0] + panels[-1][1] == len(edges) - 1 <= MOST_BINS
+        assert edges[-1] == 3000
+        assert (np.diff(edges) > 0).all()
+
+    def test_no_more_variables_than_can_be_read(self):
+        rng = np.random.default_rng(0)
+        findings = detect(pd.DataFrame(rng.normal(size=(300, 60))).rename(columns=str), top=10)
+        assert len(heat_map_data(findings, axis_of(findings))["variables"]) == MOST_VARIABLES
+
+    def test_nothing_found(self):
+        assert heat_map_data(quiet_findings(), axis_of(quiet_findings())) is None
+
+
+class TestGroupsAndTrees:
+    def test_members_of_groups_add_up(self):
+        findings = plant_findings()
+        (mode,) = mode_groups(findings)
+        assert sum(int(group.members.replace(",", "")) for group in mode.groups) == 560
+        assert sum(int(group.findings) for group in mode.groups) == 12
+        assert len(mode.profiles) == 5
+        assert all(0 <= row.at <= 100 for group in mode.groups for row in group.telling)
+
+    def test_one_set_of_groups_and_one_tree_for_each_mode(self):
+        findings = modes_findings()
+        assert {mode.mode for mode in mode_groups(findings)} == {"<b>high</b>", "low"}
+        assert {tree["mode"] for tree in tree_maps(findings, axis_of(findings))} == {"<b>high</b>", "low"}
+
+    def test_rows_of_another_table_have_groups_but_no_tree(self):
+        findings = quiet_findings()
+        assert sum(int(group.members) for group in mode_groups(findings)[0].groups) == 40
+        assert tree_maps(findings, axis_of(findings)) == []
+
+    def test_a_method_without_groups_has_none(self):
+        findings = detect(plant(), method="knn", top=12)
+        assert mode_groups(findings) == []
+
+    def test_all_findings_are_in_the_tree(self):
+        findings = plant_findings()
+        (tree,) = tree_maps(findings, axis_of(findings))
+        assert np.count_nonzero(tree["events"]) == 12
+        assert sum(tree["weights"]) == 560
+        assert len(unpacked(tree["edges"], "<u2")) == 2 * (len(tree["weights"]) - 1)
+
+
+class TestWords:
+    def test_the_summary_counts_and_names(self):
+        findings = plant_findings()
+        summary = summarise(findings, reasons_of(findings))
+        assert "<strong>12 of 560 rows</strong> stand out" in summary.lead
+        assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
+        assert summary.worst[0].number == findings.events["rank"].idxmin()
+        assert any("bearing" in worst.sentence and "°C" in worst.sentence for worst in summary.worst)
+        assert summary.changes[0] == "Columns: 5 columns used as they are."
+
+    def test_known_faults_have_a_warning_time(self):
+        summary = summarise(plant_findings(), reasons_of(plant_findings()))
+        missed, found = summary.faults
+        assert (missed.found, missed.first_alarm, missed.lead) == (False, "", "")
+        assert found.found
+        assert found.lead == "20 min after it began"
+        assert "P@N" in summary.agreement
+
+    def test_nothing_found(self):
+        summary = summarise(quiet_findings(), {})
+        assert summary.lead == "Of 40 rows judged, none stands out."
+        assert summary.worst == ()
+
+    def test_rules_are_drawn_from_all_rows_to_leaves(self):
+        tree = RuleTree(Split("a<b", "m", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "above", missing=2))
+        drawn = draw_rules(tree)
+        assert [child.kind for child in drawn.children] == ["normal", "findings"]
+        assert "a&lt;b" in drawn.children[0].condition
+        assert drawn.children[1].condition.endswith("above 3 m or missing")
+
+    def test_columns_are_graded_the_worst_first(self):
+        table = plant()
+        table["limit"], table["state"] = 5.0, np.where(table["load [MW]"] > 50, "on", "off")
+        columns = column_table(detect(table, top=5))
+        uses = [(line.grade, line.use) for line in columns.notable]
+        assert uses == [("D", "left out"), ("B", "time"), ("B", "encoded as 2 numbers (one-hot)")]
+        assert sum(count for _, count in columns.counts) == 8  # with the time
+
+    def test_hostile_names_are_behind_events_and_escaped(self):
+        findings = hostile_findings()
+        summary = summarise(findings, reasons_of(findings))
+        cards = [event_card(findings, n, "9.1", findings.explain(n), printed=False) for n in findings.events.index]
+        words = "".join(str(worst.sentence) for worst in summary.worst) + "".join(
+            str(name) for card in cards for name in card.worst
+        )
+        assert "&lt;script&gt;" in words
+        assert "<script" not in words
+        assert "<img" not in words
