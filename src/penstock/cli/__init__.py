@@ -11,6 +11,9 @@ import typer
 import penstock
 from penstock.cli._errors import CommandError
 from penstock.cli._printable import printable
+from penstock.cli.detect import detect
+from penstock.cli.fit import fit
+from penstock.cli.score import score
 from penstock.cli.simulate import simulate
 from penstock.cli.watch import watch
 
@@ -20,6 +23,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command()(detect)
+app.command()(fit)
+app.command()(score)
 app.command()(watch)
 app.add_typer(simulate, name="simulate")
 
@@ -51,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(app(given, prog_name="penstock", standalone_mode=False) or 0)
     except CommandError as error:
         return _complain(str(error), error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         return 130
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -12,7 +12,7 @@ from penstock.cli._errors import CommandError
 from penstock.cli._names import closest, join_names
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-_LISTS = ("columns", "exclude")  # may be written as lists too
+_LISTS = ("columns", "exclude", "keep", "time")  # one text on the command line; may be written as lists too
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -24,9 +24,9 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     defaults: dict[str, Any] = {}
     for key, value in _read(path).items():
         if key not in keys or key == "config":
-            hint = closest(key.replace("_", "-"), list(keys)) or " See 'penstock watch --help' for the names."
+            hint = closest(key.replace("_", "-"), list(keys)) or f" See '{context.command_path} --help' for the names."
             raise CommandError(f"{path}: unknown key {key!r}.{hint}", exit_code=2)
-        defaults[keys[key]] = _checked(value, _plain_type(hints[keys[key]]), f"{path}: {key}", key in _LISTS)
+        defaults[keys[key]] = _checked(value, hints[keys[key]], f"{path}: {key}", key in _LISTS)
     context.default_map = defaults
     return path
 
@@ -60,13 +60,22 @@ def _read(path: Path) -> dict[str, Any]:
         raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
 
 
-def _checked(value: Any, wanted: type, place: str, may_be_list: bool) -> Any:
-    if may_be_list and isinstance(value, list) and all(isinstance(item, str) for item in value):
+def _checked(value: Any, hint: Any, place: str, may_be_list: bool) -> Any:
+    """The value as the option takes it; an option that may be repeated takes a list, or a single text."""
+    is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if _is_repeated(hint) and (is_texts or isinstance(value, str)):
+        return value if is_texts else [value]
+    if may_be_list and is_texts:
         return join_names(value)
+    wanted = _plain_type(hint)
     fine = type(value) is wanted or (wanted is float and type(value) is int)
     if not fine:
         raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
     return value
+
+
+def _is_repeated(hint: Any) -> bool:
+    return list in (get_origin(kind) for kind in (hint, *get_args(hint)))
 
 
 def _plain_type(hint: Any) -> type:

@@ -1,8 +1,11 @@
-"""Ctrl-C and SIGTERM as a wish to end, heard between two batches, never in the middle of one."""
+"""Ctrl-C and SIGTERM as a wish to end: heard between two batches, or at once but without leaving anything behind."""
 
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -37,3 +40,20 @@ class StopSignals:
         # Whoever asks twice does not want to wait, for example for a reader that no longer takes the output.
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Inside this block SIGTERM ends the process as Ctrl-C does, through all that tidies up on the way."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot hear signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as shells have it

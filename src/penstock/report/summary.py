@@ -139,9 +139,6 @@ def _changes(findings: Findings) -> list[str]:
     words += [f"{inputs['encoded']:,} of text encoded as numbers"] if inputs["encoded"] else []
     words += [f"{inputs['left out']:,} left out"] if inputs["left out"] else []
     changes = [f"Columns: {', '.join(words)}."]
-    not_judged = len(findings.scores) - int(findings.judged.sum())
-    if not_judged:
-        changes.append(f"{counted(not_judged, 'row')} not judged (modes left out, or no readings).")
     n_trained = int(findings.trained.sum())
     if 0 < n_trained < int(findings.judged.sum()):
         changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")

@@ -1,0 +1,107 @@
+"""What was found, in plain words for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from penstock.cli._printable import printable
+from penstock.detection import Findings
+
+_MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
+_MOST_SIGNS = 60  # of the names of an event's variables
+
+
+def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
+    """Rows, findings, events, days, what was changed or is odd, agreement with labels, and where the files are."""
+    lines = [*_counts(findings), *_event_lines(findings), *_days(findings), *_agreement(findings)]
+    notes = [*map(str, findings.notes), *warnings]
+    if notes:
+        lines += ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))]
+    if files:
+        lines += ["", *(f"Written: {path}" for path in files)]
+    return [printable(line) for line in lines]
+
+
+def _counts(findings: Findings) -> Iterator[str]:
+    time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
+    span = "" if time is None else f" from {_when(time[0])} to {_when(time[-1])}"
+    some = "all" if judged == rows else f"{judged:,}"
+    inputs = _many(len(findings.names), "input")
+    yield f"{findings.table.source}: {_many(rows, 'row')}{span}, {some} judged by {inputs}."
+    trained = int(findings.trained.sum())
+    if 0 < trained < judged:
+        yield f"Learnt from {_many(trained, 'row')}; findings are among the others."
+    found, events = int(findings.flags.sum()), len(findings.events)
+    if not found:
+        yield f"No findings: no score is above {findings.threshold:.4g}."
+        return
+    days = f" on {_many(len(findings.days), 'day')}" if time is not None else ""
+    yield f"{_many(found, 'finding')} (scores above {findings.threshold:.4g}) in {_many(events, 'event')}{days}."
+
+
+def _event_lines(findings: Findings) -> Iterator[str]:
+    """The events with the highest scores, as a table."""
+    events = findings.events.sort_values("rank").head(_MOST_EVENTS)
+    if not len(events):
+        return
+    peaks = findings.top().drop_duplicates("event").set_index("event")["variables"]
+    rows = [("event", "start", "end", "rows", "severity", "variables")]
+    columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", "severity")), strict=True)
+    for event, start, end, count, severity in columns:
+        shown = "" if pd.isna(severity) else f"{severity:.3g}"
+        rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(peaks[event])))
+    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+    yield ""
+    for row in rows:
+        aligned = [text.rjust(width) for text, width in zip(row[:5], widths, strict=True)]
+        yield f"  {'  '.join(aligned)}  {row[5]}".rstrip()
+    more = len(findings.events) - len(events)
+    if more:
+        yield f"  … and {more:,} more"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 1]}…"
+
+
+def _days(findings: Findings) -> Iterator[str]:
+    days = findings.days
+    if len(days):
+        counted = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
+        yield ""
+        yield f"Event days (findings): {', '.join(_first(counted, _MOST_DAYS))}"
+
+
+def _agreement(findings: Findings) -> Iterator[str]:
+    agreement = findings.agreement
+    if agreement is None:
+        return
+    faults = len(agreement.faults)
+    yield ""
+    if not faults:
+        yield "Label: it knows of no fault."
+        return
+    precision = agreement.precision_at_n
+    share = (
+        "" if pd.isna(precision) else f"; {precision:.0%} of the {agreement.n_known:,} highest scores are known rows"
+    )
+    yield f"Label: {agreement.n_found:,} of {_many(faults, 'known fault')} found{share}."
+
+
+def _first(texts: Sequence[str], most: int) -> list[str]:
+    return [*texts[:most], *([f"… and {len(texts) - most:,} more"] if len(texts) > most else [])]
+
+
+def _when(moment: Any) -> str:
+    if not isinstance(moment, pd.Timestamp):
+        return f"{moment}"
+    local = moment.tz_localize(None)
+    return local.isoformat(sep=" ", timespec="minutes" if local == local.floor("min") else "seconds")
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,69 @@
+"""What goes into the list of findings, and into that of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from penstock.detection.findings import Findings
+
+ROWS_AT_ONCE = 50_000
+
+
+def findings_table(findings: Findings, most_explained: int) -> pd.DataFrame:
+    """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
+
+    `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
+    """
+    explained = explained_events(findings, most_explained)
+    table = findings.top().reset_index()
+    events = findings.events.loc[table["event"]]
+    rules = {int(event): _rule(findings, int(event)) for event in explained}
+    if findings.table.time is None:
+        numbers = findings.table.values.index
+        spans: dict[str, Any] = {
+            "event_start": numbers[events["start"].to_numpy()],
+            "event_end": numbers[events["end"].to_numpy()],
+            "event_span": events["duration"].to_numpy(),
+        }
+    else:
+        spans = {
+            "event_start": events["start"].array,
+            "event_end": events["end"].array,
+            "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
+        }
+    table = table.assign(**spans)
+    table["rule"] = pd.array([rules.get(int(event)) for event in table["event"]], dtype="string")
+    return table.astype({"mode": "string", "variables": "string"})
+
+
+def explained_events(findings: Findings, most: int) -> set[int]:
+    """The events with the highest scores, to which explanations are limited: each takes about a tenth of a second."""
+    return set(findings.events.index[findings.events["rank"] <= most].tolist())
+
+
+def _rule(findings: Findings, event: int) -> str | None:
+    """What tells an event apart, in words; None if nothing does."""
+    rule = findings.explain(event).rule
+    return None if rule is None else str(rule.text)
+
+
+def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
+    """One row per row of the table, in order of time, in parts; the event is missing where a row is none."""
+    count = len(findings.scores)
+    for start in range(0, count, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        columns: dict[str, Any] = {"row": findings.table.values.index[part].to_numpy()}
+        if findings.table.time is not None:
+            columns["time"] = findings.table.time[part]
+        events = pd.Series(findings.grouped.of_row[part], dtype="Int64")
+        columns |= {
+            "score": findings.scores[part],
+            "flag": findings.flags[part],
+            "event": events.mask(events == 0),
+            "mode": pd.array(findings.modes[part].astype(object), dtype="string"),
+            "seen": findings.seen[part],
+        }
+        yield pd.DataFrame(columns)

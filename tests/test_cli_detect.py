@@ -1,0 +1,361 @@
+"""`penstock detect`, `fit` and `score` where all is well."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from detect_tables import left_behind, plant
+
+from penstock.cli import main
+from penstock.cli._plain_errors import in_options
+from penstock.cli._stages import Stages
+from penstock.detection import detect, fit_model, load_model
+
+COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
+QUICK = ["--method", "norm"]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    plant().to_csv("plant.csv", index=False)
+    return "plant.csv"
+
+
+def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, "-K", "2", "--top", "8", "--label", "fault", "--gap", "20min"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == ""
+    lines = shown.out.splitlines()
+    findings = detect(table, parameters={"n_components": 2}, top=8, label="fault", gap="20min")
+    assert lines[0] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by 4 inputs."
+    assert lines[1].startswith(f"8 findings (scores above {findings.threshold:.4g}) in {len(findings.events)} event")
+    first = findings.events.sort_values("rank").iloc[0]
+    shown_event = lines[4].split()
+    assert shown_event[0] == str(findings.events.sort_values("rank").index[0])
+    assert shown_event[1:3] == str(first["start"])[:16].split()
+    assert "bearing [°C]" in lines[4]
+    assert any(line.startswith("Event days (findings): 2024-05-0") for line in lines)
+    assert "Label: 1 of 1 known fault found" in shown.out
+    assert all(str(note) in shown.out for note in findings.notes)
+    assert left_behind(Path()).keys() == {"plant.csv"}
+
+
+def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    files = ["-o", "findings.json", "--scores", "scores.csv"]
+    assert main(["detect", table, "-K", "2", "--exclude", "fault", "--threshold", "0.02", *files]) == 0
+    findings = detect(table, parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
+    document = json.loads(Path("findings.json").read_text())
+    assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
+    assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
+    assert capfd.readouterr().out.endswith("Written: findings.json\nWritten: scores.csv\n")
+
+
+def test_a_report(table: str) -> None:
+    pytest.importorskip("penstock.report")
+    assert main(["detect", table, *QUICK, "--report", "report.html", "-q"]) == 0
+    assert "</html>" in Path("report.html").read_text("utf-8")
+
+
+def test_parquet_and_packed_files(table: str) -> None:
+    files = ["-o", "findings.parquet", "--scores", "scores.csv.gz"]
+    assert main(["detect", table, *QUICK, "-q", *files]) == 0
+    assert pd.read_parquet("findings.parquet")["rank"].tolist() == list(range(1, 21))
+    assert len(pd.read_csv("scores.csv.gz")) == 400
+
+
+@pytest.mark.parametrize(("option", "parameters"), [
+    (["-K", "3"], {"n_components": 3}),
+    (["--components", "3"], {"n_components": 3}),
+    (["--n-components", "2", "--alpha", "0.6"], {"n_components": 2, "alpha": 0.6}),
+    (["-K", "2", "--gamma", "0.1"], {"n_components": 2, "gamma": 0.1}),
+    (["-K", "2", "--similarity", "binary"], {"n_components": 2, "similarity": "binary"}),
+    (["-K", "2", "--score", "structural"], {"n_components": 2, "score": "structural"}),
+])  # fmt: skip
+def test_options_of_the_model(table: str, option: list[str], parameters: dict[str, float | str]) -> None:
+    assert main(["detect", table, "-q", "--exclude", "fault", "--scores", "scores.csv", "--seed", "3", *option]) == 0
+    findings = detect(table, exclude=["fault"], parameters=parameters, random_state=3)
+    np.testing.assert_allclose(pd.read_csv("scores.csv")["score"], findings.scores, rtol=1e-12)
+
+
+def test_options_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    german = plant().assign(Tag=lambda table: table["time"].dt.strftime("%d.%m.%Y"))
+    german = german.assign(Zeit=german.pop("time").dt.strftime("%H:%M"))
+    german.to_csv("werk.txt", sep="\t", decimal=",", encoding="cp1252", index=False)
+    options = "--time Tag,Zeit --separator tab --decimal , --encoding cp1252 --day-first --timezone Europe/Berlin"
+    chosen = ["--columns", '"load [MW]",head,fault', "--exclude", "fault", "--keep", "head"]
+    assert main(["detect", "werk.txt", *QUICK, *options.split(), *chosen, "-q", "-o", "findings.json"]) == 0
+    document = json.loads(Path("findings.json").read_text())
+    assert document["summary"]["first_time"] == "2024-05-01T00:00:00+02:00"
+    assert document["summary"]["inputs"] == 2
+
+
+def test_modes_training_and_units(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("units.csv").write_text("name,unit\nhead,mWC\n")
+    modes = ["--mode", "high: head > 26", "--mode", "low: head <= 26", "--skip-mode", "low", "--settle", "20min"]
+    options = [*modes, "--train-until", "2024-05-02", "--units", "units.csv", "--threshold", "auto"]
+    assert main(["detect", table, *QUICK, *options, "-o", "findings.json"]) == 0
+    document = json.loads(Path("findings.json").read_text())
+    assert {"high", "low", "changing"} <= set(document["summary"]["modes"])
+    assert document["summary"]["judged"] < 400
+    assert next(column["unit"] for column in document["columns"] if column["name"] == "head") == "mWC"
+    assert "rows were not judged" in capfd.readouterr().out
+
+
+def test_a_column_of_modes_called_like_a_tag(table: str) -> None:
+    plant().assign(**{"=MKA10": np.where(np.arange(400) < 200, "on", "off")}).to_csv("tags.csv", index=False)
+    assert main(["detect", "tags.csv", *QUICK, "--mode", "=MKA10", "-q", "-o", "findings.json"]) == 0
+    assert json.loads(Path("findings.json").read_text())["summary"]["modes"] == {"off": 200, "on": 200}
+
+
+def test_several_files_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plant").mkdir()
+    whole = plant()
+    whole.iloc[:200].to_csv("plant/1.csv", index=False)
+    whole.iloc[200:].to_csv("plant/2.csv", index=False)
+    for source, output in ((["plant"], "a.csv"), (["plant/1.csv", "plant/2.csv"], "b.csv")):
+        assert main(["detect", *source, *QUICK, "-q", "-o", output]) == 0
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert main(["detect", "plant", *QUICK, "-q", "-o", "plant/findings.csv"]) == 2
+
+
+def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    common = ["--exclude", "fault", "-K", "2", "--train-until", "2024-05-02"]
+    assert main(["fit", table, *common, "--model", "plant.model"]) == 0
+    assert re.fullmatch(
+        r"NSNMF has learnt from 288 rows of 4 inputs\.\nWritten: plant\.model\n", capfd.readouterr().out
+    )
+    assert main(["score", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
+    model = fit_model(table, exclude=["fault"], parameters={"n_components": 2}, train_until="2024-05-02")
+    scores = pd.read_csv("new.csv")["score"]
+    np.testing.assert_allclose(scores, model.score(table).scores, rtol=1e-9)
+    np.testing.assert_allclose(scores, load_model("plant.model").score(table).scores, rtol=1e-9)
+    assert main(["detect", table, *common, "-q", "--scores", "whole.csv", "--threshold", "auto"]) == 0
+    whole = pd.read_csv("whole.csv")
+    np.testing.assert_allclose(scores[288:], whole["score"][288:], rtol=1e-9)
+    found = {row["row"] for row in json.loads(Path("new.json").read_text())["findings"] if row["row"] >= 288}
+    assert found == set(whole["row"][whole["flag"]])
+    assert set(range(300, 305)) <= found
+
+
+def test_a_model_is_not_replaced_unasked(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("plant.model").write_text("precious")
+    assert main(["fit", table, *QUICK, "-m", "plant.model"]) == 2
+    assert "--overwrite" in capfd.readouterr().err
+    assert main(["fit", table, *QUICK, "--label", "fault", "-m", "plant.model", "--overwrite", "-q"]) == 0
+    assert capfd.readouterr().out == ""
+    assert main(["score", "plant.model", table, "--top", "3", "--gap", "0", "--label", "fault"]) == 0
+    assert "3 findings" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "code"), [("1", 1), ("1000", 0)])
+def test_fail_on(table: str, number: str, code: int) -> None:
+    assert main(["detect", table, *QUICK, "-q", "--fail-on", number, "-o", "findings.csv"]) == code
+    assert Path("findings.csv").exists()
+
+
+def test_fail_on_counts_events(table: str) -> None:
+    events = len(detect(table, method="norm").events)
+    for number in (events, events + 1):
+        assert main(["detect", table, *QUICK, "-q", "--fail-on", str(number)]) == int(number <= events)
+
+
+def test_quiet_and_json(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, *QUICK, "--quiet", "-o", "findings.csv"]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert main(["detect", table, *QUICK, "--json", "--scores", "scores.csv"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == ""
+    summary = json.loads(shown.out)
+    assert (summary["rows"], summary["findings"], summary["files"]) == (400, 20, ["scores.csv"])
+
+
+def test_a_configuration(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("detect.toml").write_text(
+        'source = ["plant.csv"]\nmethod = "norm"\ntop = 3\nexclude = ["fault", "head"]\nquiet = true\n'
+        'output = "ignored.csv"\nmode = "high: `load [MW]` > 50"\nskip-mode = ["other"]\nsettle = "10min"\n'
+    )
+    assert main(["detect", "--config", "detect.toml", "-o", "findings.csv"]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert not Path("ignored.csv").exists()
+    assert pd.read_csv("findings.csv")["mode"].tolist() == ["high"] * 3
+
+
+def test_strict(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    plant().iloc[::-1].to_csv("turned.csv", index=False)
+    assert main(["detect", "turned.csv", *QUICK]) == 0
+    assert "newest first" in capfd.readouterr().out
+    assert main(["detect", "turned.csv", *QUICK, "--strict"]) == 2
+    assert "or read it without --strict." in capfd.readouterr().err
+
+
+def test_names_that_a_terminal_would_obey(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    text = Path(table).read_text().replace("head", "he\x1b]0;owned\x07ad", 1)
+    Path("odd.csv").write_text(text)
+    assert main(["detect", "odd.csv", *QUICK, "--columns", "he\x1b]0;owned\x07ad,=flow"]) == 0
+    shown = capfd.readouterr().out
+    assert "owned" in shown
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_many_events_and_notes_are_cut(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, *QUICK, "--top", "100", "--gap", "0"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert sum(bool(re.match(r" +\d+  2024", line)) for line in lines) == 10
+    assert any(re.fullmatch(r"  … and \d+ more", line) for line in lines)
+
+
+def test_no_findings(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, *QUICK, "--threshold", "fixed:1e9", "-o", "findings.csv", "--fail-on", "1"]) == 0
+    assert "No findings: no score is above 1e+09." in capfd.readouterr().out
+    assert Path("findings.csv").read_text().count("\n") == 1
+
+
+def test_without_time(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    plant().drop(columns="time").to_csv("bare.csv", index=False)
+    assert main(["detect", "bare.csv", *QUICK, "--gap", "3"]) == 0
+    shown = capfd.readouterr().out
+    assert shown.startswith("bare.csv: 400 rows, all judged by")
+    assert "Event days" not in shown
+
+
+def test_a_reader_that_has_had_enough(table: str) -> None:
+    reading, writing = os.pipe()
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [*COMMAND, "detect", table, *QUICK]
+    process = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True, env=buffered)
+    os.close(writing)
+    os.close(reading)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 2, "penstock: Standard output cannot be written: No space left on device.\n"),
+        ("2>&-", 0, ""),
+    ],
+)
+def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: str) -> None:
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "detect", table, *QUICK, "-o", "findings.csv"]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+    assert Path("findings.csv").exists()
+
+
+SLOW_WRITER = """
+import os, sys, time
+from penstock.cli import main
+import penstock.storage._files as files
+sync = os.fsync
+def slow(descriptor):
+    print("writing", flush=True)
+    time.sleep(60)
+files.os.fsync = slow
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("option", ["-o", "--scores"])
+def test_signals_leave_nothing(table: str, number: int, code: int, option: str) -> None:
+    before = left_behind(Path())
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "detect", table, *QUICK, option, "new.csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "writing\n"
+    assert len(left_behind(Path())) == 2
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (code, "")
+    assert left_behind(Path()) == before
+
+
+def test_a_terminal_shows_the_stage(table: str) -> None:
+    code = "import penstock.cli._stages as stages; stages._PATIENCE = 0.0; "
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", code + COMMAND[2], "detect", table, "-K", "2", "-o", "findings.csv"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert re.search(
+        rb"(reading plant.csv|checking 5 columns|fitting NSNMF to 400 rows|scoring 400 rows), \d+ s", shown
+    )
+    assert b"Written: findings.csv" in output
+    assert b"\x1b" not in output
+
+
+def test_stages_wait_before_they_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with Stages(quiet=False) as stages:
+        stages("fitting")
+    assert "fitting" not in capsys.readouterr().err
+    monkeypatch.setattr("penstock.cli._stages._PATIENCE", 0.0)
+    with Stages(quiet=False) as stages:
+        stages("fit\x1bting")
+        time.sleep(0.5)
+    assert "fit�ting, 0 s" in capsys.readouterr().err
+    with Stages(quiet=True) as stages:
+        stages("fitting")
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("Pass timezone.", "Pass --timezone."),
+        ("strict refuses it. Read it without strict.", "strict refuses it. Read it without --strict."),
+        ("Pass decimal=',' and thousands='.', or", "Pass --decimal ',' and --thousands '.', or"),
+        ("Use train_rule instead of train_until.", "Use --train-rule instead of --train-until."),
+        (
+            "There is no file /plant/max_bytes or train_rule.csv.",
+            "There is no file /plant/max_bytes or train_rule.csv.",
+        ),
+        ("Choose another name, or overwrite=True.", "Choose another name, or add --overwrite."),
+    ],
+)
+def test_messages_name_options(message: str, told: str) -> None:
+    assert in_options(message) == told
+
+
+def test_help_is_quick_and_names_every_option(capfd: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import sys; from penstock.cli import main\n"
+        "for command in ('detect', 'fit', 'score'): main([command, '--help'])\n"
+        "sys.exit('numpy' in sys.modules or 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False, text=True, env={**os.environ, "COLUMNS": "200"}
+    )
+    assert done.returncode == 0
+    for option in ("--report", "--output", "--scores", "--fail-on", "--n-components", "--month-first", "--model"):
+        assert option in done.stdout

@@ -1,0 +1,345 @@
+"""`penstock detect` on files and options that cannot work: one line, exit code 2, and nothing left behind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hostile_tables
+import pytest
+from detect_tables import left_behind, plant
+
+from penstock.cli import main
+
+TABLES = hostile_tables.hostile()
+# They take a second each to read or refuse, and test_tables_hostile.py does that.
+SLOW = {"a million columns", "text, then numbers", "numbers, then text", "ten thousand columns", "line of 70 MB"}
+SEEDED = re.compile(r"(patchwork|damaged|shuffled) \d*[1-9]")  # of these, nine in ten only with the slow tests
+QUICK = ["--method", "norm"]  # judges a table at once: it is what comes before and after that is tested here
+LONGEST = 10.0  # seconds, on a slow and busy machine
+
+
+class Run:
+    """Runs the command in a folder, and checks what every refusal promises."""
+
+    def __init__(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capfd = capfd
+        self.before: dict[str, str] = {}
+
+    def __call__(self, *arguments: str) -> int:
+        self.before = left_behind(self.folder)
+        start = time.perf_counter()
+        code = main(list(arguments))
+        assert time.perf_counter() - start < LONGEST
+        return code
+
+    def refusal(self, *arguments: str) -> str:
+        """The one line that a refused command says."""
+        assert self(*arguments) == 2
+        return self.said()
+
+    def said(self) -> str:
+        shown = self.capfd.readouterr()
+        assert shown.out == ""
+        assert left_behind(self.folder) == self.before
+        assert re.fullmatch(r"penstock: [^\n]+\n", shown.err), shown.err
+        assert shown.err.rstrip("\n").isprintable()
+        assert "Traceback" not in shown.err
+        assert len(shown.err) < 1500
+        return shown.err.removeprefix("penstock: ").rstrip("\n")
+
+
+@pytest.fixture
+def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return Run(tmp_path, capfd)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    plant(60).to_csv(tmp_path / "plant.csv", index=False)
+    return "plant.csv"
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(TABLES) - len(SLOW) + len(OPTIONS) + len(OUTPUTS) > 400
+
+
+def cases() -> list[Any]:
+    names = sorted(TABLES.keys() - SLOW)
+    return [pytest.param(name, marks=[pytest.mark.slow] if SEEDED.fullmatch(name) else []) for name in names]
+
+
+@pytest.mark.parametrize("name", cases())
+def test_any_file_is_judged_or_refused_in_one_line(run: Run, name: str) -> None:
+    Path("table.csv").write_bytes(TABLES[name]())
+    code = run("detect", "table.csv", *QUICK, "-o", "findings.json", "--scores", "scores.jsonl")
+    if code == 2:
+        run.said()
+        return
+    assert code == 0
+    shown = run.capfd.readouterr()
+    assert shown.err == ""
+    assert shown.out.replace("\n", "").isprintable()
+    assert left_behind(run.folder).keys() - run.before.keys() == {"findings.json", "scores.jsonl"}
+    found = json.loads(Path("findings.json").read_text(), parse_constant=pytest.fail)
+    scores = [json.loads(line, parse_constant=pytest.fail) for line in Path("scores.jsonl").read_text().splitlines()]
+    assert found["summary"]["findings"] == len(found["findings"]) == sum(row["flag"] for row in scores)
+    assert found["summary"]["rows"] == len(scores)
+
+
+OPTIONS: dict[str, tuple[list[str], str]] = {
+    "unknown option": (["--tpo", "3"], "No such option: --tpo"),
+    "top of nothing": (["--top", "0"], "--top must be a whole number ≥ 1; got 0."),
+    "top below nothing": (["--top", "-3"], "--top must be a whole number ≥ 1; got -3."),
+    "top of everything": (["--top", "60"], "top = 60 asks for as many findings as there are rows"),
+    "top in words": (["--top", "ten"], "Invalid value for '--top'"),
+    "top beyond any memory": (["--top", "9" * 30], "asks for as many findings"),
+    "two cuts": (["--top", "3", "--threshold", "auto"], "--top and --threshold exclude each other"),
+    "share of nothing": (["--threshold", "0"], "--threshold: a share of the rows must be above 0 and at most 0.5"),
+    "share of too much": (["--threshold", "0.6"], "--threshold: a share of the rows must be above 0 and at most 0.5"),
+    "share is not a number": (["--threshold", "nan"], "--threshold: a share of the rows must be above 0"),
+    "share is infinite": (["--threshold", "inf"], "--threshold: a share of the rows must be above 0"),
+    "unknown threshold": (["--threshold", "peek"], "--threshold: There is no threshold 'peek'. Did you mean 'peaks'?"),
+    "threshold parameter": (["--threshold", "quantile:rat=1"], "quantile has no parameter 'rat'"),
+    "empty threshold": (["--threshold", ""], "--threshold: There is no threshold ''"),
+    "gap without unit": (["--gap", "1.5"], "--gap: '1.5' is no duration"),
+    "gap in metres": (["--gap", "3m"], "--gap: '3m' has an unknown unit 'm'"),
+    "gap of ages": (["--gap", "9999999 weeks"], "--gap: The duration"),
+    "empty gap": (["--gap", ""], "--gap: '' is no duration"),
+    "negative gap": (["--gap=-2h"], "--gap: '-2h' is no duration"),
+    "fail on nothing": (["--fail-on", "0"], "--fail-on must be a whole number ≥ 1; got 0."),
+    "quiet and JSON": (["--quiet", "--json"], "--quiet and --json exclude each other"),
+    "unknown method": (["--method", "nsmf"], "--method nsmf: There is no method 'nsmf'. Did you mean 'nsnmf'?"),
+    "no groups": (["--method", "nsnmf", "-K", "0"], "--n-components: n_components must be a whole number ≥ 1; got 0."),
+    "half a group": (["-K", "2.5"], "Invalid value for '--n-components'"),
+    "parameter of another": (["--alpha", "0.5"], "--method norm: NormScore has no parameter 'alpha'"),
+    "alpha is no number": (["--method", "nsnmf", "--alpha", "nan"], "--alpha: alpha must be a"),
+    "gamma below 0": (["--method", "nsnmf", "--gamma", "-1"], "--gamma: gamma must be a"),
+    "unknown similarity": (["--method", "nsnmf", "--similarity", "cosine"], "--similarity: similarity must be one of"),
+    "unknown score": (["--method", "nsnmf", "--score", "best"], "--score: score must be one of"),
+    "negative seed": (["--seed", "-1"], "--seed must be a whole number from 0 to 4294967295; got -1."),
+    "two periods": (["--train-until", "2024-05-01", "--train-rule", "head > 1"], "exclude each other"),
+    "no time": (["--train-until", "next week or so"], "--train-until is not a time; got 'next week or so'."),
+    "empty time": (["--train-until", ""], "--train-until is not a time; got ''."),
+    "not a time": (["--train-until", "NaT"], "--train-until is not a time; got 'NaT'."),
+    "before all": (["--train-until", "1999-01-01"], "There is nothing to learn from"),
+    "unfinished rule": (["--train-rule", "head >"], "--train-rule: The rule cannot be read"),
+    "a rule that is code": (["--train-rule", "__import__('os').system('touch x')"], "--train-rule: "),
+    "a rule without end": (["--train-rule", "(" * 100_000], "--train-rule: "),
+    "a rule for a stranger": (["--train-rule", "hed > 1"], "hed"),
+    "a rule that never holds": (["--train-rule", "head > 1e9"], "There is nothing to learn from"),
+    "unfinished mode": (["--mode", "head >"], "--mode: The rule cannot be read"),
+    "one mode twice": (["--mode", "a: head > 1", "--mode", "a: head > 2"], "--mode: Two modes are called 'a'"),
+    "mode of a stranger": (["--mode", "stat"], "stat"),
+    "too many modes": (["--mode", "head"], "too many to be modes"),
+    "skip without modes": (["--skip-mode", "idle"], "--skip-mode and --settle need --mode"),
+    "settle without modes": (["--settle", "30min"], "--skip-mode and --settle need --mode"),
+    "skip a stranger": (["--mode", "fault", "--skip-mode", "idle"], "There is no mode 'idle' to skip"),
+    "settle in metres": (["--mode", "fault", "--settle", "3m"], "--settle: '3m' has an unknown unit"),
+    "unknown time": (["--time", "tme"], "has no column 'tme' (given as time)"),
+    "unknown column": (["--columns", "haed"], "has no column 'haed' (given as columns)"),
+    "unknown exclusion": (["--exclude", "haed"], "has no column 'haed' (given as exclude)"),
+    "everything excluded": (["--exclude", '"load [MW]",bearing [°C],=flow,head,fault'], "No column of plant.csv"),
+    "unknown label": (["--label", "falut"], "has no column 'falut' (given as label)"),
+    "label is the time": (["--label", "time", "--time", "time"], "cannot be the label and the time"),
+    "keep a stranger": (["--keep", "haed"], "haed"),
+    "names over two lines": (["--columns", "a\nb"], "--columns is not a list of names"),
+    "a name of 200 KB": (["--exclude", "x" * 200_000], "exclude"),
+    "control signs in names": (["--exclude", "\x1b[2Jhead"], "has no column"),
+    "unknown zone": (["--timezone", "Mars/Base"], "--timezone: There is no time zone 'Mars/Base'"),
+    "zone outside": (["--timezone", "../../etc/passwd"], "--timezone: There is no time zone"),
+    "decimal": (["--decimal", "x"], "--decimal must be . or ,; got 'x'."),
+    "separator": (["--separator", "::"], "separator"),
+    "separator is a quote": (["--separator", '"'], "separator"),
+    "decimal is the separator": (["--decimal", ",", "--separator", ","], ""),
+    "thousands are the decimals": (["--decimal", ",", "--thousands", ","], ""),
+    "thousands": (["--thousands", "xyz"], "thousands"),
+    "unknown encoding": (["--encoding", "klingon"], "There is no encoding 'klingon'"),
+    "an encoding of bytes": (["--encoding", "base64"], "There is no encoding 'base64'"),
+    "the wrong encoding": (["--encoding", "ascii"], "ascii"),
+    "no bytes": (["--max-bytes", "0"], "--max-bytes must be a whole number ≥ 1; got 0."),
+    "few bytes": (["--max-bytes", "100"], "--max-bytes"),
+    "no units": (["--units", "nowhere.csv"], "--units: There is no file nowhere.csv."),
+    "units are a folder": (["--units", "."], "--units: There is no file ."),
+    "units of another kind": (["--units", "plant.csv"], "--units: A table of units needs the columns 'name'"),
+    "no configuration": (["--config", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+    "a table as configuration": (["--config", "plant.csv"], "plant.csv: not TOML"),
+    "a folder as configuration": (["--config", "."], ".: Is a directory"),
+    "strict": (["--strict", "--keep", "head"], "1 columns cannot be inputs as they are: 'fault'"),
+    "another source": (["nowhere.csv"], "There is no file nowhere.csv"),
+    "the same again": (["./plant.csv"], "plant.csv is named twice"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_wrong_options(run: Run, table: str, name: str) -> None:
+    options, message = OPTIONS[name]
+    assert message in run.refusal("detect", table, *QUICK, "-o", "findings.csv", *options)
+
+
+OUTPUTS: dict[str, tuple[list[str], str]] = {
+    "findings of another kind": (["-o", "findings.xlsx"], "--output: Cannot write findings.xlsx: its ending must be"),
+    "findings without ending": (["-o", "findings"], "--output: Cannot write findings: its ending must be one of .csv"),
+    "scores of another kind": (["--scores", "scores.json"], "its ending must be one of .csv, .csv.gz, .jsonl,"),
+    "report of another kind": (["--report", "report.pdf"], "--report: Cannot write report.pdf: its ending must be"),
+    "findings there": (["-o", "old.csv"], "--output: old.csv exists already. Choose another name, or add --overwrite."),
+    "scores there": (["--scores", "old.csv"], "--scores: old.csv exists already."),
+    "report there": (["--report", "old.html"], "--report: old.html exists already."),
+    "a link to one there": (["-o", "link.csv"], "--output: link.csv exists already."),
+    "a link to nothing": (["-o", "broken.csv"], "--output: broken.csv exists already."),
+    "a link to itself": (["-o", "loop.csv"], "loop.csv"),
+    "report is a folder": (["--report", "folder.html"], "--report: Cannot write folder.html: it is a folder."),
+    "folder with overwrite": (["-o", "folder.csv", "--overwrite"], "--output: Cannot write folder.csv: it is"),
+    "a pipe": (["-o", "pipe.csv", "--overwrite"], "--output: Cannot write pipe.csv: it is a device or a pipe."),
+    "a device": (["-o", "full.csv", "--overwrite"], "--output: Cannot write full.csv"),
+    "no folder": (["-o", "nowhere/findings.csv"], "--output: Cannot write nowhere/findings.csv: there is no folder"),
+    "below a file": (["-o", "plant.csv/findings.csv"], "there is no folder"),
+    "no files here": (["-o", "/proc/findings.csv"], "takes no files"),
+    "empty name": (["-o", ""], "--output: "),
+    "a name too long": (["-o", "x" * 300 + ".csv"], "File name too long"),
+    "NUL in the name": (["-o", "a\0b.csv"], "null byte"),
+    "the same twice": (["-o", "new.csv", "--scores", "new.csv"], "--scores: new.csv is --output too."),
+    "the same twice, otherwise": (["-o", "new.csv", "--scores", "./folder.csv/../new.csv"], "is --output too."),
+    "the input": (["-o", "plant.csv", "--overwrite"], "--output: plant.csv is read by this very command."),
+    "the input by a link": (["--scores", "input.csv", "--overwrite"], "--scores: input.csv is read by this very"),
+    "the input by another name": (["-o", "hard.csv", "--overwrite"], "--output: hard.csv is read by this very"),
+    "the units": (["-o", "units.csv", "--units", "units.csv", "--overwrite"], "units.csv is read by this very command"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_that_cannot_be(run: Run, table: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for old in ("old.csv", "old.html"):
+        Path(old).write_text("precious")
+    for folder in ("folder.csv", "folder.html"):
+        Path(folder).mkdir()
+    Path("units.csv").write_text("name,unit\nhead,m\n")
+    for link, target in {"link": "old", "broken": "gone", "loop": "loop", "input": "plant"}.items():
+        Path(f"{link}.csv").symlink_to(f"{target}.csv")
+    Path("hard.csv").hardlink_to("plant.csv")
+    Path("full.csv").symlink_to("/dev/full")
+    os.mkfifo("pipe.csv")
+    monkeypatch.setattr("penstock.tables._files.read_file", lambda *_: pytest.fail("it began to read"))
+    options, message = OUTPUTS[name]
+    assert message in run.refusal("detect", table, *QUICK, *options)
+
+
+@pytest.mark.parametrize("name", ["missing", "parent missing", "empty folder", "folder of pictures", "pipe", "device"])
+def test_sources_that_are_none(run: Run, name: str) -> None:
+    Path("empty").mkdir()
+    Path("pictures").mkdir()
+    Path("pictures/plant.png").write_bytes(b"\x89PNG")
+    os.mkfifo("pipe.csv")
+    sources = {"missing": "plant.csv", "parent missing": "no/plant.csv", "empty folder": "empty"}
+    sources |= {"folder of pictures": "pictures", "pipe": "pipe.csv", "device": "/dev/zero"}
+    assert sources[name] in run.refusal("detect", sources[name], *QUICK, "-o", "findings.csv")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+@pytest.mark.parametrize("which", ["input", "folder"])
+def test_without_permission(run: Run, table: str, which: str) -> None:
+    Path("locked").mkdir()
+    Path("locked" if which == "folder" else table).chmod(0)
+    assert "" in run.refusal("detect", table, *QUICK, "-o", "locked/findings.csv" if which == "folder" else "new.csv")
+    Path("locked").chmod(stat.S_IRWXU)
+
+
+def sparse(head: bytes, size: int) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        with path.open("wb") as file:
+            file.write(head)
+            file.truncate(size)
+
+    return make
+
+
+HUGE: dict[str, Callable[[Path], None]] = {
+    "10 GB of nothing": sparse(b"", 10 * 2**30),
+    "a line of 10 GB": sparse(b"time,flow\n2024-01-01,1\n2024-01-02,2", 10 * 2**30),
+    "a gzip of 1 GB in one line": lambda path: path.write_bytes(gzip_bomb(2**30)) and None,
+}
+
+
+def gzip_bomb(size: int) -> bytes:
+    """So many bytes of the digit 1, packed; made of equal members, as packing them all would take long."""
+    member = gzip.compress(b"1" * 2**24, 9)
+    return gzip.compress(b"time,flow\n2024-01-01,") + member * (size // 2**24)
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_files_are_refused_without_reading_them_all(run: Run, name: str) -> None:
+    HUGE[name](Path("table.csv"))
+    run.refusal("detect", "table.csv", *QUICK, "-o", "findings.csv")
+
+
+def test_a_full_disk_leaves_nothing(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = run.refusal("detect", table, *QUICK, "-o", "findings.csv", "--scores", "scores.csv")
+    assert said == "findings.csv could not be written: No space left on device."
+
+
+def test_a_small_disk(run: Run, table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The limit of a file's size stands for a small disk: a file system of our own would need root."""
+    import resource
+    import signal
+
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        said = run.refusal("detect", table, *QUICK, "--scores", "scores.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert said == "scores.csv could not be written: File too large."
+
+
+MODELS: dict[str, tuple[list[str], str]] = {
+    "no model": (["score", "nowhere.model", "plant.csv"], "nowhere.model"),
+    "a table as model": (["score", "plant.csv", "plant.csv"], "not a file saved by penstock"),
+    "a folder as model": (["score", ".", "plant.csv"], "."),
+    "the model alone": (["score", "plant.csv"], "Missing argument 'SOURCE'"),
+    "fit without model": (["fit", "plant.csv"], "Missing option '--model'"),
+    "the input as model": (["fit", "plant.csv", "-m", "plant.csv", "--overwrite"], "is read by this very command"),
+    "model there": (["fit", "plant.csv", "-m", "old.model"], "--model: old.model exists already."),
+    "no folder for the model": (["fit", "plant.csv", "-m", "no/m"], "there is no folder"),
+    "nothing to fit": (["fit", "nowhere.csv", "-m", "m"], "There is no file nowhere.csv"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_cannot_be(run: Run, table: str, name: str) -> None:
+    Path("old.model").write_text("precious")
+    arguments, message = MODELS[name]
+    assert message in run.refusal(*arguments)
+
+
+CONFIGURATIONS: dict[str, tuple[str, str]] = {
+    "unknown key": ("tpo = 3", "detect.toml: unknown key 'tpo'. Did you mean 'top'?"),
+    "far from any key": ("zzz = 3", "detect.toml: unknown key 'zzz'. See 'penstock detect --help' for the names."),
+    "wrong type": ('top = "ten"', "detect.toml: top must be a whole number; got 'ten'."),
+    "wrong value": ("top = 0", "detect.toml: top must be a whole number ≥ 1; got 0."),
+    "modes that are none": ("mode = [1]", "detect.toml: mode must be a text; got [1]."),
+    "wrong threshold": ('threshold = "peek"', "detect.toml: threshold: There is no threshold 'peek'."),
+    "NUL in a path": ('output = "a\\u0000b.csv"', "null byte"),
+    "not TOML": ("top =", "detect.toml: not TOML"),
+    "the configuration as output": ('output = "detect.toml"', "detect.toml"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_configurations_that_cannot_be(run: Run, table: str, name: str) -> None:
+    text, message = CONFIGURATIONS[name]
+    Path("detect.toml").write_text(text)
+    assert message in run.refusal("detect", table, *QUICK, "--config", "detect.toml")
