@@ -156,7 +156,6 @@ def test_sparse_tables_are_refused():
 @pytest.mark.parametrize(
     ("X", "strategy", "message"),
     [
-        ([[0.0, np.nan], [1.0, 1.0]], "auto", "row 0, column 1 is nan"),
         ([[0.0], [np.inf]], "auto", "row 1, column 0 is inf"),
         (np.empty((0, 3)), "auto", "at least one row"),
         (np.empty((3, 0)), "auto", "at least one row"),

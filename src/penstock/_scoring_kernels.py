@@ -34,6 +34,22 @@ def norm(row: Array) -> float:
 
 
 @kernel
+def seen_norm(row: Array, a: Array) -> float:
+    """‖row‖₂, the entries that are NaN in `a` left out and the others standing for them: √(p/|seen| · Σ row²).
+
+    Moves the entries of `row`. Without a hole the same as `norm(row)`.
+    """
+    p = row.shape[0]
+    seen = 0
+    for d in range(p):
+        row[seen] = row[d]
+        seen += 1 - int(np.isnan(a[d]))
+    if seen == p:
+        return float(norm(row))
+    return float(min(norm(row[:seen]) * np.sqrt(p / seen), LARGEST))
+
+
+@kernel
 def residual_norms(A: Array, W: Array, H: Array, start: int, stop: int, out: Array) -> None:
     """out[i] = ‖a_i − w_i H‖₂."""
     row = np.empty(A.shape[1])
@@ -44,7 +60,7 @@ def residual_norms(A: Array, W: Array, H: Array, start: int, stop: int, out: Arr
             weight = W[i, k]
             for d in range(A.shape[1]):
                 row[d] -= weight * H[k, d]
-        out[i] = norm(row)
+        out[i] = seen_norm(row, A[i])
 
 
 @kernel
@@ -54,4 +70,4 @@ def distances_to(A: Array, point: Array, start: int, stop: int, out: Array) -> N
     for i in range(start, stop):
         for d in range(A.shape[1]):
             row[d] = A[i, d] - point[d]
-        out[i] = norm(row)
+        out[i] = seen_norm(row, A[i])

@@ -43,6 +43,12 @@ class MinMaxScaling:
         with np.errstate(over="ignore"):
             return self.maximum - self.minimum
 
+    @property
+    def span(self) -> FloatArray:
+        """What counts as one, in the unit of the data: the range, or for a constant the constant itself (1 if 0)."""
+        with np.errstate(over="ignore"):
+            return self._span / self._unit
+
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
         """Scale rows. Values outside the learnt range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
         return self.apply_both(X)[1 if clip else 0]

@@ -15,7 +15,8 @@ _SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs mo
 def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
     """O_i = ‖a_i − w_i H‖₂. Ahmed et al. (2021), eq:anomaly.
 
-    Each row by itself, to the last bit; no second n×p array; safe from overflow.
+    Each row by itself, to the last bit; no second n×p array; safe from overflow. Missing entries of A (NaN) are left
+    out and the others stand for them: √(p/|seen| · Σ over the entries seen). Each row has one.
 
     >>> import numpy as np
     >>> residual_scores(np.array([[3.0, 4.0], [1.0, 1.0]]), np.array([[0.0], [1.0]]), np.array([[1.0, 1.0]]))
@@ -43,7 +44,7 @@ def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatr
 
 
 def distance_scores(A: FloatArray, point: FloatArray) -> FloatArray:
-    """‖a_i − point‖₂: the trivial controls, every row by itself.
+    """‖a_i − point‖₂: the trivial controls, every row by itself; missing entries (NaN) as in `residual_scores`.
 
     >>> import numpy as np
     >>> distance_scores(np.array([[3.0, 4.0], [0.0, 1.0]]), np.zeros(2))

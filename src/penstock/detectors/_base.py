@@ -15,9 +15,11 @@ from penstock._parameters import check_choice, check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._input import pandas_index, read_table, refuse_negative
 from penstock.detectors._labels import pack_labels, unpack_labels
+from penstock.detectors._missing import refuse_empty_columns, refuse_empty_rows, refuse_unrelated_rows
 from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
 from penstock.detectors._saving import Saveable
 from penstock.detectors._undo import restored_if_it_fails
+from penstock.graph.shared import shares_seen
 from penstock.prepare import MinMaxScaling, learn_scaling
 from penstock.storage import Record
 from penstock.thresholds import Contamination, check_contamination, score_threshold
@@ -36,6 +38,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`; and
     `_pack_model` and `_unpack_model`, if it is to be saved.
 
+    A detector that takes missing values (NaN; `_takes_missing`) leaves them out: docs/missing_values.md.
+
     Promises of every detector: scores are finite; a row's score does not depend on the rows scored with it; a row that
     equals a training row gets that row's training score (the first one's, where a detector was told to treat equal
     training rows as different); with scale="minmax", data whose columns are all constant
@@ -45,6 +49,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     ----------
     scores_ : array of shape (n,)
         Anomaly scores of the training rows.
+    seen_ : array of shape (n,)
+        How much of each training row there was to see: the share of its values that are not missing.
     threshold_ : float
         Rows with a higher score are flagged. Set it to change the verdicts after fitting.
     offset_ : float
@@ -57,10 +63,15 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     # Whether the method needs A ≥ 0. Scaled data are; with scale=None, negative values are refused.
     _needs_nonnegative: ClassVar[bool] = False
+    # Whether missing values (NaN) may be passed, and whether training rows are compared with each other: then any two
+    # of them need a column that both have.
+    _takes_missing: ClassVar[bool] = False
+    _compares_rows: ClassVar[bool] = True
 
     contamination: Contamination
     scale: str | None
     scores_: FloatArray
+    seen_: FloatArray
     threshold_: float
     scaling_: MinMaxScaling | None
     n_features_in_: int
@@ -69,7 +80,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         """Learn from the rows of A and return their anomaly scores.
 
-        A is clean, C-contiguous float64 and the detector's own (it may be kept, and may be changed).
+        A is clean, C-contiguous float64 and the detector's own (it may be kept, and may be changed). If the class takes
+        missing values, it may hold NaN, but every row and every column has a number.
         """
 
     @abstractmethod
@@ -96,12 +108,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def _fit_table(self, X: Any) -> Self:
         self._check_parameters()
-        table = read_table(self, X, reset=True)
+        table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
         self._check_row_count(len(table))
+        refuse_empty_rows(table, X)
+        refuse_empty_columns(table, X)
+        if self._compares_rows:
+            refuse_unrelated_rows(table, X)
         self._row_labels = pandas_index(X)
         self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
         scores = self._fit_rows(self._own_rows(table, X))
         self.scores_ = _bounded(scores)
+        self.seen_ = shares_seen(table)
         self.threshold_ = score_threshold(self.scores_, self.contamination)
         return self
 
@@ -111,11 +128,25 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def anomaly_score(self, X: Any) -> FloatArray:
         """How anomalous each row is: the higher, the more."""
-        check_is_fitted(self)
-        table = read_table(self, X, reset=False)
+        table = self._read_rows(X)
         A = self._own_rows(table, X)
         A_clipped = A if self.scaling_ is None else self.scaling_.apply(table, clip=True)
         return _bounded(self._score_rows(A, A_clipped))
+
+    def seen_share(self, X: Any) -> FloatArray:
+        """How much of each row there is to see: the share of its values that are not missing, from 0 to 1.
+
+        A score is scaled up from the values that are there to all of them; the fewer there are, the less it says.
+        """
+        check_is_fitted(self)
+        return shares_seen(read_table(self, X, reset=False, allow_missing=self._takes_missing))
+
+    def _read_rows(self, X: Any) -> FloatArray:
+        """New rows, each with a reading."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False, allow_missing=self._takes_missing)
+        refuse_empty_rows(table, X)
+        return table
 
     def score_samples(self, X: Any) -> FloatArray:
         """−anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
@@ -177,7 +208,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         self._check_row_count(len(self.scores_))  # parameters may have been changed since the fit
         if np.isnan(self.threshold_):
             raise ValueError("threshold_ is NaN. Set it to a number, or call set_contamination, before saving.")
-        return {
+        state = {
             "columns": pack_columns(self),
             "row_labels": pack_labels(self._row_labels) if labels else None,
             "scaling": pack_scaling(self.scaling_),
@@ -185,12 +216,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
             "threshold": float(self.threshold_),
             "model": self._pack_model(),
         }
+        # Without holes a file is as it was before there could be any.
+        return state if (self.seen_ == 1).all() else state | {"seen": self.seen_}
 
     def _unpack(self, state: dict[str, Any]) -> None:
-        record = Record(state, "fitted").only("columns", "row_labels", "scaling", "scores", "threshold", "model")
+        names = ("columns", "row_labels", "scaling", "scores", "threshold", "model")
+        record = Record(state, "fitted").only(*names, *(("seen",) if "seen" in state else ()))
         unpack_columns(self, record.part("columns"))
         self.scores_ = record.array("scores", np.float64, (None,))
-        self._check_row_count(len(self.scores_))
+        n = len(self.scores_)
+        self._check_row_count(n)
+        self.seen_ = record.array("seen", np.float64, (n,), least=0.0, most=1.0) if "seen" in state else np.ones(n)
         self._row_labels = unpack_labels(record.optional_part("row_labels"), len(self.scores_))
         self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
         self.threshold_ = record.number("threshold", infinite=True)
@@ -226,6 +262,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
         tags.input_tags.positive_only = self._needs_nonnegative and self.scale is None
         return tags
 

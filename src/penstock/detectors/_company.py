@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.search import Search, search_over
 from penstock.storage import Record
 
 
@@ -35,7 +35,7 @@ class Company:
 class FittedRows:
     """Fitted rows ready to be searched, and each one's distance to its nearest neighbour that is not a copy."""
 
-    tree: PointTree
+    tree: Search
     reach: FloatArray
 
     def company(self, Q: FloatArray, k: int) -> Company:
@@ -47,19 +47,19 @@ class FittedRows:
         return {"rows": self.tree.rows(), "reach": self.reach}
 
 
-def keep_rows(tree: PointTree, distances: FloatArray) -> FittedRows:
-    """`distances` are those to the nearest neighbours, as from `PointTree.neighbors`."""
+def keep_rows(tree: Search, distances: FloatArray) -> FittedRows:
+    """`distances` are those to the nearest neighbours, as from `Search.neighbors`."""
     positive = np.where(distances > 0, distances, np.inf).min(axis=1)
     finite = positive[np.isfinite(positive)]
     usual = float(np.median(finite)) if len(finite) else 1.0
     return FittedRows(tree, np.where(np.isfinite(positive), positive, usual))
 
 
-def unpack_rows(record: Record, n: int, p: int) -> FittedRows:
-    """The rows of `FittedRows.pack` again; the tree over them is grown anew."""
+def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> FittedRows:
+    """The rows of `FittedRows.pack` again, with holes if `missing`; the tree over them is grown anew."""
     record.only("rows", "reach")
-    rows = record.array("rows", np.float64, (n, p))
+    rows = record.array("rows", np.float64, (n, p), missing=missing)
     reach = record.array("reach", np.float64, (n,), least=0.0)
     if not (reach > 0).all():
         raise record.trouble("reach", "positive")
-    return FittedRows(build_tree(rows), reach)
+    return FittedRows(search_over(rows), reach)

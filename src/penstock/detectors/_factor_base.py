@@ -23,14 +23,15 @@ from penstock.detectors._factor_state import (
     unpack_factors,
     unpack_objective,
 )
-from penstock.detectors._input import read_table, refuse_huge
+from penstock.detectors._input import refuse_huge
+from penstock.factor.incomplete import over_seen
 from penstock.factor.objectives import Objective
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.duplicates import first_copies
-from penstock.graph.kdtree import PointTree, build_tree
 from penstock.graph.neighbors import nearest_neighbors
+from penstock.graph.search import RowSearch, search_over
 from penstock.scoring import residual_scores
 from penstock.storage import Record
 
@@ -71,6 +72,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     """
 
     _needs_nonnegative: ClassVar[bool] = True
+    _takes_missing: ClassVar[bool] = True
     _merges_copies: ClassVar[bool] = True  # equal rows are fitted once, so that they get one score
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
 
@@ -121,12 +123,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _index_rows(self, A: FloatArray) -> None:
         """Make the fitted rows ready to be searched for the nearest of a new one."""
-        self._tree: PointTree = build_tree(A)
+        self._tree: RowSearch = search_over(A)
 
     def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
         self.n_components_ = self._usable_components(*A.shape)
         solution = fit_factors(
-            objective,
+            over_seen(objective),
             self.n_components_,
             settings=None if self.solver == "auto" else self.solver,
             max_iter=self.max_iter,
@@ -143,7 +145,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 stacklevel=5,
             )
         # The multiplicative solver and block SGD come near 0, not down to it; for a table of zeros H = 0 is exact.
-        return solution.factors if A.any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
+        return solution.factors if (A > 0).any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
 
     def _usable_components(self, n: int, p: int) -> int:
         if self.n_components > n:
@@ -166,15 +168,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights of new rows and of their surroundings."""
-        near, distances = self._tree.nearest(A, 1)
+        near, distances, equal = self._tree.nearest_or_equal(A)
         problem = self._problem
-        attachment = attach(near[:, 0], distances[:, 0], problem.reach, problem.strongest, decays=problem.decays)
+        attachment = attach(near, distances, problem.reach, problem.strongest, decays=problem.decays, equal=equal)
         return place_rows(problem.objective, self._factors, A, attachment)
 
     def transform(self, X: Any) -> FloatArray:
         """The weights of rows in the latent groups, each row by itself; a training row gets its `embedding_`."""
-        check_is_fitted(self)
-        table = read_table(self, X, reset=False)
+        table = self._read_rows(X)
         rows = self._own_rows(table, X)
         return self._place(rows if self.scaling_ is None else self.scaling_.apply(table, clip=True))[0]
 
@@ -210,7 +211,9 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
         self._kept, self._copy_of = unpack_copies(record.part("copies"), len(self.scores_))
         m = len(self._kept)
-        rows = record.array("rows", np.float64, (m, self.n_features_in_), least=0.0)
+        rows = record.array("rows", np.float64, (m, self.n_features_in_), least=0.0, missing=True)
+        if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
+            raise record.trouble("rows", "numbers, some of them in each row and each column")
         refuse_huge(rows)
         self._factors = unpack_factors(record.part("factors"), m, self.n_features_in_)
         self.n_components_ = self._factors.W.shape[1]
@@ -248,5 +251,12 @@ def row_maxima(S: SparseMatrix) -> FloatArray:
 
 
 def nearest_distances(A: FloatArray) -> FloatArray:
-    """Each row's distance to the nearest other one; 1 for a row that is alone."""
-    return nearest_neighbors(A, 1)[1][:, 0] if len(A) > 1 else np.ones(1)
+    """Each row's distance to the nearest other one; 1 for a row that is alone.
+
+    Rows that differ may be at distance 0 where values are missing; then it is the median of the others' distances.
+    """
+    if len(A) == 1:
+        return np.ones(1)
+    nearest = nearest_neighbors(A, 1)[1][:, 0]
+    positive = nearest[nearest > 0]
+    return np.where(nearest > 0, nearest, np.median(positive) if len(positive) else 1.0)

@@ -91,11 +91,20 @@ def refuse_huge(A: FloatArray) -> None:
         )
 
 
-def _place(X: Any, row: int, column: int) -> str:
+def row_name(X: Any, row: int) -> str:
+    """How a message calls a row: by its number and, if a pandas table says more, by its index."""
     index = pandas_index(X)
-    label = "" if index is None or index[row] == row else f" (index {index[row]})"
+    return f"row {row}" if index is None or index[row] == row else f"row {row} (index {index[row]})"
+
+
+def column_name(X: Any, column: int) -> str:
+    """How a message calls a column."""
     columns = getattr(X, "columns", None)
-    return f"row {row}{label}, column {column if columns is None else repr(columns[column])}"
+    return f"column {column if columns is None else repr(columns[column])}"
+
+
+def _place(X: Any, row: int, column: int) -> str:
+    return f"{row_name(X, row)}, {column_name(X, column)}"
 
 
 def refuse_nonfinite(table: FloatArray, X: Any, *, allow_missing: bool) -> None:

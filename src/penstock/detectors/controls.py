@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import search_over
 from penstock.scoring import distance_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -23,6 +23,9 @@ class NormScore(BaseDetector):
     >>> NormScore(contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]]).scores_
     array([0.  , 0.25, 0.5 , 1.  ])
     """
+
+    _takes_missing: ClassVar[bool] = True
+    _compares_rows: ClassVar[bool] = False
 
     def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
         self.contamination = contamination
@@ -48,6 +51,9 @@ class MeanDistance(BaseDetector):
     >>> MeanDistance(contamination=0.25).fit([[0.0], [2.0], [2.0], [4.0]]).scores_
     array([0.5, 0. , 0. , 0.5])
     """
+
+    _takes_missing: ClassVar[bool] = True
+    _compares_rows: ClassVar[bool] = False
 
     def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
         self.contamination = contamination
@@ -81,6 +87,8 @@ class KNNDistance(BaseDetector):
     array([0.5, 0.5])
     """
 
+    _takes_missing: ClassVar[bool] = True
+
     def __init__(
         self, n_neighbors: int = 5, contamination: Contamination = "auto", scale: str | None = "minmax"
     ) -> None:
@@ -96,24 +104,36 @@ class KNNDistance(BaseDetector):
         return self.n_neighbors + 1
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        tree = build_tree(A)
+        tree = search_over(A)
         distances = tree.neighbors(self.n_neighbors)[1]
         self._fitted: FittedRows = keep_rows(tree, distances)
         return distances[:, -1]
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         company = self._fitted.company(A, self.n_neighbors)
+        self._refuse_lonely(company.distances)
         return company.mix(company.distances[:, -1], company.distances[:, -2])
+
+    def _refuse_lonely(self, distances: FloatArray) -> None:
+        lonely = np.flatnonzero(np.isinf(distances[:, -1]))
+        if len(lonely):
+            raise ValueError(
+                f"Row {lonely[0]} has readings in common with {int(np.isfinite(distances[lonely[0]]).sum())} training "
+                f"rows only, but {distances.shape[1]} are needed. Leave it out, or lower n_neighbors."
+            )
 
     def _pack_model(self) -> dict[str, Any]:
         return self._fitted.pack()
 
     def _unpack_model(self, record: Record) -> None:
-        self._fitted = unpack_rows(record, len(self.scores_), self.n_features_in_)
+        self._fitted = unpack_rows(record, len(self.scores_), self.n_features_in_, missing=True)
 
 
 def _mean(A: FloatArray) -> FloatArray:
-    """Column means that cannot overflow and are exact for constant columns."""
+    """Column means that cannot overflow and are exact for constant columns; missing values (NaN) are left out."""
+    if np.isnan(A).any():
+        means: FloatArray = np.array([_mean(column[~np.isnan(column)][:, None])[0] for column in A.T])
+        return means
     base = A[0]
     with np.errstate(over="ignore"):
         direct = base + (A - base).mean(axis=0)

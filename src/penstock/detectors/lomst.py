@@ -12,7 +12,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
 from penstock.detectors._kernels import grow_local_trees
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import search_over
 from penstock.storage import Record
 from penstock.thresholds import Contamination
 
@@ -78,7 +78,7 @@ class LoMST(BaseDetector):
         n = len(A)
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
         largest = min(LARGEST_K, n - 1) if fixed is None else fixed
-        tree = build_tree(A)
+        tree = search_over(A)
         self._rows = tree.frame.scale(A)
         near, distances = tree.neighbors(largest)
         self._fitted: FittedRows = keep_rows(tree, distances)

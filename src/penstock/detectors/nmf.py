@@ -10,6 +10,7 @@ import numpy as np
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem
+from penstock.factor.incomplete import over_seen
 from penstock.factor.objectives import Objective, nmf
 from penstock.factor.placement import settle_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings
@@ -31,6 +32,7 @@ class NMF(FactorDetector):
 
     _merges_copies: ClassVar[bool] = False  # rows are independent: equal ones get equal weights by themselves
     _has_graph: ClassVar[bool] = False
+    _compares_rows: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class NMF(FactorDetector):
         # The last half-step exactly: then a training row and a new row that equals it have the same weights.
         with one_blas_thread():
             factors = replace(factors, W=settle_rows(objective, factors, A))
-            self.objective_ = objective.value(factors)
+            self.objective_ = over_seen(objective).value(factors)
         return factors
 
     def _index_rows(self, A: FloatArray) -> None:

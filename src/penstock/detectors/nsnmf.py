@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from penstock._parameters import check_choice, check_number
-from penstock._types import FloatArray, SparseMatrix, Tree
+from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
@@ -73,9 +73,9 @@ class _TreeDetector(FactorDetector):
         return super()._fit_rows(A)
 
     def _pose(self, A: FloatArray) -> Problem:
-        # Copies hang on the first of their kind by edges of length 0 alone: without them the tree and S stay whole.
-        zero_edges: Literal["floor", "zero"] = "floor" if self.duplicates == "floor" else "zero"
-        S = similarity(self.tree_, self.similarity, duplicates=zero_edges)[self._kept][:, self._kept]
+        # Once copies are merged, an edge of length 0 joins rows that agree wherever both have a value, and no more.
+        zero_edges: Literal["floor", "zero"] = "zero" if self.duplicates == "zero" else "floor"
+        S = similarity(tree_among(self.tree_, self._kept), self.similarity, duplicates=zero_edges)
         reach = shortest_edges(self.tree_)[self._kept]
         return Problem(self._objective(A, S), reach, row_maxima(S), decays=self.similarity != "binary")
 
@@ -121,7 +121,9 @@ class NSNMF(_TreeDetector):
     duplicates : {"collapse", "zero", "floor"}
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
-        "floor" counts the length as the shortest positive one.
+        "floor" counts the length as the shortest positive one. Rows with missing values are equal if they miss the same
+        ones; rows that only agree where both have a value are not, and "collapse" counts the length between them as
+        "floor" does.
     solver : "auto" or settings
         "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
         `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
@@ -232,6 +234,15 @@ class LaplacianNSNMF(_TreeDetector):
 
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
         return laplacian_nsnmf(A, S, self.alpha)
+
+
+def tree_among(tree: Tree, kept: IndexArray) -> Tree:
+    """The tree without the copies of rows, numbered anew; copies are leaves, so that it stays one."""
+    place = np.full(tree.n_nodes, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    edges = place[tree.edges]
+    inside = (edges >= 0).all(axis=1)
+    return Tree(edges[inside], tree.lengths[inside])
 
 
 def shortest_edges(tree: Tree) -> FloatArray:

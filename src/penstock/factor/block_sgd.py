@@ -121,6 +121,8 @@ class BlockDescent:
 
     def step(self) -> float:
         """A few rounds, then a look at the objective: Algorithm 1 as ALAD runs it."""
+        if self._objective.refill(self._W, self._Ht.T):
+            self._A = _column_blocks(self._objective, self._columns)
         rounds = range(self._round, min(self._round + self._settings.rounds_per_check, self._settings.rounds))
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
@@ -202,9 +204,9 @@ def _bounds(count: int, parts: int) -> IndexArray:
 def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
     """A as (block, row, column within the block), so that an instance set reads its own columns in one stream."""
     blocks = np.zeros((len(columns) - 1, objective.n_rows, int(np.diff(columns).max())))
-    if objective.A is not None:
+    if objective.table is not None:
         for block, (a, b) in enumerate(pairwise(columns)):
-            blocks[block, :, : b - a] = objective.A[:, a:b]
+            blocks[block, :, : b - a] = objective.table[:, a:b]
     return blocks
 
 

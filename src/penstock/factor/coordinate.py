@@ -85,10 +85,12 @@ class CoordinateDescent:
         return value
 
     def _sweep(self) -> float:
+        self._objective.refill(self._W, self._H)
         self.residual = self._sweep_weights()
         G = self._W.T @ self._W
         if not self._objective.alpha:
             return self._objective.value_from(self.factors, G, None)
+        self._objective.refill(self._W, self._H)
         V = self._objective.attributes_by(self._W)
         self.residual = max(self.residual, update_profiles(self._objective, self._H, G, V))
         for _ in range(self._passes - 1):

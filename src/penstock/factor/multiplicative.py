@@ -67,10 +67,12 @@ class MultiplicativeDescent:
     def step(self) -> float:
         """One update of W and H; returns the objective after it."""
         self._taken += 1
+        self._objective.refill(self._W, self._H)
         self._update_weights()
         self._G = self._W.T @ self._W
         if not self._objective.alpha:
             return self._objective.value_from(self.factors, self._G, None)
+        self._objective.refill(self._W, self._H)
         V = self._objective.attributes_by(self._W)
         self._update_profiles(V)
         return self._objective.value_from(self.factors, self._G, V)

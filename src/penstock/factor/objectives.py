@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
+from penstock.factor._similarity_check import checked_similarity
 
 # Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
 _CANCELS = 1e-3
@@ -54,7 +54,7 @@ class Objective:
         if self.A is not None:
             object.__setattr__(self, "A", np.ascontiguousarray(self.A, dtype=np.float64))
         if self.S is not None:
-            object.__setattr__(self, "S", _checked_similarity(self.S, self.n_rows))
+            object.__setattr__(self, "S", checked_similarity(self.S, self.n_rows))
 
     @property
     def n_rows(self) -> int:
@@ -64,6 +64,15 @@ class Objective:
     @property
     def n_columns(self) -> int:
         return 0 if self.A is None else int(self.A.shape[1])
+
+    @property
+    def table(self) -> FloatArray | None:
+        """A as solvers see it: without holes."""
+        return self.A
+
+    def refill(self, W: FloatArray, H: FloatArray) -> bool:
+        """Set missing entries of `table` to what the factors say; whether there are any."""
+        return False
 
     @cached_property
     def norm_A(self) -> float:
@@ -93,11 +102,15 @@ class Objective:
 
     def attributes_onto(self, H: FloatArray) -> FloatArray:
         """C = AHᵀ (n×K)."""
-        return np.zeros((self.n_rows, len(H))) if self.A is None else self.A @ H.T
+        return np.zeros((self.n_rows, len(H))) if self.table is None else self.table @ H.T
 
     def attributes_by(self, W: FloatArray) -> FloatArray:
         """WᵀA (K×p)."""
-        return np.zeros((W.shape[1], 0)) if self.A is None else W.T @ self.A
+        return np.zeros((W.shape[1], 0)) if self.table is None else W.T @ self.table
+
+    def fit_and_energy(self, W: FloatArray, H: FloatArray, G: FloatArray) -> tuple[float, float]:
+        """⟨A, WH⟩ and ‖WH‖², given G = WᵀW: how the attribute term depends on the scale of the factors."""
+        return float(np.vdot(self.attributes_by(W), H)), float(np.vdot(G, H @ H.T))
 
     def value(self, factors: Factors) -> float:
         """f(W,H), in O(nnz·K + npK + nK²): WWᵀ is never formed. Ahmed et al. (2021), eq:main.
@@ -117,9 +130,14 @@ class Objective:
         if self.laplacian:
             total += self.laplacian * self._roughness(W)
         if self.alpha and V is not None:
-            loss = self.norm_A - 2 * float(np.vdot(V, H)) + float(np.vdot(G, H @ H.T))
+            loss = self._expanded_loss(factors, G, V)
             total += self.alpha * (loss if loss > _CANCELS * self.norm_A else self._attribute_loss(factors))
         return total
+
+    def _expanded_loss(self, factors: Factors, G: FloatArray, V: FloatArray) -> float:
+        """‖A−WH‖² as a sum of three terms, quick where they do not cancel."""
+        H = factors.H
+        return self.norm_A - 2 * float(np.vdot(V, H)) + float(np.vdot(G, H @ H.T))
 
     def _structure_loss(self, W: FloatArray, G: FloatArray, SW: FloatArray) -> float:
         """‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF."""
@@ -217,20 +235,6 @@ def _relative_rows(left: FloatArray, scale: FloatArray) -> float:
     return math.sqrt(float(np.mean(ratios))) if len(ratios) else 0.0
 
 
-def _checked_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
-    S = sparse.csr_array(S, dtype=np.float64)
-    if S.shape != (n, n):
-        raise ValueError(f"S must be {n}×{n}, one row and one column per observation, but has shape {S.shape}.")
-    S.sum_duplicates()  # sorts the columns within each row, too
-    mirror = S.T.tocsr()
-    same = np.array_equal(S.indptr, mirror.indptr) and np.array_equal(S.indices, mirror.indices)
-    if not (same and np.array_equal(S.data, mirror.data)):
-        raise ValueError("S must be symmetric: S_ij = S_ji.")
-    if len(S.data) and not (S.data.min() >= 0 and math.isfinite(S.data.max())):
-        raise ValueError("S must hold finite similarities ≥ 0.")
-    return S
-
-
 def nmf(A: FloatArray) -> Objective:
     """Plain NMF: ‖A−WH‖². Ahmed et al. (2021), eq:frob.
 
@@ -246,7 +250,7 @@ def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | N
     Differs: as printed it has no minimiser, for (W/c, cH) lowers it for ever. Rows of H are bounded by the mean row
     norm of A unless `row_bound` says otherwise (``math.inf``: as printed). With penalty 0 it is NMF, without a bound.
 
-    >>> gnmf(np.ones((3, 4)), sparse.csr_array((3, 3)), penalty=100.0).row_bound
+    >>> gnmf(np.ones((3, 4)), np.zeros((3, 3)), penalty=100.0).row_bound
     2.0
     """
     bound = math.inf if penalty == 0 else mean_row_norm(A)
@@ -256,7 +260,7 @@ def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | N
 def snmf(S: SparseMatrix) -> Objective:
     """Symmetric NMF: ‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF.
 
-    >>> snmf(sparse.csr_array(np.ones((2, 2)))).value(Factors(np.ones((2, 1)), np.ones((1, 0))))
+    >>> snmf(np.ones((2, 2))).value(Factors(np.ones((2, 1)), np.ones((1, 0))))
     0.0
     """
     return Objective(None, S, symmetric=1.0)
@@ -265,7 +269,7 @@ def snmf(S: SparseMatrix) -> Objective:
 def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2) -> Objective:
     """NS-NMF: ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²). Ahmed et al. (2021), eq:main; gamma=0 is eq:NSNMF.
 
-    >>> nsnmf(np.ones((2, 2)), sparse.csr_array(np.ones((2, 2)))).alpha
+    >>> nsnmf(np.ones((2, 2)), np.ones((2, 2))).alpha
     0.8
     """
     return Objective(A, S, symmetric=1.0, alpha=alpha, gamma=gamma)
@@ -274,7 +278,7 @@ def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2
 def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objective:
     """The Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded. Ahmed et al. (2021), eq:equivalence2, eq:stream.
 
-    >>> laplacian_nsnmf(np.ones((2, 4)), sparse.csr_array(np.ones((2, 2)))).row_bound
+    >>> laplacian_nsnmf(np.ones((2, 4)), np.ones((2, 2))).row_bound
     2.0
     """
     return Objective(A, S, alpha=alpha, laplacian=1.0, row_bound=mean_row_norm(A))
@@ -283,7 +287,12 @@ def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objec
 def mean_row_norm(A: FloatArray) -> float:
     """The mean length of the rows of A, or 1 for a table of zeros: the bound that fixes the scale of H.
 
-    >>> mean_row_norm(np.array([[3.0, 4.0], [0.0, 1.0]]))
-    3.0
+    In a row with missing entries (NaN), those that are there stand for them.
+
+    >>> mean_row_norm(np.array([[3.0, 4.0], [0.0, 1.0]])), mean_row_norm(np.array([[2.0, np.nan, np.nan, np.nan]]))
+    (3.0, 4.0)
     """
+    holes = np.isnan(A)
+    if holes.any():
+        A = np.where(holes, 0.0, A) * np.sqrt(A.shape[1] / (~holes).sum(axis=1))[:, None]
     return float(np.mean(np.sqrt(np.einsum("ij,ij->i", A, A)))) or 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
@@ -22,16 +23,24 @@ class Attachment:
 
     `apart` runs from 0 (equal to that row: its edges, its weights) to 1 (as far from it as its nearest neighbour, or
     farther: a leaf joined to it by `similarity`). In between both are mixed, so that a score has no jump anywhere on
-    the way from a new row to a fitted one.
+    the way from a new row to a fitted one. `equal` says who has a fitted row's weights without asking (None: who has
+    `apart` = 0): where entries are missing, rows that agree wherever both have one need not be equal.
     """
 
     neighbors: IndexArray
     apart: FloatArray
     similarity: FloatArray
+    equal: NDArray[np.bool_] | None = None
 
 
 def attach(
-    neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray, *, decays: bool = True
+    neighbors: IndexArray,
+    distances: FloatArray,
+    reach: FloatArray,
+    strongest: FloatArray,
+    *,
+    decays: bool = True,
+    equal: NDArray[np.bool_] | None = None,
 ) -> Attachment:
     """Attach rows to fitted ones at the given distances.
 
@@ -46,7 +55,7 @@ def attach(
     similarity = strongest[neighbors]
     if decays:
         similarity = similarity * np.minimum(1.0, near / np.maximum(distances, near))
-    return Attachment(neighbors, np.minimum(1.0, distances / near), similarity)
+    return Attachment(neighbors, np.minimum(1.0, distances / near), similarity, equal)
 
 
 def place_rows(
@@ -55,13 +64,14 @@ def place_rows(
     """The weights of new rows and the mean weights of their neighbours; exact coordinate steps, H and W fixed.
 
     Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights
-    and its neighbours' mean.
+    and its neighbours' mean. Missing entries (NaN) of new and of fitted rows are left out.
     """
     W = np.ascontiguousarray(factors.W)
     # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
     H = np.ascontiguousarray(factors.H if objective.A is not None else factors.H[:, :0])
     with one_blas_thread():
-        M = objective.symmetric * (W.T @ W) + objective.alpha / 2 * (H @ H.T)
+        structure = objective.symmetric * (W.T @ W)
+        M = structure + objective.alpha / 2 * (H @ H.T)
     weights = np.array(
         [
             objective.symmetric,
@@ -80,11 +90,11 @@ def place_rows(
     def place_range(start: int, stop: int) -> None:
         place(
             rows, fitted, W, H, *objective.graph, neighbors, apart, similarity,
-            M, weights, _MAX_STEPS, placed, around, start, stop,
+            M, structure, weights, _MAX_STEPS, placed, around, start, stop,
         )  # fmt: skip
 
     for_each_range(place_range, len(A), smallest=64)
-    twins = attachment.apart == 0
+    twins = attachment.apart == 0 if attachment.equal is None else attachment.equal
     placed[twins] = W[attachment.neighbors[twins]]
     if objective.S is not None and twins.any():
         around[twins] = neighbor_mean(W, objective.S)[attachment.neighbors[twins]]

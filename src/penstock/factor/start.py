@@ -39,8 +39,7 @@ def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
     W = rng.random((objective.n_rows, n_components))
     H = rng.random((n_components, objective.n_columns))
     G = W.T @ W
-    fit = float(np.vdot(objective.attributes_by(W), H))
-    energy = float(np.vdot(G, H @ H.T))
+    fit, energy = objective.fit_and_energy(W, H, G)
     t = _best_scale(objective, W, H, G, fit, energy)
     if objective.alpha and energy > 0:
         H *= _profile_scale(objective, t, fit, energy, float(np.vdot(H, H)))  # u

@@ -10,10 +10,13 @@ from penstock._jit import kernel
 from penstock.graph._kernels import (
     CHUNK,
     TILE,
+    add_shared_distances,
     add_tile_distances,
     count_below,
+    count_shared,
     precedes,
     search_limit,
+    shared_squared_distance,
     squared_distance,
 )
 
@@ -21,13 +24,21 @@ Array = Any
 
 
 @kernel
-def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, edges: Array) -> None:
+def prim(
+    X: Array, tiles: Array, members: Array, seen: Array, patterns: Array, shift: float, stretch: float, edges: Array
+) -> None:
     """Fill `edges` with the minimum spanning tree.
 
     Points not yet in the tree sit in `tiles` (tile × dimension × slot), their original index in `members`. A point that
     joins the tree gives its slot to the last point, so the work shrinks as the tree grows.
+
+    NaN in X and `tiles` is a missing coordinate. `patterns` says by bits which ones a point has (no words if all have
+    all), `seen` how large a share of them. The float32 sums lack the factor p/|shared| of the exact distance: a pair
+    looks shorter than it is by |shared|/p, which is at most `seen`.
     """
     n = X.shape[0]
+    p = X.shape[1]
+    holes = patterns.shape[1] > 0
     width = tiles.shape[1]
     n_tiles = tiles.shape[0]
     best = np.full((n_tiles, TILE), np.inf)
@@ -72,7 +83,10 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
             found = 0
             while start < width:
                 stop = min(start + CHUNK, width)
-                add_tile_distances(tiles[k], query, start, stop, total)
+                if holes:
+                    add_shared_distances(tiles[k], query, start, stop, total)
+                else:
+                    add_tile_distances(tiles[k], query, start, stop, total)
                 found = count_below(total, limit[k])
                 if found == 0:
                     break
@@ -82,11 +96,17 @@ def prim(X: Array, tiles: Array, members: Array, shift: float, stretch: float, e
             for t in range(TILE):
                 if total[t] <= limit[k, t]:
                     other = members[k, t]
-                    d2 = squared_distance(X, newcomer, X, other)
+                    if holes:
+                        part = count_shared(patterns, newcomer, patterns, other) / p
+                        if total[t] > search_limit(best[k, t] * part, shift, stretch):
+                            continue
+                        d2 = shared_squared_distance(X, newcomer, X, other)
+                    else:
+                        d2 = squared_distance(X, newcomer, X, other)
                     if precedes(d2, newcomer, other, best[k, t], parent[k, t], other):
                         best[k, t] = d2
                         parent[k, t] = newcomer
-                        limit[k, t] = np.float32(search_limit(d2, shift, stretch))
+                        limit[k, t] = np.float32(search_limit(d2 * seen[other], shift, stretch))
                         held = tile_slot[k]
                         if held == t or precedes(d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]):
                             tile_best[k] = d2

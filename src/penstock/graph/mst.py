@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import boruvka, prim
 from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree, tree_over
-from penstock.graph.points import prepare_points
+from penstock.graph.points import prepare_incomplete, prepare_points
+from penstock.graph.shared import refuse_strangers
 
 Strategy = Literal["auto", "prim", "kdtree"]
 
@@ -35,10 +36,16 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     Parameters
     ----------
     X : array of shape (n, p)
-        Finite numbers, n ≥ 1, p ≥ 1.
+        Finite numbers, n ≥ 1, p ≥ 1; NaN where a value is missing.
     strategy : {"auto", "prim", "kdtree"}
         "prim" is best for few rows and for data that fill all their dimensions, "kdtree" for many rows near
         something of low dimension. "auto" tries a few tree searches and decides by what they cost.
+
+    Notes
+    -----
+    Where values are missing, the squared distance of two rows is p/|shared| · Σ (x_ik − x_jk)² over the columns that
+    both have. That is no metric (there is no triangle inequality), so "prim" is the only strategy; two rows that share
+    no column are an error.
 
     Examples
     --------
@@ -52,6 +59,8 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     data = _check(X)
     if len(data) == 1:
         return Tree(np.empty((0, 2), dtype=np.intp), np.empty(0))
+    if np.isnan(data).any():
+        return _incomplete_tree(data, strategy)
     original = first_copies(data)
     copies = np.flatnonzero(original != np.arange(len(data)))
     if len(copies) == 0:
@@ -70,10 +79,18 @@ def _check(X: ArrayLike) -> FloatArray:
     data = np.ascontiguousarray(X, dtype=np.float64)
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"A spanning tree needs a table with at least one row and one column; got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        row, column = np.argwhere(~np.isfinite(data))[0]
+    if np.isinf(data).any():
+        row, column = np.argwhere(np.isinf(data))[0]
         raise ValueError(f"A spanning tree needs finite numbers; row {row}, column {column} is {data[row, column]}.")
     return data
+
+
+def _incomplete_tree(X: FloatArray, strategy: Strategy) -> Tree:
+    """Under the shared distance, where rows that are not equal may be at distance 0: nothing is known beforehand."""
+    if strategy == "kdtree":
+        raise ValueError("A kd-tree needs all values, but some are missing (NaN). Use strategy 'auto' or 'prim'.")
+    refuse_strangers(X)
+    return _sorted_tree(X, np.sort(prim.spanning_edges(prepare_incomplete(X)), axis=1))
 
 
 def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
@@ -98,20 +115,30 @@ def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
 
 
 def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
-    """Euclidean lengths in float64, safe from overflow and underflow at any scale."""
+    """Euclidean lengths in float64, over shared columns where values are missing; safe at any scale."""
     lengths = np.empty(len(edges))
     for start in range(0, len(edges), _EDGES_AT_ONCE):
         part = edges[start : start + _EDGES_AT_ONCE]
         with np.errstate(over="ignore"):
             difference = X[part[:, 0]] - X[part[:, 1]]
         # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
-        halved = ~np.isfinite(difference).all(axis=1)
+        halved = np.isinf(difference).any(axis=1)
         difference[halved] = 0.5 * X[part[halved, 0]] - 0.5 * X[part[halved, 1]]
+        holes = np.isnan(difference)
+        difference[holes] = 0.0
         exponent = np.frexp(np.abs(difference).max(axis=1))[1]
         difference = np.ldexp(difference, -exponent[:, None])
+        squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
         with np.errstate(over="ignore"):
-            length = np.ldexp(np.sqrt(np.einsum("ij,ij->i", difference, difference)), exponent + halved)
+            length = np.ldexp(np.sqrt(squares), exponent + halved)
         lengths[start : start + _EDGES_AT_ONCE] = length
     if not np.isfinite(lengths).all():
         raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
     return lengths
+
+
+def _rescaled(squares: FloatArray, holes: NDArray[np.bool_]) -> FloatArray:
+    """Sums over the shared columns times p/|shared|; where all are shared, as they are, to the last bit."""
+    p = holes.shape[1]
+    shared = p - holes.sum(axis=1)
+    return np.where(shared == p, squares, squares * p / shared)

@@ -6,9 +6,11 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix
-from penstock.graph.kdtree import build_tree
-from penstock.graph.points import plain_frame
+from penstock.graph._shared_kernels import shared_squared_distances
+from penstock.graph.points import plain_frame, prepare_incomplete
+from penstock.graph.search import search_over
 from penstock.graph.similarity import normalize
 
 _LARGEST_DENSE = 12_000  # rows of a dense graph: 1.2 GB
@@ -17,7 +19,8 @@ _LARGEST_DENSE = 12_000  # rows of a dense graph: 1.2 GB
 def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
     """For each row its k nearest other rows: indices and distances, both (n, k), nearest first, ties by index.
 
-    Exact, in memory O(n·(p + k)). A row is not its own neighbour, but an equal row is, at distance 0.
+    Exact, in memory O(n·(p + k)). A row is not its own neighbour, but an equal row is, at distance 0. Where values are
+    missing (NaN), distances are over shared columns, as in `minimum_spanning_tree`.
 
     >>> import numpy as np
     >>> near, distances = nearest_neighbors(np.array([[0.0], [3.0], [0.0], [1.0]]), 2)
@@ -26,7 +29,7 @@ def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
     >>> distances.tolist()
     [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [1.0, 1.0]]
     """
-    return build_tree(np.ascontiguousarray(X, dtype=np.float64)).neighbors(k)
+    return search_over(X).neighbors(k)
 
 
 def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:
@@ -65,12 +68,16 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
         )
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"bandwidth must be a positive number, but is {bandwidth!r}.")
-    frame = plain_frame(X)
-    rows = frame.scale(X)
+    if np.isnan(X).any():
+        points = prepare_incomplete(X)
+        frame, rows = points.frame, points.exact
+    else:
+        frame = plain_frame(X)
+        rows = frame.scale(X)
     sigma = _median_distance(rows) if bandwidth is None else float(np.ldexp(bandwidth, -frame.exponent))
     S = np.empty((n, n))
     for start in range(0, n, 512):
-        ratio = cdist(rows[start : start + 512], rows) / max(sigma, 1e-150)
+        ratio = _distances(rows, start, min(start + 512, n)) / max(sigma, 1e-150)
         S[start : start + 512] = np.exp(-0.5 * ratio * ratio)
     np.fill_diagonal(S, 0.0)
     degree = S.sum(axis=1)
@@ -107,9 +114,23 @@ def self_tuning_graph(X: FloatArray) -> SparseMatrix:
 
 def _median_distance(rows: FloatArray) -> float:
     sample = rows[:: -(-len(rows) // 2000)]
-    distances = cdist(sample, sample)
+    distances = _distances(sample, 0, len(sample))
     positive = distances[distances > 0]
     return float(np.median(positive)) if len(positive) else 1.0
+
+
+def _distances(rows: FloatArray, start: int, stop: int) -> FloatArray:
+    """Distances of rows start..stop to all rows; over shared columns where values are missing."""
+    if not np.isnan(rows).any():
+        distances: FloatArray = cdist(rows[start:stop], rows)
+        return distances
+    rows, squares = np.ascontiguousarray(rows), np.empty((stop - start, len(rows)))
+
+    def measure(first: int, last: int) -> None:
+        shared_squared_distances(rows, start + first, start + last, squares[first:last])
+
+    for_each_range(measure, stop - start, smallest=16)
+    return np.sqrt(squares)
 
 
 def _symmetrised(near: IndexArray, values: FloatArray) -> SparseMatrix:

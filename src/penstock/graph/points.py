@@ -74,6 +74,8 @@ class Frame:
 class Points:
     """`exact` is the data times a power of two; `search` is float32, centred, perhaps rotated, padded to 4 columns.
 
+    NaN in both marks a coordinate that is missing.
+
     Whenever ‖exact_i − exact_j‖ ≤ r, the float32 squared distance of search_i and search_j, summed in any order, is at
     most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
     """
@@ -116,6 +118,30 @@ def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
         return frame.enter(X)
     with one_blas_thread():
         return replace(frame, axes=_principal_axes(sample - frame.center)).enter(X)
+
+
+def prepare_incomplete(X: FloatArray) -> Points:
+    """Scale and centre rows some of whose coordinates are missing (NaN); they stay missing in both copies.
+
+    Axes that mix coordinates would spread a hole over all of them: no rotation.
+    """
+    holes = np.isnan(X)
+    # A value from the column itself changes neither its range nor whether it is constant; 0 where there is none.
+    stand_in = np.nan_to_num(np.fmin.reduce(X, axis=0))
+    return _with_holes(prepare_points(np.where(holes, stand_in, X), rotate=False), holes)
+
+
+def enter_incomplete(frame: Frame, X: FloatArray) -> Points:
+    """Put rows some of whose coordinates are missing (NaN) into a frame without axes."""
+    holes = np.isnan(X)
+    stand_in = np.ldexp(frame.center, frame.exponent) + frame.origin  # the centre: nothing to be rounded there
+    return _with_holes(frame.enter(np.where(holes, stand_in, X)), holes)
+
+
+def _with_holes(points: Points, holes: NDArray[np.bool_]) -> Points:
+    points.exact[holes] = np.nan
+    points.search[:, : holes.shape[1]][holes] = np.nan
+    return points
 
 
 def _exponent(value: float) -> int:

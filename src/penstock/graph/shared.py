@@ -1,0 +1,80 @@
+"""Rows with holes (NaN): who shares coordinates with whom, and how much of a row is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray
+
+_AT_ONCE = 1 << 11  # patterns of holes compared at once: their counts take 16 MB
+
+
+def shares_seen(X: FloatArray) -> FloatArray:
+    """The share of each row's coordinates that are there.
+
+    >>> shares_seen(np.array([[1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]]))
+    array([1. , 0.5, 0. ])
+    """
+    share: FloatArray = 1.0 - np.isnan(X).sum(axis=1) / X.shape[1]
+    return share
+
+
+def patterns_seen(X: FloatArray) -> NDArray[np.uint64]:
+    """Which coordinates each row has, a bit for each in words of 64.
+
+    >>> np.bitwise_count(patterns_seen(np.array([[1.0, 2.0], [np.nan, 2.0]]))).tolist()
+    [[2], [1]]
+    """
+    bits = np.zeros((len(X), -(-X.shape[1] // 64) * 64), dtype=np.bool_)
+    bits[:, : X.shape[1]] = ~np.isnan(X)
+    return np.packbits(bits, axis=1).view(np.uint64)
+
+
+def refuse_strangers(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
+    """Raise if a row has no coordinate, or two rows share none, so that no distance joins them; the first is named.
+
+    >>> refuse_strangers(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
+    Traceback (most recent call last):
+    ValueError: There is no distance between row 0 and row 2: no column has a reading in both. Leave out ...
+    """
+    seen = ~np.isnan(X)
+    empty = np.flatnonzero(~seen.any(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"No column has a reading in {describe(int(empty[0]))}"
+            f"{f', nor in {len(empty) - 1} other rows' if len(empty) > 1 else ''}. Leave out rows without any reading."
+        )
+    pair = find_strangers(seen)
+    if pair is not None:
+        one, other = (describe(row) for row in pair)
+        raise ValueError(
+            f"There is no distance between {one} and {other}: no column has a reading in both. Leave out one of them, "
+            f"leave out columns that are seldom read, or fill the gaps first."
+        )
+
+
+def find_strangers(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """The first two rows (by the first of them, then by the second) without a coordinate in common, if there are any.
+
+    All pairs are settled, most without being looked at: a column that is there in every row is shared by all, and two
+    rows that have more than p coordinates between them share one.
+
+    >>> find_strangers(np.array([[True, False, False], [True, True, False], [False, True, True]]))
+    (0, 2)
+    """
+    if seen.all(axis=0).any():
+        return None
+    counts = seen.sum(axis=1)
+    sparse_rows = np.flatnonzero(counts + counts.min() <= seen.shape[1])
+    patterns, first_rows = np.unique(seen[sparse_rows], axis=0, return_index=True)
+    order = np.argsort(first_rows)  # so that the first pair of patterns holds the first pair of rows
+    rows, patterns = sparse_rows[first_rows[order]], patterns[order].astype(np.float32)
+    for start in range(0, len(rows), _AT_ONCE):
+        for_these = patterns[start : start + _AT_ONCE] @ patterns.T  # counts, exact below 2²⁴
+        if (for_these == 0).any():
+            one, other = np.argwhere(for_these == 0)[0]
+            return int(rows[start + one]), int(rows[other])
+    return None

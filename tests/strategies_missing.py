@@ -1,0 +1,24 @@
+"""Generated tables with holes: in which every row has a value, and any two rows share one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from naive import incomplete as naive
+from strategies import tables
+
+
+@st.composite
+def tables_with_holes(draw: st.DrawFn, max_rows: int = 25, max_columns: int = 6) -> np.ndarray:
+    """The tables of `strategies`, with NaN here and there; patterns of holes repeat, as rows do."""
+    whole = draw(tables(max_rows, max_columns))
+    X = whole.copy()
+    holes = draw(arrays(np.bool_, X.shape, elements=st.integers(0, draw(st.integers(1, 6))).map(lambda k: k == 0)))
+    if draw(st.booleans()):  # holes in the same places as another row's
+        holes = holes[draw(arrays(np.int64, len(X), elements=st.integers(0, len(X) - 1)))]
+    X[holes] = np.nan
+    for row in range(len(X)):  # fill up what would be no table for a tree
+        if np.isnan(X[row]).all() or (row and naive.strangers(X[: row + 1]) is not None):
+            X[row] = whole[row]
+    return X

@@ -1,0 +1,244 @@
+"""Detectors on tables with missing values keep every promise that they make for complete ones."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from naive import incomplete as naive
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from test_estimators import ALL_DETECTORS, some_rows
+
+import penstock
+from penstock.detectors import NMF, NSNMF, BaseDetector, FactorDetector, KNNDistance, LoMST, MeanDistance, NormScore
+from penstock.detectors.nsnmf import tree_among
+from penstock.graph.duplicates import first_copies
+
+TAKERS = [detector for detector in ALL_DETECTORS if type(detector)._takes_missing]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
+    pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+every_taker = pytest.mark.parametrize("detector", [clone(detector) for detector in TAKERS], ids=repr)
+both_scales = pytest.mark.parametrize("scale", ["minmax", None])
+
+
+def holey_rows(n: int = 80, p: int = 6, seed: int = 0, missing: float = 0.2) -> np.ndarray:
+    """Rows with holes; the last column has none, so that any two share one."""
+    X = some_rows(n, p, seed)
+    X[:, :-1][np.random.default_rng(seed + 100).random((n, p - 1)) < missing] = np.nan
+    return X
+
+
+def agreeing_rows() -> np.ndarray:
+    """Copies, rows that differ by their holes alone, and rows of which neither has all that the other has."""
+    X = np.vstack([holey_rows(), holey_rows()[:10], some_rows(p=6)[20:40]])
+    X[5, 0], X[6] = np.nan, np.nan_to_num(X[5], nan=1.0)
+    X[7], X[8] = X[6], X[6]
+    X[7, :2], X[8, 2:4] = np.nan, np.nan
+    return X
+
+
+def test_who_takes_missing_values() -> None:
+    assert {type(detector).__name__ for detector in ALL_DETECTORS} - {type(d).__name__ for d in TAKERS} == {"LoMST"}
+    for detector in ALL_DETECTORS:
+        assert get_tags(detector).input_tags.allow_nan is type(detector)._takes_missing
+    with pytest.raises(ValueError, match=r"contains NaN \(missing values\): .* Fill them"):
+        LoMST().fit(holey_rows())
+
+
+@every_taker
+@both_scales
+def test_training_rows_keep_their_scores(detector: BaseDetector, scale: str | None) -> None:
+    X = agreeing_rows()
+    fitted = clone(detector).set_params(scale=scale).fit(X)
+    assert np.isfinite(fitted.scores_).all()
+    np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.scores_)
+    original = first_copies(X)
+    np.testing.assert_array_equal(fitted.scores_[original], fitted.scores_)
+    assert (original != np.arange(len(X))).sum() >= 8
+    if isinstance(fitted, FactorDetector):
+        np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
+
+
+@every_taker
+@both_scales
+@pytest.mark.parametrize("train", [some_rows(p=6), holey_rows()], ids=["complete", "holes"])
+def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, scale: str | None, train: np.ndarray) -> None:
+    fitted = clone(detector).set_params(scale=scale).fit(train)
+    new = np.vstack([holey_rows(30, seed=1), some_rows(10, 6, seed=2), holey_rows()[:5], 5 * holey_rows(5, seed=3)])
+    whole = fitted.anomaly_score(new)
+    assert np.isfinite(whole).all()
+    for size in (1, 7):
+        parts = [fitted.anomaly_score(new[start : start + size]) for start in range(0, len(new), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(fitted.anomaly_score(new[::-1])[::-1], whole)
+
+
+@every_taker
+def test_holes_in_other_rows_leave_complete_rows_scorable_and_finite(detector: BaseDetector) -> None:
+    fitted = clone(detector).fit(holey_rows())
+    wild = np.array([[1e308] * 6, [np.nan, 0, 0, 0, 0, -1e300], [5e-324] * 6])
+    assert np.isfinite(fitted.anomaly_score(wild)).all()
+    assert fitted.anomaly_score(some_rows(5, 6, seed=4)).shape == (5,)
+    assert set(fitted.predict(holey_rows())) <= {-1, 1}
+
+
+@every_taker
+def test_the_outlier_is_still_found(detector: BaseDetector) -> None:
+    X = holey_rows()
+    X[40] = 6 * some_rows(p=6)[3]
+    X[40, 2] = np.nan
+    if isinstance(detector, NMF):
+        return  # it spends a group on such a row
+    assert clone(detector).fit(X).scores_.argmax() == 40
+
+
+@every_taker
+def test_how_much_was_seen(detector: BaseDetector) -> None:
+    X = holey_rows()
+    fitted = clone(detector).fit(X)
+    np.testing.assert_allclose(fitted.seen_, (~np.isnan(X)).mean(axis=1))
+    np.testing.assert_array_equal(fitted.seen_share(X), fitted.seen_)
+    assert fitted.seen_share([[np.nan] * 6, [1.0] * 6]).tolist() == [0.0, 1.0]
+    assert (clone(detector).fit(some_rows()).seen_ == 1).all()
+
+
+def test_a_detector_that_refuses_holes_has_seen_everything() -> None:
+    fitted = LoMST().fit(some_rows())
+    assert (fitted.seen_ == 1).all()
+    assert (fitted.seen_share(some_rows(3)) == 1).all()
+
+
+@every_taker
+@both_scales
+def test_saved_and_loaded(detector: BaseDetector, scale: str | None, tmp_path) -> None:
+    X = agreeing_rows()
+    fitted = clone(detector).set_params(scale=scale).fit(X)
+    fitted.save(tmp_path / "saved")
+    loaded = penstock.load(tmp_path / "saved")
+    new = np.vstack([holey_rows(20, seed=1), some_rows(10, 6, seed=2), X[:9]])
+    np.testing.assert_array_equal(loaded.anomaly_score(new), fitted.anomaly_score(new))
+    np.testing.assert_array_equal(loaded.seen_, fitted.seen_)
+    if isinstance(fitted, FactorDetector):
+        np.testing.assert_array_equal(loaded.transform(new), fitted.transform(new))
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "saved").read_bytes()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.anomaly_score(new), fitted.anomaly_score(new))
+
+
+@every_taker
+def test_pandas_polars_masked_arrays_and_arrays_agree(detector: BaseDetector) -> None:
+    X = holey_rows()
+    expected = clone(detector).fit(X).scores_
+    names = list("abcdef")
+    frame = pd.DataFrame(X, columns=names)
+    tables = [frame, frame.astype("Float64"), pl.DataFrame(X, schema=names), np.ma.masked_invalid(X)]
+    for table in tables:
+        np.testing.assert_array_equal(clone(detector).fit(table).scores_, expected)
+
+
+@every_taker
+def test_an_empty_row_or_column_is_named(detector: BaseDetector) -> None:
+    times = pd.date_range("2024-03-01", periods=80, freq="h")
+    frame = pd.DataFrame(holey_rows(), columns=list("abcdef"), index=times)
+    hollow = frame.copy()
+    hollow.iloc[[3, 9]] = np.nan
+    message = (
+        r"NaN \(missing values\) only in row 3 \(index 2024-03-01 03:00:00\) \(2 such rows in all\).*Leave out rows"
+    )
+    with pytest.raises(ValueError, match=message):
+        clone(detector).fit(hollow)
+    with pytest.raises(ValueError, match=r"only in column 'b'.* Leave out such columns"):
+        clone(detector).fit(frame.assign(b=np.nan))
+    fitted = clone(detector).fit(frame)
+    with pytest.raises(ValueError, match=message):
+        fitted.anomaly_score(hollow)
+    if isinstance(fitted, FactorDetector):
+        with pytest.raises(ValueError, match="only in row 3"):
+            fitted.transform(hollow)
+
+
+@every_taker
+def test_rows_that_share_no_column_are_named_where_it_matters(detector: BaseDetector) -> None:
+    X = holey_rows()
+    X[12, 1:], X[12, 0], X[30, 0], X[30, 1] = np.nan, 1.0, np.nan, 1.0
+    X[:12, 0] = X[13:30, 0] = X[31:, 0] = 1.0  # row 30 is the only one without the column that row 12 has
+    frame = pd.DataFrame(X, index=[f"day {i}" for i in range(80)])
+    if not type(detector)._compares_rows:
+        assert np.isfinite(clone(detector).fit(frame).scores_).all()
+        return
+    message = r"between row 12 \(index day 12\) and row 30 \(index day 30\): no column has a reading in both\. Leave"
+    with pytest.raises(ValueError, match=message):
+        clone(detector).fit(frame)
+    assert np.isfinite(clone(detector).fit(frame.drop("day 30")).anomaly_score(frame)).all()
+
+
+def test_a_new_row_with_too_few_rows_to_compare_with() -> None:
+    X = np.column_stack([np.arange(8.0), np.r_[1.0, 2.0, np.full(6, np.nan)]])
+    with pytest.raises(ValueError, match="Row 1 has readings in common with 2 training rows only, but 4 are needed"):
+        KNNDistance(3).fit(X).anomaly_score([[1.0, 1.0], [np.nan, 1.0]])
+
+
+def test_the_controls_are_their_formulas() -> None:
+    X = holey_rows()
+    zeros = np.zeros((1, 6))
+    np.testing.assert_allclose(NormScore(scale=None).fit(X).scores_, naive.residual_scores(X, np.ones((80, 1)), zeros))
+    mean = np.nanmean(X, axis=0)[None]
+    np.testing.assert_allclose(
+        MeanDistance(scale=None).fit(X).scores_, naive.residual_scores(X, np.ones((80, 1)), mean)
+    )
+    expected = [naive.nearest(X.tolist(), X[i].tolist(), 5, left_out=i)[-1][0] for i in range(80)]
+    np.testing.assert_allclose(KNNDistance(5, scale=None).fit(X).scores_, expected, rtol=1e-13)
+
+
+def test_scores_are_residuals_over_what_is_seen() -> None:
+    X = holey_rows()
+    for detector in (NSNMF(n_components=2, random_state=0), NMF(n_components=2, random_state=0)):
+        fitted = detector.fit(X)
+        A = fitted.scaling_.apply(X)
+        np.testing.assert_allclose(
+            fitted.scores_, naive.residual_scores(A, fitted.embedding_, fitted.components_), rtol=1e-10, atol=1e-14
+        )
+        back = fitted.inverse_transform(fitted.transform(X))
+        assert np.isfinite(back).all()
+        assert np.nanmean(np.abs(back - X)) < np.nanstd(X)
+
+
+def test_the_order_of_rows_does_not_matter_to_the_scores_without_a_start() -> None:
+    X = holey_rows()
+    order = np.random.default_rng(5).permutation(80)
+    for detector in (NormScore(), MeanDistance(), KNNDistance()):
+        np.testing.assert_allclose(clone(detector).fit(X[order]).scores_, clone(detector).fit(X).scores_[order])
+
+
+def test_an_edge_of_length_zero_between_rows_that_are_not_copies() -> None:
+    X = agreeing_rows()
+    fitted = NSNMF(n_components=2, random_state=0).fit(X)
+    kept = fitted._kept
+    tree = tree_among(fitted.tree_, kept)
+    assert tree.n_nodes == len(kept)  # copies were leaves: without them it is a tree still
+    zero = tree.lengths == 0
+    assert zero.any()
+    S = fitted._problem.objective.S
+    shortest = tree.lengths[~zero].min()
+    for i, j in tree.edges[zero]:
+        assert S[i, j] == pytest.approx(1 / shortest)
+    letter = NSNMF(n_components=2, duplicates="zero", random_state=0).fit(X)
+    assert letter.similarity_.nnz < fitted.similarity_.nnz + 2 * zero.sum()
+
+
+def test_a_row_with_a_hole_scores_like_the_whole_one_nearby() -> None:
+    """What one hole changes is small beside what an outlier changes."""
+    X = some_rows(200, 12)
+    fitted = NSNMF(n_components=3, random_state=0).fit(X)
+    punched = X[:50].copy()
+    punched[np.arange(50), np.arange(50) % 12] = np.nan
+    ratio = fitted.anomaly_score(punched) / fitted.scores_[:50]
+    assert 0.8 < np.median(ratio) < 1.2

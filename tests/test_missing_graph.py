@@ -1,0 +1,248 @@
+"""Trees and neighbours of rows with holes: as the slow loops say, and the plain ones where nothing is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from naive import incomplete as naive
+from strategies_missing import tables_with_holes
+
+from penstock import minimum_spanning_tree
+from penstock._threads import thread_limit
+from penstock.graph._kernels import count_shared, search_limit, shared_squared_distance, squared_distance
+from penstock.graph.duplicates import first_copies
+from penstock.graph.neighbors import binary_knn_graph, gaussian_graph, nearest_neighbors, self_tuning_graph
+from penstock.graph.points import prepare_incomplete, prepare_points
+from penstock.graph.prim import spanning_edges
+from penstock.graph.search import SharedSearch, search_over
+from penstock.graph.shared import find_strangers, patterns_seen, refuse_strangers, shares_seen
+
+pytestmark = pytest.mark.kernels
+
+
+def lattice(n, p, seed, missing=0.25):
+    """Small whole numbers with holes: many ties, and sums without rounding. The first column is complete."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(n, p)).astype(float)
+    X[:, 1:][rng.random((n, p - 1)) < missing] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("n", "p"), [(2, 2), (30, 3), (65, 5), (130, 8)])
+def test_the_tree_is_kruskals_edge_by_edge(n, p, seed):
+    X = lattice(n, p, seed)
+    tree = minimum_spanning_tree(X)
+    edges, lengths = naive.kruskal(X)
+    assert list(map(tuple, tree.edges.tolist())) == edges
+    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-15)
+
+
+def slack(X, lengths):
+    """Rounding; and lengths whose squares vanish beside the largest range of a column count as equal."""
+    return 1e-15 * max(lengths, default=0.0) + 1e-149 * float(np.nanmax(np.fmax.reduce(X) - np.fmin.reduce(X)))
+
+
+@given(X=tables_with_holes())
+@settings(max_examples=150, deadline=None)
+def test_the_tree_has_kruskals_lengths(X):
+    tree = minimum_spanning_tree(X)
+    edges, lengths = naive.kruskal(X)
+    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=slack(X, lengths))
+    gaps = np.diff(lengths)
+    if len(gaps) and (gaps > 1e6 * slack(X, lengths)).all():
+        assert list(map(tuple, tree.edges.tolist())) == edges
+
+
+@given(X=tables_with_holes(), data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_the_order_of_columns_does_not_matter(X, data):
+    mixed = X[:, data.draw(st.permutations(range(X.shape[1])))]
+    lengths = minimum_spanning_tree(X).lengths
+    np.testing.assert_allclose(minimum_spanning_tree(mixed).lengths, lengths, rtol=1e-12, atol=slack(X, lengths))
+
+
+def test_the_order_of_rows_does_not_matter():
+    X = np.random.default_rng(0).normal(size=(80, 6))
+    X[:, 1:][np.random.default_rng(1).random((80, 5)) < 0.3] = np.nan
+    order = np.random.default_rng(2).permutation(80)
+    whole, mixed = minimum_spanning_tree(X), minimum_spanning_tree(X[order])
+    assert sorted(map(tuple, np.sort(order[mixed.edges], axis=1).tolist())) == sorted(map(tuple, whole.edges.tolist()))
+
+
+def test_without_holes_the_kernel_returns_the_plain_tree():
+    X = np.random.default_rng(0).normal(size=(150, 7))
+    marked = np.vstack([X, X[:1] + 100.0])
+    marked[150, 3] = np.nan  # a row far away from all others, whose edges stay what they are
+    plain, with_hole = minimum_spanning_tree(X, strategy="prim"), minimum_spanning_tree(marked)
+    np.testing.assert_array_equal(with_hole.edges[:-1], plain.edges)
+    np.testing.assert_array_equal(with_hole.lengths[:-1], plain.lengths)
+    points = prepare_points(X, rotate=False)
+    np.testing.assert_array_equal(points.search, prepare_incomplete(X).search)
+    np.testing.assert_array_equal(spanning_edges(points), spanning_edges(prepare_incomplete(X)))
+
+
+@given(X=tables_with_holes())
+@settings(max_examples=100, deadline=None)
+def test_the_float32_sum_never_exceeds_its_limit(X):
+    points = prepare_incomplete(X)
+    difference = points.search[:, None] - points.search[None]
+    computed = np.nancumsum(difference * difference, axis=2, dtype=np.float32)[:, :, -1]
+    patterns, seen = patterns_seen(X), shares_seen(X)
+    for i in range(len(X)):
+        for j in range(len(X)):
+            square = shared_squared_distance(points.exact, i, points.exact, j)
+            part = count_shared(patterns, i, patterns, j) / X.shape[1]
+            assert part == (~np.isnan(X[i]) & ~np.isnan(X[j])).mean()
+            assert part <= min(seen[i], seen[j]) + 1e-15
+            assert computed[i, j] <= search_limit(square * part, points.shift, points.stretch)
+
+
+@pytest.mark.parametrize("p", [1, 3, 4, 63, 64, 65, 130])
+def test_the_shared_distance_of_whole_rows_is_the_distance_to_the_last_bit(p):
+    X = np.random.default_rng(p).normal(size=(2, p))
+    assert shared_squared_distance(X, 0, X, 1) == squared_distance(X, 0, X, 1)
+    patterns = patterns_seen(X)
+    assert count_shared(patterns, 0, patterns, 1) == p
+
+
+def test_rows_that_share_nothing_are_infinitely_far():
+    X = np.array([[1.0, np.nan], [np.nan, 1.0]])
+    assert shared_squared_distance(X, 0, X, 1) == np.inf
+
+
+@given(seen=arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 5))))
+@settings(max_examples=200, deadline=None)
+def test_strangers_are_found_among_all_pairs(seen):
+    X = np.where(seen, 1.0, np.nan)
+    if not seen.any(axis=1).all():
+        with pytest.raises(ValueError, match=f"reading in row {int(np.argmin(seen.any(axis=1)))}"):
+            refuse_strangers(X)
+    else:
+        assert find_strangers(seen) == naive.strangers(X)
+
+
+def test_strangers_in_a_large_table(monkeypatch):
+    monkeypatch.setattr("penstock.graph.shared._AT_ONCE", 16)
+    seen = np.random.default_rng(0).random((200, 40)) < 0.45
+    seen[:, 0] = seen[:, 1] = False
+    seen[:, 2] = ~seen[:, 3]
+    expected = naive.strangers(np.where(seen, 1.0, np.nan).tolist())
+    assert find_strangers(seen) == expected
+
+
+def test_clear_errors():
+    nan = np.nan
+    with pytest.raises(ValueError, match=r"between row 0 and row 2: no column has a reading in both\. Leave out one"):
+        minimum_spanning_tree([[1.0, nan], [1.0, 1.0], [nan, 1.0]])
+    with pytest.raises(ValueError, match=r"No column has a reading in row 1, nor in 1 other rows"):
+        minimum_spanning_tree([[1.0, 2.0], [nan, nan], [nan, nan]])
+    with pytest.raises(ValueError, match="A kd-tree needs all values"):
+        minimum_spanning_tree([[1.0, nan], [1.0, 1.0]], strategy="kdtree")
+
+
+def test_a_column_without_any_value_only_stretches_the_tree():
+    X = np.array([[0.0, np.nan], [3.0, np.nan], [1.0, np.nan]])
+    tree = minimum_spanning_tree(X)
+    assert tree.edges.tolist() == [[0, 2], [1, 2]]
+    np.testing.assert_allclose(tree.lengths, np.sqrt(2) * np.array([1.0, 2.0]))
+
+
+@given(X=tables_with_holes())
+@settings(max_examples=100, deadline=None)
+def test_copies_have_the_same_holes(X):
+    assert first_copies(X).tolist() == naive.first_copies(X)
+
+
+def test_all_kinds_of_nan_are_one():
+    odd = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
+    assert first_copies(np.array([[1.0, np.nan], [1.0, odd], [1.0, -np.nan]])).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_neighbours_are_those_of_all_pairs(seed):
+    X = lattice(70, 4, seed)
+    for k in (1, 5, 69):
+        near, distances = nearest_neighbors(X, k)
+        for i in range(70):
+            expected = naive.nearest(X.tolist(), X[i].tolist(), k, left_out=i)
+            assert near[i].tolist() == [j for _, j in expected]
+            np.testing.assert_allclose(distances[i], [d for d, _ in expected], rtol=1e-14)
+
+
+@pytest.mark.parametrize("holes", [True, False])
+def test_new_rows_find_the_nearest_alone_or_in_company(holes):
+    X = lattice(70, 4, 1) if holes else lattice(70, 4, 1, missing=0.0)
+    Q = np.vstack([lattice(40, 4, 2), lattice(10, 4, 3, missing=0.0)]) + 0.25
+    search = search_over(X)
+    near, distances = search.nearest(Q, 3)
+    for i, row in enumerate(Q.tolist()):
+        expected = naive.nearest(X.tolist(), row, 3)
+        assert near[i].tolist() == [j for _, j in expected]
+        np.testing.assert_allclose(distances[i], [d for d, _ in expected], rtol=1e-14)
+    for start in range(0, 50, 7):
+        part = search.nearest(Q[start : start + 7], 3)
+        np.testing.assert_array_equal(part[0], near[start : start + 7])
+        np.testing.assert_array_equal(part[1], distances[start : start + 7])
+
+
+def test_threads_do_not_matter():
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    X[:, 1:][np.random.default_rng(1).random((200, 4)) < 0.2] = np.nan
+    with thread_limit(1):
+        alone = nearest_neighbors(X, 4)
+    with thread_limit(3):
+        for one, other in zip(nearest_neighbors(X, 4), alone, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_rows_without_a_common_column_are_not_found():
+    search = search_over(np.array([[1.0, np.nan], [2.0, 5.0], [3.0, np.nan]]))
+    near, distances = search.nearest(np.array([[np.nan, 4.0]]), 3)
+    assert near.tolist() == [[1, -1, -1]]
+    np.testing.assert_allclose(distances, [[np.sqrt(2), np.inf, np.inf]])
+
+
+def test_an_equal_row_comes_before_one_that_only_agrees():
+    X = np.array([[1.0, np.nan, 3.0], [1.0, 2.0, 3.0], [9.0, 9.0, 9.0]])
+    near, distances, equal = search_over(X).nearest_or_equal(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, np.nan]]))
+    assert near.tolist() == [1, 0]
+    assert distances.tolist() == [0.0, 0.0]
+    assert equal.tolist() == [True, False]
+    complete = search_over(X[1:])
+    assert complete.nearest_or_equal(np.array([[1.0, np.nan, 3.0], [9.0, 9.0, 9.0]]))[2].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1.0, 1e150])
+def test_a_search_gives_back_its_rows(unit):
+    X = lattice(20, 4, 5) * unit
+    X[:, 2] = np.where(np.isnan(X[:, 2]), np.nan, 7.0 * unit)
+    search = search_over(X)
+    np.testing.assert_array_equal(search.rows(), X)
+    again = search_over(search.rows())
+    np.testing.assert_array_equal(again.neighbors(3)[1], search.neighbors(3)[1])
+
+
+def test_impossible_k():
+    with pytest.raises(ValueError, match="the 20 nearest rows, but there are 19"):
+        SharedSearch(prepare_incomplete(lattice(20, 3, 0))).neighbors(20)
+
+
+def test_gaussian_graph_is_the_formula():
+    X = lattice(25, 4, 3)
+    S = np.zeros((25, 25))
+    for i in range(25):
+        for j in range(25):
+            S[i, j] = np.exp(-(naive.shared_distance(X[i], X[j]) ** 2) / (2 * 0.9**2)) if i != j else 0.0
+    degree = S.sum(axis=1)
+    np.testing.assert_allclose(gaussian_graph(X, bandwidth=0.9), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
+
+
+def test_graphs_are_symmetric_and_finite():
+    X = lattice(40, 4, 6)
+    for S in (binary_knn_graph(X).toarray(), gaussian_graph(X), self_tuning_graph(X).toarray()):
+        assert np.isfinite(S).all()
+        np.testing.assert_array_equal(S, S.T)
