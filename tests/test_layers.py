@@ -11,14 +11,17 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
     {"_blas", "_jit", "_parameters", "_threads", "_types"},
-    {"graph", "factor", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels", "tables"},
-    {"storage", "column_check"},
+    {"graph", "factor", "ranking", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels", "tables"},
+    {"storage", "column_check", "events", "explain", "row_rules"},
     {"detectors"},
-    {"bench", "adapters", "simulate", "sources", "sinks", "snapshots", "watch"},
+    {"bench", "adapters", "detection", "simulate", "sources", "sinks", "snapshots", "watch"},
+    {"report", "findings_files"},
     {"cli"},
 ]
 # A folder is a home for all its files.
 HOMES = {
+    "jinja2": {"report/"},
+    "matplotlib": {"report/"},
     "numba": {"_jit.py"},
     "openpyxl": {"tables/_excel.py"},
     "pyarrow": {"tables/_parquet.py"},

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock._types import Tree as Tree
+    from penstock.detection import detect as detect
+    from penstock.detection import fit_model as fit_model
     from penstock.detectors import GNMF as GNMF
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF
@@ -41,6 +43,8 @@ _HOMES = {
     "OnlineNSNMF": "penstock.detectors",
     "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
+    "detect": "penstock.detection",
+    "fit_model": "penstock.detection",
     "load": "penstock.detectors.registry",
     "minimum_spanning_tree": "penstock.graph.mst",
     "similarity": "penstock.graph.similarity",

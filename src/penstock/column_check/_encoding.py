@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,8 @@ class Encoding:
     >>> learn_encoding("state", state, most_one_hot=1).apply(pd.Series(["on", "off", "new"])).round(2).tolist()
     [[0.41], [1.1], [1.39]]
     """
+
+    METHODS: ClassVar[tuple[str, ...]] = (ONE_HOT, RARITY)
 
     column: str
     method: str

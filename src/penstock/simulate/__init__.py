@@ -2,5 +2,6 @@
 
 from penstock.simulate.files import write_plant
 from penstock.simulate.hydropower import SimulatedPlant, simulate_hydropower
+from penstock.simulate.truth import found_days, found_events
 
-__all__ = ["SimulatedPlant", "simulate_hydropower", "write_plant"]
+__all__ = ["SimulatedPlant", "found_days", "found_events", "simulate_hydropower", "write_plant"]

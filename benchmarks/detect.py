@@ -1,0 +1,111 @@
+"""From a file to a finished report: `penstock detect`, as the shell runs it, in wall time and memory.
+
+    python benchmarks/detect.py            # about ten minutes; --quick leaves the million rows out
+
+Every figure is that of a whole process, its start included. "Cold" is the very first run on a machine, with every
+kernel to be compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+# Runs a command and prints what it took: the peak of a child's memory is that of the largest of all children so far,
+# so each measurement has a process of its own.
+_MEASURE = """
+import json, resource, subprocess, sys, time
+started = time.perf_counter()
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps({"code": code, "wall": time.perf_counter() - started, "cpu": used.ru_utime + used.ru_stime,
+                  "peak": used.ru_maxrss * 1024}))
+"""
+_READ_OURS = "import sys; from penstock.tables import read_table; read_table(sys.argv[1])"
+_READ_PANDAS = "import sys, pandas; pandas.read_csv(sys.argv[1], parse_dates=['time'])"
+
+
+def plant_table(n: int, p: int, seed: int = 0) -> pd.DataFrame:
+    """Readings that follow a few slow causes with noise, and twenty short faults."""
+    rng = np.random.default_rng(seed)
+    causes = np.cumsum(rng.normal(size=(n, 6)), axis=0)
+    causes = (causes - causes.mean(axis=0)) / causes.std(axis=0)
+    values = 50 + 10 * causes @ rng.normal(size=(6, p)) / np.sqrt(6) + rng.normal(size=(n, p))
+    for start in rng.integers(0, n - 10, size=20):
+        values[start : start + 5, rng.integers(0, p, size=3)] += 25
+    frame = pd.DataFrame(values.round(3), columns=[f"sensor_{k:03d}" for k in range(p)])
+    frame.insert(0, "time", pd.date_range("2024-01-01", periods=n, freq="min"))
+    return frame
+
+
+def measure(*command: str, **environment: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, *command], env=os.environ | environment, check=True, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if figures["code"]:
+        raise SystemExit(f"{' '.join(command)} ended with exit code {figures['code']:.0f}:\n{done.stderr}")
+    return figures
+
+
+def detect(table: Path, folder: Path, **environment: str) -> dict[str, float]:
+    """One `penstock detect` with a report, a list and all scores."""
+    penstock = str(Path(sys.executable).with_name("penstock"))
+    outputs = ["--report", f"{folder}/report.html", "--output", f"{folder}/findings.csv"]
+    return measure(penstock, "detect", str(table), *outputs, "--overwrite", **environment)
+
+
+def compare_reading(table: Path, repeats: int) -> float:
+    """CPU time of reading by us, imports included, over that of pandas: the median of pairs run in turn."""
+    ratios = []
+    for _ in range(repeats):
+        ours = measure(sys.executable, "-c", _READ_OURS, str(table))
+        pandas = measure(sys.executable, "-c", _READ_PANDAS, str(table))
+        ratios.append(ours["cpu"] / pandas["cpu"])
+    return statistics.median(ratios)
+
+
+def main() -> int:
+    missed = []
+
+    def report(name: str, measured: float, bar: float, unit: str) -> None:
+        verdict = "met" if measured <= bar else "MISSED"
+        print(f"  {name:58s} {measured:8.2f} {unit:3s} [{bar:g}] {verdict}", flush=True)
+        if measured > bar:
+            missed.append(name)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = folder / "table.csv"
+        plant_table(10_000, 222).to_csv(table, index=False)
+        print(f"10,000 × 222, a CSV of {table.stat().st_size / 1e6:.0f} MB, to the finished report:")
+        cold = detect(table, folder, NUMBA_CACHE_DIR=str(folder / "kernels"))
+        print(f"  cold, all kernels compiled: {cold['wall']:.1f} s wall, {cold['peak'] / 1e6:,.0f} MB")
+        warm = [detect(table, folder, NUMBA_CACHE_DIR=str(folder / "kernels")) for _ in range(3)]
+        report("warm, wall time", statistics.median(run["wall"] for run in warm), 20, "s")
+        report("warm, peak memory", max(run["peak"] for run in warm) / 1e6, 1000, "MB")
+        report("size of the report", (folder / "report.html").stat().st_size / 1e6, 5, "MB")
+        report("reading, CPU time over that of pandas", compare_reading(table, 5), 1.5, "×")
+        if "--quick" not in sys.argv:
+            plant_table(1_000_000, 20).to_csv(table, index=False)
+            print(f"1,000,000 × 20, a CSV of {table.stat().st_size / 1e6:.0f} MB, to the finished report:")
+            large = detect(table, folder)
+            report("wall time", large["wall"] / 60, 10, "min")
+            report("peak memory", large["peak"] / 1e9, 6, "GB")
+            report("size of the report", (folder / "report.html").stat().st_size / 1e6, 5, "MB")
+            report("reading, CPU time over that of pandas", compare_reading(table, 3), 1.5, "×")
+    print(f"Missed: {', '.join(missed)}" if missed else "All bars met.")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
