@@ -1,0 +1,206 @@
+"""The whole job: a table in, findings out; and its two halves, to fit once and score often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.detection._job import Job
+from penstock.detection._judging import Cut, judge
+from penstock.detection._lengths import read_length
+from penstock.detection._preparing import (
+    Progress,
+    Reading,
+    check_table,
+    input_columns,
+    prepare,
+    refuse_read_already,
+)
+from penstock.detection.findings import Findings
+from penstock.detection.model import Model
+from penstock.detection.modes import ModeSpec
+from penstock.thresholds import Contamination
+
+
+def detect(
+    source: Any,
+    *,
+    time: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    label: str | None = None,
+    units: Any = None,
+    method: Any = "nsnmf",
+    parameters: Mapping[str, Any] | None = None,
+    modes: ModeSpec = (),
+    skip_modes: Sequence[str] = (),
+    settle: Any = None,
+    train_until: Any = None,
+    train_rule: str | None = None,
+    top: int | None = None,
+    threshold: Contamination | None = None,
+    gap: Any = None,
+    strict: bool = False,
+    random_state: Any = 0,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Findings:
+    """Find what is anomalous in a table, when, what belongs together, and which variables are behind it.
+
+    Parameters
+    ----------
+    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.tables.Table`
+        As `penstock.tables.read_table` takes it.
+    time, columns, exclude, label, strict :
+        Of `read_table`. The label is never an input; findings are compared with it. `strict` refuses instead of
+        changing, leaving out or encoding anything.
+    keep : names
+        Columns of numbers that are inputs even if the check of the columns would leave them out.
+    units : mapping, DataFrame or path, optional
+        The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
+    method : name or detector
+        "nsnmf" is the paper's; the others are `penstock.detection.METHODS`; or any detector of penstock, not fitted.
+    parameters : mapping, optional
+        Parameters for a method given by name. If it leaves out n_components, a table with few inputs gets fewer latent
+        groups than the method's default, about half as many as inputs.
+    modes : column, rule, "name: rule", several of these, or a mapping of names to rules
+        Operating modes, each of which is judged by a model of its own: "power > 5", "state". A column whose values are
+        the modes is no input (unless in `keep`), as it never changes within one.
+    skip_modes : names
+        Modes that are not judged. Rows for which no rule holds are of the mode "other".
+    settle : duration or number of rows, optional
+        Leave out the rows around a change of mode: the last one before it, and those for so long after it.
+    train_until, train_rule : time; rule
+        A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
+        month without a time, all of it.
+    top : int, optional
+        The number of findings. If neither this nor a threshold is given: 100, but at most a twentieth of the rows; with
+        a training period the threshold "auto".
+    threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
+        As `contamination` of the detectors; learnt from the training rows.
+    gap : duration or number of rows, optional
+        Findings at most so far apart are one event; six times the usual time step if None.
+    random_state : int
+        The same seed gives the same findings.
+    progress : callable, optional
+        Called with the name of each stage that begins.
+    **reading :
+        The other parameters of `read_table`: timezone, day_first, separator, decimal, thousands, encoding, sheet,
+        max_bytes.
+
+    Returns
+    -------
+    Findings
+        `penstock.report.write_html(findings, path)` shows them.
+
+    Raises
+    ------
+    penstock.tables.TableError
+        (a ValueError) if the table cannot be used; the message says what is wrong, where, and what to do.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> load = 50 + 10 * np.sin(np.arange(600) / 50)
+    >>> plant = pd.DataFrame({"load [MW]": load, "bearing [°C]": 30 + load / 2, "flow [m³/s]": load / 5})
+    >>> plant += rng.normal(scale=0.2, size=plant.shape)
+    >>> plant.iloc[300:304, 1] += 12
+    >>> plant.insert(0, "time", pd.date_range("2024-05-01", periods=600, freq="10min"))
+    >>> findings = detect(plant, top=4)
+    >>> findings.events[["start", "end", "rows"]].iloc[0].astype(str).tolist()
+    ['2024-05-03 02:00:00', '2024-05-03 02:30:00', '4']
+    >>> why = findings.explain(1).variables.iloc[0]
+    >>> why["variable"], why["unit"], why["direction"]
+    ('bearing [°C]', '°C', 'above')
+    """
+    cut = Cut(top, threshold, read_length("gap", gap), train_until is not None or train_rule is not None)
+    cut.check()
+    refuse_read_already(source, {"time": time, "label": label, **reading})
+    job = Job.of(
+        Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
+        modes, skip_modes, settle, train_until, train_rule,
+    )  # fmt: skip
+    model, rows = job.fit(source, progress or _silent)
+    settings = dict(model.settings) | {"top": top, "threshold": _shown(threshold), "gap": _shown(gap)}
+    return judge(model, rows.prepared, rows.learnt, cut, settings, progress or _silent)
+
+
+def fit_model(
+    source: Any,
+    *,
+    time: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    label: str | None = None,
+    units: Any = None,
+    method: Any = "nsnmf",
+    parameters: Mapping[str, Any] | None = None,
+    modes: ModeSpec = (),
+    skip_modes: Sequence[str] = (),
+    settle: Any = None,
+    train_until: Any = None,
+    train_rule: str | None = None,
+    strict: bool = False,
+    random_state: Any = 0,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Model:
+    """The first half of the job: learn what is usual, to judge other tables later. Parameters are those of `detect`.
+
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> usual = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    >>> model = fit_model(usual)
+    >>> new = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    >>> new.loc[7, "b"] = 40.0
+    >>> score(model, new).top().row.tolist()
+    [7]
+    """
+    refuse_read_already(source, {"time": time, "label": label, **reading})
+    job = Job.of(
+        Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
+        modes, skip_modes, settle, train_until, train_rule,
+    )  # fmt: skip
+    return job.fit(source, progress or _silent)[0]
+
+
+def score(
+    model: Model,
+    source: Any,
+    *,
+    label: str | None = None,
+    top: int | None = None,
+    threshold: Contamination | None = None,
+    gap: Any = None,
+    strict: bool | None = None,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Findings:
+    """The second half of the job: judge a table by a model.
+
+    It is read as the training data were (other parameters of `read_table` may be given). By default findings are
+    scores above the threshold "auto" of the training scores; `top` and `threshold` change that, as in `detect`.
+    """
+    cut = Cut(top, threshold, read_length("gap", gap))
+    cut.check()
+    refuse_read_already(source, {"label": label, **reading})
+    progress = progress or _silent
+    table = model.reading.for_new_data(label, strict, reading).read(source, progress)
+    checks = check_table(input_columns(model.inputs, table), progress)
+    prepared = prepare(table, checks, model.inputs, model.modes)
+    settings = dict(model.settings) | {
+        "source": table.source, "rows": len(table.values), "learnt from": model.settings.get("source"),
+        "top": top, "threshold": _shown(threshold), "gap": _shown(gap),
+    }  # fmt: skip
+    return judge(model, prepared, None, cut, settings, progress)
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _silent(stage: str) -> None:
+    """Nobody wants to know."""

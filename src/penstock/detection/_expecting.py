@@ -1,0 +1,67 @@
+"""What a row should have been: rebuilt by the model, or where that rebuilds nothing, the mean of similar good rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray
+from penstock.detection._parts import Part
+from penstock.graph.search import search_over
+
+_SIMILAR = 5  # rows whose mean is expected
+
+
+def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
+    """Fill in what the latent groups make of the part's rows; nothing for a detector without groups."""
+    detector = part.detector
+    if not hasattr(detector, "inverse_transform"):
+        return
+    if learnt is not None:
+        expected[learnt] = detector.inverse_transform(detector.embedding_)
+    if len(new):
+        expected[new] = detector.inverse_transform(detector.transform(values[new]))
+
+
+class SimilarRows:
+    """Normal rows of a part, ready to be searched for those nearest to another row.
+
+    What a normal row lacks counts as the median of the others when near ones are looked for: else those would seem
+    nearest that lack the very reading that stands out.
+    """
+
+    def __init__(self, part: Part, rows: FloatArray) -> None:
+        self.rows, self.medians = rows, _medians(rows)
+        self._part = part
+        self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
+
+    def nearest(self, values: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        """For each row of values, which k normal rows are nearest (−1 where it shares no reading), and how far."""
+        return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
+
+
+def compare_with_similar(
+    part: Part, values: FloatArray, flagged: IndexArray, normal: IndexArray, expected: FloatArray
+) -> None:
+    """Fill in, for findings of a detector that rebuilds nothing, the mean of the nearest normal rows."""
+    if hasattr(part.detector, "inverse_transform") or not len(normal) or not len(flagged):
+        return
+    similar = SimilarRows(part, values[normal])
+    near, _ = similar.nearest(values[flagged], _SIMILAR)
+    for position, found in zip(flagged, near, strict=True):
+        rows = similar.rows[found[found >= 0]]
+        known = ~np.isnan(rows)
+        total = np.where(known, rows, 0.0).sum(axis=0)
+        expected[position] = np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), similar.medians)
+
+
+def _medians(values: FloatArray) -> FloatArray:
+    """Of the readings of each column; NaN for a column without any."""
+    return np.array([np.median(known) if len(known := column[~np.isnan(column)]) else np.nan for column in values.T])
+
+
+def are_usual(rows: IndexArray, scores: FloatArray, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows to compare with: no findings and no shoulders of one, so those with a score of the lower half."""
+    if not np.isfinite(scores[rows]).any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    return ~flags[rows] & (scores[rows] <= np.nanmedian(scores[rows]))

@@ -1,0 +1,186 @@
+"""Why a row stands out: residuals, the nearest normal rows, and rules, composed for the events of one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray
+from penstock.detection._expecting import SimilarRows, are_usual
+from penstock.detection._parts import Part
+from penstock.explain import Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
+from penstock.graph.search import RowSearch, search_over
+
+if TYPE_CHECKING:
+    from penstock.detection.findings import Findings
+
+N_VARIABLES = 8
+N_NEIGHBORS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why an event is one.
+
+    variables : those with the largest residuals, best first: variable, unit, actual, expected, difference, share (of
+        the event's squared residual), direction, position (the row of the table where it is farthest off). If the mode
+        changes during the event, only rows of the mode at its peak count, here and in the rule.
+    neighbors : the nearest normal rows along the detector's spanning tree, or if it has none in a straight line, to
+        compare with: position, row (as in the source), time (if there is one), distance (in scaled units), steps,
+        score. Normal are training rows with a score of the lower half.
+    comparison : the same variables, at the event's peak, as expected there, and in each of these neighbours.
+    rule : what tells the event's rows apart from rows that are not findings, of the same mode; None if nothing does.
+    """
+
+    event: int
+    variables: pd.DataFrame
+    neighbors: pd.DataFrame
+    comparison: pd.DataFrame
+    rule: Rule | None
+
+    def __str__(self) -> str:
+        lines = [f"Event {self.event}"]
+        for row in self.variables.to_dict("records"):
+            unit = f" {row['unit']}" if row["unit"] else ""
+            actual, expected = f"{row['actual']:.6g}{unit}", f"{row['expected']:.6g}{unit}"
+            lines.append(f"  {row['variable']}: {actual}, expected {expected} ({row['share']:.0%} of it)")
+        lines.append(f"  rule: {self.rule.text if self.rule else 'none tells it apart'}")
+        return "\n".join(lines)
+
+
+class _Surroundings:
+    """Where the rows of a part are among those that it has learnt from, and which of these are usual."""
+
+    def __init__(self, part: Part, learnt: IndexArray, is_usual: NDArray[np.bool_], values: FloatArray) -> None:
+        self._part, self._learnt, self._is_usual, self._values = part, learnt, is_usual, values
+
+    def nearest_usual(self, position: int, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
+        """The n usual rows nearest to a row, how far they are, and in how many steps."""
+        if not self._is_usual.any():
+            return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=np.intp)
+        if not hasattr(self._part.detector, "tree_"):
+            near, distances = (found[0] for found in self._similar.nearest(self._values[[position]], n))
+            seen = near >= 0
+            return self._learnt[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
+        node, apart = self._node_of(position)
+        walk = self._walker.nearest_normal([node], self._is_usual, n=n)
+        return self._learnt[walk.nodes], walk.lengths + apart, walk.steps + (apart > 0)
+
+    def _node_of(self, position: int) -> tuple[int, float]:
+        """The node of a row in the tree; of a row that was not learnt the nearest node, and its distance."""
+        place = int(np.searchsorted(self._learnt, position))
+        if place < len(self._learnt) and self._learnt[place] == position:
+            return place, 0.0
+        near, distances = self._all_rows.nearest(self._part.scaled(self._values[[position]]), 1)
+        return max(int(near[0, 0]), 0), float(distances[0, 0])  # any node, infinitely far, if none shares a reading
+
+    @cached_property
+    def _walker(self) -> TreeWalker:
+        return TreeWalker(self._part.detector.tree_)
+
+    @cached_property
+    def _all_rows(self) -> RowSearch:
+        return search_over(self._part.scaled(self._values[self._learnt]))
+
+    @cached_property
+    def _similar(self) -> SimilarRows:
+        return SimilarRows(self._part, self._values[self._learnt[self._is_usual]])
+
+
+class Explainer:
+    """Explains the events of some findings, each once."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._known: dict[int, Explanation] = {}
+        self._surroundings: dict[int, _Surroundings] = {}
+
+    def explain(self, event: int) -> Explanation:
+        if event not in self._findings.events.index:
+            last = len(self._findings.events)
+            raise KeyError(
+                f"There is no event {event!r}: they are numbered from 1 to {last}." if last else "No events."
+            )
+        if event not in self._known:
+            self._known[event] = self._explain(int(event))
+        return self._known[event]
+
+    def rule_tree(self) -> RuleTree | None:
+        findings = self._findings
+        normal = findings.judged & ~findings.flags
+        if not normal.any() or not findings.flags.any():
+            return None
+        rows = np.flatnonzero(findings.judged)
+        return grow_tree(findings.values.to_numpy()[rows], findings.flags[rows], findings.names, units=self._units)
+
+    def _explain(self, event: int) -> Explanation:
+        findings = self._findings
+        rows = findings.grouped.rows_of(event)
+        peak = int(findings.events["peak_row"].loc[event])
+        place = self._place_of(peak)
+        rows = rows[findings.modes[rows] == findings.modes[peak]]  # what counts as one differs between modes
+        actual, expected = findings.values.to_numpy()[rows], findings.expected.to_numpy()[rows]
+        scale = findings.parts[place].part.scale
+        variables = rank_variables(actual, expected, scale, findings.names, self._units, n=N_VARIABLES)
+        variables["position"] = rows[variables.pop("row").to_numpy(dtype=np.intp)]
+        neighbors = self._neighbors(peak, place)
+        return Explanation(
+            event, variables, neighbors, self._compare(peak, variables, neighbors), self._rule(rows, place)
+        )
+
+    def _rule(self, rows: IndexArray, place: int) -> Rule | None:
+        findings = self._findings
+        is_event, is_normal = np.zeros((2, len(findings.flags)), dtype=np.bool_)
+        is_event[rows] = True
+        of_mode = findings.parts[place].rows
+        is_normal[of_mode] = findings.judged[of_mode] & ~findings.flags[of_mode]
+        values = findings.values.to_numpy()
+        return find_rule(values, is_event, findings.names, is_normal=is_normal, units=self._units)
+
+    def _neighbors(self, peak: int, place: int) -> pd.DataFrame:
+        findings = self._findings
+        learnt = findings.parts[place].learnt
+        if learnt is None:
+            return _no_neighbors(findings.table.time is not None)
+        positions, distances, steps = self._surroundings_of(place, learnt).nearest_usual(peak, N_NEIGHBORS)
+        columns: dict[str, Any] = {"position": positions, "row": findings.table.values.index[positions]}
+        if findings.table.time is not None:
+            columns["time"] = findings.table.time[positions]
+        columns |= {"distance": distances, "steps": steps, "score": findings.scores[positions]}
+        return pd.DataFrame(columns)
+
+    def _place_of(self, position: int) -> int:
+        """Which of the parts a row belongs to."""
+        mode = self._findings.modes[position]
+        return next(n for n, judged in enumerate(self._findings.parts) if judged.part.mode == mode)
+
+    def _surroundings_of(self, place: int, learnt: IndexArray) -> _Surroundings:
+        if place not in self._surroundings:
+            findings = self._findings
+            is_usual = are_usual(learnt, findings.scores, findings.flags)
+            self._surroundings[place] = _Surroundings(
+                findings.parts[place].part, learnt, is_usual, findings.values.to_numpy()
+            )
+        return self._surroundings[place]
+
+    def _compare(self, peak: int, variables: pd.DataFrame, neighbors: pd.DataFrame) -> pd.DataFrame:
+        names = variables["variable"].tolist()
+        values, expected = self._findings.values, self._findings.expected
+        columns = {"actual": values.iloc[peak][names], "expected": expected.iloc[peak][names]}
+        for number, position in enumerate(neighbors["position"], 1):
+            columns[f"neighbor {number}"] = values.iloc[position][names]
+        return pd.DataFrame(columns, index=pd.Index(names, name="variable"))
+
+    @cached_property
+    def _units(self) -> list[str]:
+        return [self._findings.units.get(name, "") for name in self._findings.names]
+
+
+def _no_neighbors(has_time: bool) -> pd.DataFrame:
+    names = ["position", "row", *(["time"] if has_time else []), "distance", "steps", "score"]
+    return pd.DataFrame({name: [] for name in names}).astype({"position": np.intp})

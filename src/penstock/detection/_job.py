@@ -1,0 +1,101 @@
+"""The first half of the job: from a source to a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from penstock.detection._lengths import read_length
+from penstock.detection._preparing import (
+    Progress,
+    Reading,
+    check_table,
+    choose_columns,
+    prepare,
+    read_units,
+    with_told_columns,
+)
+from penstock.detection._settings import describe_settings
+from penstock.detection._training import training_rows
+from penstock.detection.methods import fit_to_inputs, make_detector
+from penstock.detection.model import FittedRows, Model, fit_parts
+from penstock.detection.modes import ModeSpec, named_columns, plan_modes
+from penstock.row_rules import RowRule, parse_rule
+from penstock.tables import Note
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for, ready to be fitted: see `penstock.detect` for the meaning of each."""
+
+    reading: Reading
+    keep: tuple[str, ...]
+    units: Any
+    detector: Any
+    own_groups: bool  # the number of latent groups was not asked for
+    modes: ModeSpec
+    skip_modes: tuple[str, ...]
+    settle: pd.Timedelta | int | None
+    train_until: Any
+    train_rule: RowRule | None
+
+    @classmethod
+    def of(
+        cls,
+        reading: Reading,
+        keep: Sequence[str],
+        units: Any,
+        method: Any,
+        parameters: Mapping[str, Any] | None,
+        random_state: Any,
+        modes: ModeSpec,
+        skip_modes: Sequence[str],
+        settle: Any,
+        train_until: Any,
+        train_rule: str | None,
+    ) -> Job:
+        """From what a user gives."""
+        given = dict(parameters or {})
+        return cls(
+            reading,
+            (keep,) if isinstance(keep, str) else tuple(keep),
+            units,
+            make_detector(method, random_state, **given),
+            isinstance(method, str) and given.get("n_components") is None,
+            modes,
+            (skip_modes,) if isinstance(skip_modes, str) else tuple(skip_modes),
+            read_length("settle", settle),
+            train_until,
+            None if train_rule is None else parse_rule(train_rule),
+        )
+
+    def fit(self, source: Any, progress: Progress) -> tuple[Model, FittedRows]:
+        """The model, and where its training rows are in the table."""
+        told = [*named_columns(self.modes), *(() if self.train_rule is None else self.train_rule.columns)]
+        table = with_told_columns(self.reading, told).read(source, progress)
+        plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle)
+        plan.refuse_unknown_skips(table)
+        candidates = self.reading.candidates(table, without={str(plan.column)} - set(self.keep))
+        checks = check_table(candidates, progress)
+        inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict)
+        prepared = prepare(table, checks, inputs, plan, notes)
+        trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
+        detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
+        parts, learnt, warned = fit_parts(prepared, trained, detector, progress)
+        warned += _fewer_groups(self.detector, detector, len(inputs.names))
+        settings = describe_settings(table, inputs, detector, plan, self.train_until, self.train_rule)
+        model = Model(self.reading, inputs, plan, parts, read_units(self.units, inputs.names), settings)
+        return model, FittedRows(replace(prepared, notes=(*prepared.notes, *warned)), learnt)
+
+
+def _fewer_groups(asked: Any, used: Any, p: int) -> list[Note]:
+    if asked is used:
+        return []
+    message = (
+        f"{used.n_components} latent groups were used instead of {asked.n_components}, as there are {p} inputs: as "
+        f"many groups as inputs could rebuild any row."
+    )
+    return [Note("groups", message, used.n_components)]

@@ -1,0 +1,185 @@
+"""A model and a prepared table → scores, what was expected, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._parameters import check_whole_number
+from penstock._types import FloatArray, IndexArray
+from penstock.detection._expecting import are_usual, compare_with_similar, rebuild
+from penstock.detection._flagging import default_top, flag_above, flag_top
+from penstock.detection._parts import JudgedPart
+from penstock.detection._preparing import Prepared, Progress, rows_note
+from penstock.detection.findings import Findings
+from penstock.detection.model import Model, ModelError
+from penstock.events import Agreement, agreement, group_events, known_faults
+from penstock.tables import Note, Table, TableError
+from penstock.thresholds import Contamination, check_contamination
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How findings are told from other rows, and grouped: the top N, or a threshold; and the gap within an event.
+
+    new_only : findings are among the rows that were not learnt from, as those are known to be good.
+    """
+
+    top: int | None = None
+    threshold: Contamination | None = None
+    gap: pd.Timedelta | int | None = None
+    new_only: bool = True
+
+    def check(self) -> None:
+        if self.top is not None and self.threshold is not None:
+            raise TableError("top and threshold exclude each other: a list has a length, or ends at a score.")
+        if self.top is not None:
+            check_whole_number("top", self.top, least=1)
+        if self.threshold is not None:
+            try:
+                check_contamination(self.threshold)
+            except ValueError as error:
+                raise TableError(f"threshold: {error}") from None
+
+
+def judge(
+    model: Model,
+    prepared: Prepared,
+    learnt: Mapping[str, IndexArray] | None,
+    cut: Cut,
+    settings: Mapping[str, Any],
+    progress: Progress,
+) -> Findings:
+    """Score the rows, flag and group them. `learnt` says where the training rows are, if they are of this table."""
+    known, notes = _with_known_modes(prepared, model)
+    progress(f"scoring {int(known.sum()):,} rows")
+    parts, values = _locate(model, prepared, known, learnt), prepared.values.to_numpy()
+    scores, expected = _score(parts, values)
+    judged = known & np.isfinite(scores)
+    notes += _unscored(known & ~judged, prepared)
+    trained = _mask(len(scores), [] if learnt is None else list(learnt.values()))
+    candidates = judged & ~trained if cut.new_only else judged
+    _refuse_none(candidates, learnt)
+    flags, threshold = _flags(scores, candidates, model, cut)
+    _expect_similar(parts, values, scores, judged, flags, expected)
+    compared, told = _compare_with_label(prepared.table, flags, scores)
+    return Findings(
+        table=prepared.table,
+        checks=prepared.checks,
+        inputs=prepared.inputs,
+        values=prepared.values,
+        expected=pd.DataFrame(expected, index=prepared.values.index, columns=prepared.values.columns),
+        scores=scores,
+        seen=1.0 - np.isnan(values).mean(axis=1),
+        modes=prepared.modes,
+        judged=judged,
+        trained=trained,
+        flags=flags,
+        threshold=threshold,
+        grouped=group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold),
+        parts=parts,
+        units=model.units,
+        notes=(*prepared.notes, *notes, *told),
+        settings=dict(settings),
+        agreement=compared,
+    )
+
+
+def _flags(
+    scores: FloatArray, candidates: NDArray[np.bool_], model: Model, cut: Cut
+) -> tuple[NDArray[np.bool_], float]:
+    """By the threshold if there is one; new rows are by default compared with the training scores, others ranked."""
+    if cut.top is not None:
+        return flag_top(scores, candidates, cut.top)
+    if cut.threshold is not None or cut.new_only:
+        return flag_above(scores, candidates, model.training_scores, cut.threshold or "auto")
+    return flag_top(scores, candidates, default_top(int(candidates.sum())))
+
+
+def _refuse_none(candidates: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None) -> None:
+    if learnt is not None and not candidates.any():
+        raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
+
+
+def _locate(
+    model: Model, prepared: Prepared, known: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None
+) -> tuple[JudgedPart, ...]:
+    """The parts of the model with their rows in this table."""
+    return tuple(
+        JudgedPart(
+            part, np.flatnonzero(known & (prepared.modes == part.mode)), None if learnt is None else learnt[part.mode]
+        )
+        for part in model.parts
+    )
+
+
+def _score(parts: tuple[JudgedPart, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The scores of all rows, and what is expected of them by detectors that rebuild rows; NaN where nothing is."""
+    scores, expected = np.full(len(values), np.nan), np.full(values.shape, np.nan)
+    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
+        new = rows if learnt is None else np.setdiff1d(rows, learnt)
+        if learnt is not None:
+            scores[learnt] = part.training_scores
+        try:
+            if len(new):
+                scores[new] = part.scores(values[new])
+            rebuild(part, values, new, learnt, expected)
+        except ValueError as error:
+            raise ModelError(f"The rows cannot be judged: {error}") from error
+    return scores, expected
+
+
+def _expect_similar(
+    parts: tuple[JudgedPart, ...],
+    values: FloatArray,
+    scores: FloatArray,
+    judged: NDArray[np.bool_],
+    flags: NDArray[np.bool_],
+    expected: FloatArray,
+) -> None:
+    """Fill in what is expected of findings by detectors that rebuild nothing."""
+    for part in parts:
+        rows = part.rows[judged[part.rows]]
+        usual = rows[are_usual(rows, scores, flags)]
+        compare_with_similar(part.part, values, rows[flags[rows]], usual, expected)
+
+
+def _compare_with_label(
+    table: Table, flags: NDArray[np.bool_], scores: FloatArray
+) -> tuple[Agreement | None, list[Note]]:
+    """How the findings agree with the label, if there is one, and a note on how it was understood."""
+    if table.label is None:
+        return None, []
+    known, sentence = known_faults(table.label)
+    return agreement(known, flags, scores, table.time), [Note("label", sentence, int(known.sum()))]
+
+
+def _unscored(rows: NDArray[np.bool_], prepared: Prepared) -> list[Note]:
+    """A note on rows of which the detector could say nothing."""
+    return [rows_note("no score", np.flatnonzero(rows), prepared.table, "got no score")] if rows.any() else []
+
+
+def _with_known_modes(prepared: Prepared, model: Model) -> tuple[NDArray[np.bool_], list[Note]]:
+    """The rows to judge, of modes that the model knows, and a note on the others."""
+    known = np.isin(prepared.modes, [part.mode for part in model.parts])
+    strange = prepared.judged & ~known
+    if not strange.any():
+        return prepared.judged, []
+    names = ", ".join(sorted({str(mode) for mode in prepared.modes[strange]}))
+    count = int(strange.sum())
+    if not (prepared.judged & known).any():
+        raise ModelError(f"No row is of a mode that the model knows; the rows are of {names}.")
+    message = f"{count:,} rows of modes that were not learnt ({names}) were not judged."
+    return prepared.judged & known, [Note("unknown modes", message, count, changed=True)]
+
+
+def _mask(n: int, places: list[IndexArray]) -> NDArray[np.bool_]:
+    mask = np.zeros(n, dtype=np.bool_)
+    for rows in places:
+        mask[rows] = True
+    return mask

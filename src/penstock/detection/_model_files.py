@@ -1,0 +1,224 @@
+"""Models in files: the inputs, the modes and the detectors, without pickle."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penstock.column_check import Encoding, InputChoice, LeftOut
+from penstock.detection._parts import ALL, Part, is_scaled_before
+from penstock.detection._preparing import Reading
+from penstock.detection.model import Model
+from penstock.detection.modes import CHANGING, OTHER, UNKNOWN, ModePlan, refuse_names
+from penstock.detectors._packing import pack_scaling, unpack_scaling
+from penstock.detectors.registry import restore, state_of
+from penstock.row_rules import parse_rule
+from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.tables._zones import as_zone
+
+KIND = "model"
+_NONE = type(None)
+_PLAIN = (_NONE, bool, int, float, str)
+_READING = {
+    "time": (_NONE, str, list), "columns": (_NONE, list), "exclude": (list,), "label": (_NONE, str),
+    "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
+    "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
+    "max_bytes": (_NONE, int),
+}  # fmt: skip
+
+
+def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a model to a file, wholly or not at all; a file that is there is replaced only if `overwrite`."""
+    if Path(path).exists() and not overwrite:
+        raise FileExistsError(f"{os.fspath(path)} is there already. Choose another name, or overwrite=True.")
+    state = _pack(model)
+    _unpack_reading(Record(state["reading"], "reading"))  # what could not be loaded must not be saved
+    write_state(path, KIND, state)
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """The model in a file: the same scores to the last bit.
+
+    Nothing in the file is executed; one that is damaged, that was not made by penstock, or whose content does not fit
+    is a `penstock.storage.StorageError`.
+    """
+    _, state = read_state(path, KIND)
+    try:
+        return _unpack(Record(state, "model"))
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a model of this version of "
+            f"penstock ({error})."
+        ) from error
+
+
+def _pack(model: Model) -> dict[str, Any]:
+    return {
+        "reading": {name: _plain(getattr(model.reading, name)) for name in _READING},
+        "inputs": _pack_inputs(model.inputs),
+        "modes": _pack_modes(model.modes),
+        "parts": [
+            {
+                "mode": part.mode,
+                "usual": float(part.usual),
+                "scaled_before": pack_scaling(part.scaled_before),
+                "detector": state_of(part.detector),
+            }
+            for part in model.parts
+        ],
+        "units": dict(model.units),
+        "settings": {name: _plain(value) for name, value in model.settings.items()},
+    }
+
+
+def _unpack(record: Record) -> Model:
+    record.only("reading", "inputs", "modes", "parts", "units", "settings")
+    inputs = _unpack_inputs(record.part("inputs"))
+    parts = tuple(_unpack_part(Record(part, f"parts[{n}]"), inputs) for n, part in enumerate(_list(record, "parts")))
+    modes = _unpack_modes(record.part("modes"))
+    if not parts or len({part.mode for part in parts}) < len(parts):
+        raise StorageError("a model has at least one part, and one for each mode")
+    for part in parts:
+        if not _is_told(part.mode, modes):
+            raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
+    units = record.value("units")
+    if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
+        raise record.trouble("units", "a text for each input")
+    settings = record.value("settings")
+    if type(settings) is not dict or not all(isinstance(value, _PLAIN) for value in settings.values()):
+        raise record.trouble("settings", "plain values by name")
+    return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings)
+
+
+def _is_told(mode: str, modes: ModePlan) -> bool:
+    """Whether a row that is judged can be of this mode."""
+    if modes.column is not None:
+        return mode not in (*modes.skip, UNKNOWN, CHANGING)
+    names = [name for name, _ in modes.rules]
+    return mode in ({*names, OTHER} - {*modes.skip} if names else {ALL})
+
+
+def _unpack_part(record: Record, inputs: InputChoice) -> Part:
+    record.only("mode", "usual", "scaled_before", "detector")
+    detector = restore(record.value("detector"))
+    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not _has_scores(detector):
+        raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
+    usual = record.number("usual", least=0.0)
+    if usual == 0:
+        raise record.trouble("usual", "positive")
+    scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
+    if (scaling is not None) != is_scaled_before(detector):
+        raise record.trouble("scaled_before", "a range for a detector of streams, and None for others")
+    return Part(record.text("mode"), detector, usual, scaling)
+
+
+def _has_scores(detector: Any) -> bool:
+    """Whether it can judge rows, and knows the scores of some: a detector for streams may have been saved too early."""
+    return bool(getattr(detector, "is_warm", True)) and bool(np.isfinite(getattr(detector, "scores_", np.nan)).any())
+
+
+def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
+    return {
+        "as_they_are": list(inputs.as_they_are),
+        "encoded": [
+            {"column": each.column, "method": each.method, "categories": list(each.categories),
+             "counts": list(each.counts)}
+            for each in inputs.encoded
+        ],
+        "left_out": [{"name": each.name, "reason": each.reason} for each in inputs.left_out],
+    }  # fmt: skip
+
+
+def _unpack_inputs(record: Record) -> InputChoice:
+    record.only("as_they_are", "encoded", "left_out")
+    encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
+    left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
+    choice = InputChoice(
+        _texts(record, "as_they_are"),
+        tuple(encoded),
+        tuple(LeftOut(each.text("name"), each.text("reason")) for each in left_out),
+    )
+    if len(set(choice.names)) < len(choice.names):
+        raise record.trouble("as_they_are", "names that differ")
+    return choice
+
+
+def _unpack_encoding(record: Record) -> Encoding:
+    record.only("column", "method", "categories", "counts")
+    counts = _list(record, "counts")
+    categories = _texts(record, "categories")
+    if len(counts) != len(categories) or not counts or not all(type(n) is int and 0 < n < 2**53 for n in counts):
+        raise record.trouble("counts", "a positive whole number for each category")
+    if len(set(categories)) < len(categories):
+        raise record.trouble("categories", "texts that differ")
+    if record.text("method") not in Encoding.METHODS:
+        raise record.trouble("method", " or ".join(Encoding.METHODS))
+    return Encoding(record.text("column"), record.text("method"), categories, tuple(counts))
+
+
+def _pack_modes(plan: ModePlan) -> dict[str, Any]:
+    settle = plan.settle
+    return {
+        "column": plan.column,
+        "rules": [{"name": name, "rule": str(rule)} for name, rule in plan.rules],
+        "skip": list(plan.skip),
+        "settle_rows": settle if isinstance(settle, int) else None,
+        "settle_seconds": settle.total_seconds() if isinstance(settle, pd.Timedelta) else None,
+    }
+
+
+def _unpack_modes(record: Record) -> ModePlan:
+    record.only("column", "rules", "skip", "settle_rows", "settle_seconds")
+    rules = [Record(each, "rules").only("name", "rule") for each in _list(record, "rules")]
+    settle: pd.Timedelta | int | None = None
+    if record.value("column") is not None and rules:
+        raise record.trouble("column", "None where there are rules")
+    if record.value("settle_rows") is not None and record.value("settle_seconds") is not None:
+        raise record.trouble("settle_seconds", "None where rows are counted")
+    refuse_names([each.text("name") for each in rules])
+    if record.value("settle_rows") is not None:
+        settle = record.whole("settle_rows", least=0)
+    elif record.value("settle_seconds") is not None:
+        settle = pd.Timedelta(seconds=record.number("settle_seconds", least=0.0))
+    return ModePlan(
+        None if record.value("column") is None else record.text("column"),
+        tuple((each.text("name"), parse_rule(each.text("rule"))) for each in rules),
+        _texts(record, "skip"),
+        settle,
+    )
+
+
+def _unpack_reading(record: Record) -> Reading:
+    record.only(*_READING)
+    given: dict[str, Any] = {}
+    for name, kinds in _READING.items():
+        value = record.value(name)
+        if type(value) not in kinds:
+            raise record.trouble(name, " or ".join(kind.__name__ for kind in kinds))
+        given[name] = _texts(record, name) if type(value) is list else value
+    as_zone(given["timezone"])
+    return Reading(**given)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, _PLAIN) else str(value)
+
+
+def _list(record: Record, name: str) -> list[Any]:
+    value = record.value(name)
+    if type(value) is not list:
+        raise record.trouble(name, "a list")
+    return value
+
+
+def _texts(record: Record, name: str) -> tuple[str, ...]:
+    values = _list(record, name)
+    if not all(type(value) is str for value in values):
+        raise record.trouble(name, "a list of texts")
+    return tuple(values)

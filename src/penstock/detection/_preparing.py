@@ -1,0 +1,235 @@
+"""A source → a table with checked columns, inputs, and the mode of each row: what fitting and scoring share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock.column_check import ColumnReport, InputChoice, check_columns, choose_inputs
+from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
+from penstock.tables import Note, Table, TableError, read_table
+from penstock.tables._errors import refuse_unknown
+from penstock.tables._words import listed
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is read: the parameters of `penstock.tables.read_table`, kept so that new data are read alike."""
+
+    time: str | tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    label: str | None = None
+    timezone: Any = None
+    strict: bool = False
+    day_first: bool | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    max_bytes: int | None = None
+
+    @classmethod
+    def of(
+        cls, time: Any, columns: Any, exclude: Any, label: str | None, strict: bool, others: Mapping[str, Any]
+    ) -> Reading:
+        """From what a user gives: names may be one text, and an unknown parameter is refused."""
+        _refuse_strange(others)
+        return cls(
+            time=_as_time(time),
+            columns=None if columns is None else _as_names(columns),
+            exclude=_as_names(exclude),
+            label=label,
+            strict=strict,
+            **others,
+        )
+
+    def read(self, source: Any, progress: Progress) -> Table:
+        if isinstance(source, Table):
+            labels = () if source.label is None else (str(source.label.name),)
+            for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
+                refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
+            return source
+        progress(f"reading {source}" if isinstance(source, str | os.PathLike) else "reading the table")
+        return read_table(source, **{field.name: getattr(self, field.name) for field in fields(self)})
+
+    def for_new_data(self, label: str | None, strict: bool | None, others: Mapping[str, Any]) -> Reading:
+        """The same but for what is given; any columns, as the model knows its own, and no label unless one is named."""
+        _refuse_strange(others)
+        given = {name: _as_time(value) if name == "time" else value for name, value in others.items()}
+        kept = {} if strict is None else {"strict": strict}
+        return replace(self, columns=None, exclude=(), **{**given, **kept, "label": label})
+
+    def candidates(self, table: Table, without: Collection[str]) -> Table:
+        """The table with those columns alone that may be inputs: others were read only to tell modes and periods."""
+        left_out = {*self.exclude, *without}
+        asked = table.names if self.columns is None else [name for name in self.columns if name in table.names]
+        wanted = [name for name in asked if name not in left_out]
+        return table if wanted == list(table.names) else replace(table, values=table.values[wanted])
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table, ready to be learnt from or judged."""
+
+    table: Table
+    checks: tuple[ColumnReport, ...]
+    inputs: InputChoice
+    values: pd.DataFrame
+    modes: NDArray[np.str_]
+    judged: NDArray[np.bool_]
+    notes: tuple[Note, ...]
+
+
+def with_told_columns(reading: Reading, told: Sequence[str]) -> Reading:
+    """Reads also the columns that modes and training periods are told by, whatever was said of inputs."""
+    columns = reading.columns
+    if columns is not None:
+        columns = tuple(dict.fromkeys((*columns, *told)))
+    return replace(reading, columns=columns, exclude=tuple(name for name in reading.exclude if name not in told))
+
+
+def choose_columns(
+    table: Table, checks: Sequence[ColumnReport], keep: Collection[str], strict: bool
+) -> tuple[InputChoice, list[Note]]:
+    """The inputs, and notes on columns that are left out or encoded."""
+    refuse_unknown(keep, table.names, "keep", table.source)
+    inputs = choose_inputs(table, checks, keep=keep, strict=strict)
+    notes = []
+    if inputs.left_out:
+        names = tuple(each.name for each in inputs.left_out)
+        reasons = "; ".join(f"{each.name}: {each.reason.rstrip('.')}" for each in inputs.left_out[:5])
+        more = f"; and {len(names) - 5} more" if names[5:] else ""
+        word = "column was" if len(names) == 1 else "columns were"
+        message = f"{len(names):,} {word} left out ({reasons}{more})."
+        notes.append(Note("left out columns", message, len(names), names, changed=True))
+    if inputs.encoded:
+        names = tuple(each.column for each in inputs.encoded)
+        how = "; ".join(f"{each.column}: {each.method}, {len(each.categories)} kinds" for each in inputs.encoded[:5])
+        word = "column of text was" if len(names) == 1 else "columns of text were"
+        message = f"{len(names):,} {word} encoded as numbers ({how})."
+        notes.append(Note("encoded columns", message, len(names), names, changed=True))
+    return inputs, notes
+
+
+def prepare(
+    table: Table, checks: Sequence[ColumnReport], inputs: InputChoice, modes: ModePlan, notes: Sequence[Note] = ()
+) -> Prepared:
+    """Apply the choice of inputs, tell the modes, and leave out what cannot be judged, with a note on each kind."""
+    values = inputs.apply(table)
+    told = modes.assign(table)
+    judged = modes.is_judged(told)
+    found = [*table.notes, *notes, *_about_categories(table, inputs), *_about_modes(told, judged, modes)]
+    empty = values.isna().to_numpy().all(axis=1)
+    if (judged & empty).any():
+        rows = np.flatnonzero(judged & empty)
+        found.append(rows_note("empty rows", rows, table, "without any reading cannot be judged"))
+        judged = judged & ~empty
+    return Prepared(table, tuple(checks), inputs, values, told, judged, tuple(found))
+
+
+def input_columns(inputs: InputChoice, table: Table) -> Table:
+    """The table with the columns that inputs are made of, as far as it has them."""
+    wanted = [*inputs.as_they_are, *(encoding.column for encoding in inputs.encoded)]
+    return replace(table, values=table.values[[name for name in wanted if name in table.values]])
+
+
+def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
+    progress(f"checking {len(table.names):,} columns")
+    return tuple(check_columns(table))
+
+
+def _about_categories(table: Table, inputs: InputChoice) -> list[Note]:
+    """Notes on text that was not there when the inputs were chosen."""
+    notes = []
+    for encoding in inputs.encoded:
+        values = table.values[encoding.column].dropna()
+        strange = values[~values.isin(encoding.categories)]
+        if len(strange):
+            names, rows = listed(strange.unique(), most=3), tuple(int(row) for row in strange.index[:5])
+            message = f"Column {encoding.column!r} has values that were not learnt ({names}) in {len(strange):,} rows."
+            notes.append(Note("unknown categories", message, len(strange), (encoding.column,), rows))
+    return notes
+
+
+def _about_modes(modes: NDArray[np.str_], judged: NDArray[np.bool_], plan: ModePlan) -> list[Note]:
+    if not plan.separates:
+        return []
+    names, counts = np.unique(modes, return_counts=True)
+    listed = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+    notes = [Note("modes", f"Rows by operating mode: {listed}.", len(names))]
+    out = int((~judged).sum())
+    if out:
+        why = {UNKNOWN: "the reading that tells the mode is missing", CHANGING: "the mode was changing"}
+        named = [str(name) for name in names if not judged[modes == name].any()]
+        kinds = ", ".join(f"{name} ({why[name]})" if name in why else name for name in named)
+        notes.append(Note("modes not judged", f"{out:,} rows were not judged: {kinds}.", out, changed=True))
+    return notes
+
+
+def rows_note(kind: str, rows: NDArray[Any], table: Table, what: str) -> Note:
+    first = [int(row) for row in table.values.index[rows[:5]]]
+    word = "row" if len(rows) == 1 else "rows"
+    more = " …" if len(rows) > 5 else ""
+    message = f"{len(rows):,} {word} {what}: {', '.join(map(str, first))}{more} (counted from 0)."
+    return Note(kind, message, len(rows), rows=tuple(first), changed=True)
+
+
+def read_units(units: Any, names: Sequence[str]) -> dict[str, str]:
+    """The unit of each input: from a mapping or a table of names and units, else from the name, as in "flow [m³/s]"."""
+    from penstock.explain import split_unit
+
+    given = _unit_table(units)
+    return {name: _without_one(given.get(name, split_unit(name)[1])) for name in names}
+
+
+def _without_one(unit: str) -> str:
+    """A plain number has no unit to show, whatever a table of units says in its place."""
+    return "" if unit.strip() in ("1", "-", "–", "—") else unit.strip()
+
+
+def _unit_table(units: Any) -> dict[str, str]:
+    if units is None:
+        return {}
+    if isinstance(units, Mapping):
+        return {str(name): str(unit) for name, unit in units.items()}
+    try:
+        frame = units if isinstance(units, pd.DataFrame) else pd.read_csv(units, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise TableError(f"The units cannot be read from {units}: {error}.") from None
+    folded = {str(column).strip().lower(): column for column in frame.columns}
+    name = next((folded[word] for word in ("name", "variable", "column", "tag") if word in folded), None)
+    if name is None or "unit" not in folded:
+        raise TableError(f"A table of units needs the columns 'name' and 'unit'; it has {', '.join(map(str, frame))}.")
+    return {str(key): str(unit) for key, unit in zip(frame[name], frame[folded["unit"]], strict=True)}
+
+
+def refuse_read_already(source: Any, given: Mapping[str, Any]) -> None:
+    """Raise if it is said how to read a table that is read already: nothing would come of it."""
+    named = [name for name, value in given.items() if value is not None]
+    if isinstance(source, Table) and named:
+        raise TableError(f"{source.source} is read already, so {named[0]} has no meaning here. Give it to read_table.")
+
+
+def _refuse_strange(others: Mapping[str, Any]) -> None:
+    known = {field.name for field in fields(Reading)} - {"columns", "exclude", "label", "strict"}
+    for name in others:
+        if name not in known:
+            raise TypeError(f"{name!r} is not a parameter here. Those of read_table are {', '.join(sorted(known))}.")
+
+
+def _as_time(time: Any) -> Any:
+    return time if isinstance(time, str) or time is None else tuple(time)
+
+
+def _as_names(names: Any) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,164 @@
+"""What was found in a table, with all that is needed to show it, explain it and repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._parameters import check_whole_number
+from penstock._types import FloatArray, IndexArray
+from penstock.column_check import ColumnReport, InputChoice
+from penstock.detection._explaining import Explainer, Explanation
+from penstock.detection._parts import JudgedPart
+from penstock.events import Agreement, Events, event_days
+from penstock.explain import RuleTree
+from penstock.tables import Note, Table
+
+_NAMED_VARIABLES = 3  # in the list of rows
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The answer to `penstock.detect`: scored rows, the flagged ones, and the events that these make up.
+
+    All arrays have one entry per row of `table`, in order of time.
+
+    table : as it was read.
+    checks, inputs : what is known of each column, and which of them were used, encoded or left out.
+    values, expected : the inputs and what the model makes of them, both in the user's units (NaN where a reading is
+        missing, or nothing is expected because the row was not judged).
+    scores : high is anomalous; NaN where a row was not judged. With several modes in units of the mode's usual score.
+    seen : the share of the inputs that the row has readings of.
+    modes : the operating mode of each row ("all" where no modes were given).
+    judged, trained, flags : which rows have a score, were learnt from, and are findings.
+    threshold : scores above it are findings (of a list of the top N: midway between the last one and the next).
+    grouped : the events, with `events` as their table.
+    parts : the model of each mode, and where its rows are.
+    units : per input, its unit, "" if unknown.
+    notes : everything that was changed, left out or odd, in the order in which it came up.
+    settings : what was asked for and what it ran on, to repeat it.
+    agreement : how the findings compare with a label column, if there is one.
+    """
+
+    table: Table
+    checks: tuple[ColumnReport, ...]
+    inputs: InputChoice
+    values: pd.DataFrame
+    expected: pd.DataFrame
+    scores: FloatArray
+    seen: FloatArray
+    modes: NDArray[np.str_]
+    judged: NDArray[np.bool_]
+    trained: NDArray[np.bool_]
+    flags: NDArray[np.bool_]
+    threshold: float
+    grouped: Events
+    parts: tuple[JudgedPart, ...]
+    units: Mapping[str, str]
+    notes: tuple[Note, ...]
+    settings: Mapping[str, Any]
+    agreement: Agreement | None = None
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """One row per event, in order of time: start, end, duration, rows, peak, peak_score, severity, rank …"""
+        return self.grouped.table
+
+    @cached_property
+    def days(self) -> pd.DataFrame:
+        """The days that findings fall on: rows, events and the highest score of each. Empty without time stamps."""
+        if self.table.time is None:
+            return pd.DataFrame(columns=["rows", "events", "highest", "first", "last"], index=pd.Index([], name="day"))
+        return event_days(self.flags, self.scores, self.table.time, self.grouped.of_row)
+
+    @cached_property
+    def ranked(self) -> IndexArray:
+        """All findings, the highest score first, of equals the earlier: positions in the table."""
+        rows = np.flatnonzero(self.flags)
+        return rows[np.argsort(-self.scores[rows], kind="stable")]
+
+    def top(self, n: int | None = None) -> pd.DataFrame:
+        """The n findings with the highest scores (all if None), best first: the paper's list for the manager.
+
+        Columns: rank, time (if there is one), row (as in the source, from 0), score, severity, event, mode, seen, and
+        the variables with the largest residuals.
+        """
+        if n is not None:
+            check_whole_number("n", n, least=1)
+        rows = self.ranked[:n]
+        columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
+        if self.table.time is not None:
+            columns["time"] = self.table.time[rows]
+        columns |= {
+            "row": self.table.values.index[rows],
+            "score": self.scores[rows],
+            "severity": self.severity[rows],
+            "event": self.grouped.of_row[rows],
+            "mode": self.modes[rows],
+            "seen": self.seen[rows],
+            "variables": [", ".join(names) for names in self._worst_variables(rows)],
+        }
+        return pd.DataFrame(columns).set_index("rank")
+
+    @property
+    def severity(self) -> FloatArray:
+        """Scores in units of the threshold; NaN where that is not positive."""
+        if self.threshold > 0:
+            return self.scores / self.threshold
+        return np.full(len(self.scores), np.nan)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the inputs, as in `values`."""
+        return tuple(self.values.columns)
+
+    def residuals(self, rows: IndexArray | None = None) -> FloatArray:
+        """Actual minus expected in the units of the score, so that variables compare; NaN where either is not known.
+
+        What counts as one is the range in which the model of the row's mode has learnt the variable.
+        """
+        places = np.arange(len(self.scores)) if rows is None else rows
+        residuals: FloatArray = self.values.to_numpy()[places] - self.expected.to_numpy()[places]
+        for judged in self.parts:
+            residuals[self.modes[places] == judged.part.mode] /= judged.part.scale
+        return residuals
+
+    def explain(self, event: int) -> Explanation:
+        """Why: the variables behind an event, the nearest normal rows, and a rule that tells it apart.
+
+        Raises a KeyError for an event that is not in `events`.
+        """
+        return self._explainer.explain(event)
+
+    @cached_property
+    def rule_tree(self) -> RuleTree | None:
+        """A classification tree of all findings against the other judged rows; None where there are no others."""
+        return self._explainer.rule_tree()
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self)
+
+    def _worst_variables(self, rows: IndexArray) -> list[list[str]]:
+        residuals = np.nan_to_num(np.abs(self.residuals(rows)))
+        order = np.argsort(-residuals, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
+        names = self.names
+        return [
+            [names[column] for column in worst if residuals[place, column] > 0] for place, worst in enumerate(order)
+        ]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Findings in {self.table.source}: {int(self.flags.sum()):,} of {int(self.judged.sum()):,} rows, "
+            f"{len(self.events):,} events>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<p>{len(self.events):,} events</p>{self.events.to_html(max_rows=20, escape=True)}"

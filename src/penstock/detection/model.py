@@ -1,0 +1,136 @@
+"""A fitted job: which inputs, which modes, and a detector for each, to judge new data by."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from penstock._types import FloatArray, IndexArray
+from penstock.column_check import InputChoice
+from penstock.detection._parts import Part, is_scaled_before, usual_score
+from penstock.detection._preparing import Prepared, Progress, Reading
+from penstock.detection.modes import ModePlan
+from penstock.prepare import learn_scaling
+from penstock.tables import Note, TableError
+from penstock.tables._words import listed
+
+_FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
+
+
+class ModelError(ValueError):
+    """A model and the data, or a model file, do not fit; the message says what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What `penstock fit` learns and `penstock score` uses; see `fit_model`.
+
+    reading : how the training data were read.
+    inputs, modes : what is made of the columns, and how the mode of a row is told.
+    parts : the detector of each mode.
+    units : of the inputs.
+    settings : what was asked for, and the versions that it ran on.
+    """
+
+    reading: Reading
+    inputs: InputChoice
+    modes: ModePlan
+    parts: tuple[Part, ...]
+    units: Mapping[str, str]
+    settings: Mapping[str, Any]
+
+    @property
+    def training_scores(self) -> FloatArray:
+        """Of all modes, in the units in which modes are ranked together."""
+        scores: FloatArray = np.concatenate([part.training_scores for part in self.parts])
+        return scores[np.isfinite(scores)]
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a file for `penstock.detection.load_model`, wholly or not at all."""
+        from penstock.detection._model_files import save_model
+
+        save_model(self, path, overwrite=overwrite)
+
+    def score(self, source: Any, **options: Any) -> Any:
+        """Judge a table by this model: `penstock.detection.score`, where the options are described."""
+        from penstock.detection._detect import score
+
+        return score(self, source, **options)
+
+    def __repr__(self) -> str:
+        modes = "" if len(self.parts) == 1 else f", {len(self.parts)} modes"
+        kind = type(self.parts[0].detector).__name__
+        return f"<Model: {kind}, {len(self.inputs.names)} inputs, {len(self.training_scores):,} training rows{modes}>"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """The table that a model was fitted to, and where the training rows of each mode are in it."""
+
+    prepared: Prepared
+    learnt: Mapping[str, IndexArray]
+
+
+def fit_parts(
+    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, progress: Progress
+) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
+    """A detector for each mode that has enough rows; where its training rows are; and notes."""
+    rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
+    fewest = max(_FEWEST_ROWS, 2 * int(getattr(detector, "n_components", 1)))
+    learnt = {mode: rows for mode, rows in rows_of.items() if len(rows) >= fewest}
+    if not learnt:
+        most = max((len(rows) for rows in rows_of.values()), default=0)
+        raise TableError(
+            f"There are too few rows to learn from: {fewest} are needed, {prepared.table.source} has {most}"
+            f"{' in its largest mode' if len(rows_of) > 1 else ''}. Take more data, or fewer latent groups."
+        )
+    notes = [_too_few(mode, rows, fewest) for mode, rows in rows_of.items() if mode not in learnt and len(rows)]
+    values = prepared.values.to_numpy()
+    parts = []
+    for mode, rows in learnt.items():
+        of_mode = "" if len(learnt) == 1 else f" of mode {mode}"
+        progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
+        _refuse_empty_columns(prepared, rows, of_mode)
+        part, warned = _fit_part(mode, clone(detector), values[rows], of_mode)
+        parts.append(part if len(learnt) == 1 else replace(part, usual=usual_score(part.detector.scores_)))
+        notes += warned
+    return tuple(parts), learnt, notes
+
+
+def _fit_part(mode: str, detector: Any, rows: FloatArray, of_mode: str) -> tuple[Part, list[Note]]:
+    """The part of a mode, and the warnings of its detector as notes."""
+    scaling = learn_scaling(rows) if is_scaled_before(detector) else None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            detector.fit(rows if scaling is None else scaling.apply(rows))
+        except ValueError as error:
+            raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
+    messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    return Part(mode, detector, 1.0, scaling), [Note("model", f"{message}{_in(of_mode)}", 1) for message in messages]
+
+
+def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) -> None:
+    """Raise if an input has no reading among the training rows: nothing can be said of what is usual there."""
+    empty = np.flatnonzero(np.isnan(prepared.values.to_numpy()[rows]).all(axis=0))
+    if len(empty):
+        names = listed(prepared.values.columns[empty], most=4)
+        raise TableError(
+            f"There is no reading of {names} in the training rows{of_mode}. Exclude it, or learn from others."
+        )
+
+
+def _in(of_mode: str) -> str:
+    return f" (Fit{of_mode}.)" if of_mode else ""
+
+
+def _too_few(mode: str, rows: Sequence[int] | IndexArray, fewest: int) -> Note:
+    message = f"Mode {mode} has {len(rows):,} rows to learn from, too few ({fewest} are needed): it was not judged."
+    return Note("small modes", message, len(rows), changed=True)

@@ -1,0 +1,216 @@
+"""Operating modes: running, start-up and stand-still are judged apart, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._types import IndexArray
+from penstock.detection._parts import ALL
+from penstock.row_rules import RowRule, RuleError, parse_rule
+from penstock.row_rules._operands import Name, Text
+from penstock.tables import Table, TableError
+from penstock.tables._errors import refuse_unknown
+from penstock.tables._words import quoted
+
+OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
+_MOST_VALUES = 20  # of a column that tells modes
+_LONGEST_NAME = 80  # of a mode: every row carries it
+
+ModeSpec = str | Sequence[str] | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ModePlan:
+    """How the mode of a row is told.
+
+    column : each of its values is a mode.
+    rules : names and rules; the first that holds tells the mode, and a row for which none does is "other".
+    skip : modes that are not judged.
+    settle : after a change of mode the machine is neither in the one nor in the other for so long. These rows, and the
+        last one before the change, are "changing" and not judged. A number counts rows, for tables without time.
+
+    A row without the reading that would tell is "unknown" and not judged; it is no change of mode.
+    """
+
+    column: str | None = None
+    rules: tuple[tuple[str, RowRule], ...] = ()
+    skip: tuple[str, ...] = ()
+    settle: pd.Timedelta | int | None = None
+
+    def assign(self, table: Table) -> NDArray[np.str_]:
+        """The mode of each row."""
+        if self.column is not None:
+            names, codes = _values_of(table, self.column)
+            modes = np.array([*names, UNKNOWN])[codes]  # the code of a missing value is −1
+        elif self.rules:
+            modes = _modes_by_rules(table, self.rules)
+        else:
+            return np.full(len(table.values), ALL)
+        return modes if self.settle is None else _with_changes(modes, table.time, self.settle)
+
+    def refuse_unknown_skips(self, table: Table) -> None:
+        """Raise for a mode to skip that is none; only where modes are learnt, as new data need not show each."""
+        names = [name for name, _ in self.rules] if self.column is None else _values_of(table, self.column)[0]
+        known = {*names, *((OTHER,) if self.rules else ())}
+        for name in self.skip:
+            if name not in known | {UNKNOWN, CHANGING}:
+                raise TableError(f"There is no mode {name!r} to skip; there are {', '.join(sorted(known))}.")
+
+    def is_judged(self, modes: NDArray[np.str_]) -> NDArray[np.bool_]:
+        return ~np.isin(modes, [*self.skip, UNKNOWN, CHANGING])
+
+    @property
+    def separates(self) -> bool:
+        return self.column is not None or bool(self.rules)
+
+    def __str__(self) -> str:
+        told = f"by column {self.column}" if self.column else ", ".join(f"{name}: {rule}" for name, rule in self.rules)
+        skipped = f"; not judged: {', '.join(self.skip)}" if self.skip else ""
+        settled = f"; settling: {self.settle}" if self.settle is not None else ""
+        return f"{told}{skipped}{settled}"
+
+
+def plan_modes(
+    modes: ModeSpec, columns: Sequence[str], *, skip: Sequence[str] = (), settle: pd.Timedelta | int | None = None
+) -> ModePlan:
+    """A plan from what people write: a column, rules, or rules with names.
+
+    >>> plan = plan_modes(["running: power > 5", "idle: speed > 10"], columns=["power", "speed"])
+    >>> [name for name, _ in plan.rules]
+    ['running', 'idle']
+    >>> plan_modes("state", columns=["power", "state"]).column
+    'state'
+    """
+    skip = (skip,) if isinstance(skip, str) else tuple(skip)
+    if isinstance(modes, Mapping):
+        rules = tuple((str(name).strip(), parse_rule(rule)) for name, rule in modes.items())
+    else:
+        specs = [modes] if isinstance(modes, str) else list(modes)
+        if len(specs) == 1 and specs[0] in columns:
+            return ModePlan(specs[0], (), skip, settle)
+        rules = (_only_rule(specs[0], columns),) if len(specs) == 1 else tuple(map(_named_rule, specs))
+    if not rules and (skip or settle is not None):
+        raise TableError("skip_modes and settle need modes: say which column or rule tells them.")
+    refuse_names([name for name, _ in rules])
+    return ModePlan(None, rules, skip, settle) if rules else ModePlan()
+
+
+def refuse_names(names: Sequence[str]) -> None:
+    """Raise for a name that is given twice, that rows of no mode have, or that is too long."""
+    for name in names:
+        if name in (OTHER, UNKNOWN, CHANGING):
+            raise TableError(f"A mode cannot be called {name!r}, as rows of no mode are. Choose another name.")
+        if names.count(name) > 1:
+            raise TableError(f"Two modes are called {name!r}. Give each a name of its own, as in 'running: power > 5'.")
+        _refuse_long(name)
+
+
+def _refuse_long(name: str) -> None:
+    if len(name) > _LONGEST_NAME:
+        raise TableError(
+            f"The name of a mode may have {_LONGEST_NAME} characters; {quoted(name)} has {len(name):,}. "
+            f"Write a short name before the rule, as in 'running: power > 5'."
+        )
+
+
+def named_columns(modes: ModeSpec) -> list[str]:
+    """The columns that tell modes, as far as can be said before the table is read."""
+    specs = list(modes.values()) if isinstance(modes, Mapping) else [modes] if isinstance(modes, str) else list(modes)
+    names: list[str] = []
+    for spec in specs:
+        try:
+            names += _named_rule(spec)[1].columns
+        except RuleError:
+            names.append(spec)  # a column, then; if it is not, reading the table says so
+    return names
+
+
+def _named_rule(spec: str) -> tuple[str, RowRule]:
+    """ "running: power > 5", or a rule that is its own name."""
+    name, colon, rule = spec.partition(":")
+    if colon and name.strip():
+        try:
+            return name.strip(), parse_rule(rule)
+        except RuleError:
+            if not _is_rule(spec):
+                raise
+    return spec.strip(), parse_rule(spec)
+
+
+def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
+    """The rule of a single text that is no column."""
+    try:
+        return _named_rule(spec)
+    except RuleError as error:
+        close = get_close_matches(spec, columns, n=1)
+        hint = f" Did you mean {quoted(close[0])}?" if close else ""
+        raise RuleError(f"{quoted(spec)} tells no modes: it is not a column.{hint} {error}", error.position) from None
+
+
+def _is_rule(text: str) -> bool:
+    try:
+        parse_rule(text)
+    except RuleError:
+        return False
+    return True
+
+
+def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
+    """The values of a column as names of modes, and for each row which of them, −1 where it is missing."""
+    refuse_unknown([column], table.names, "modes", table.source)
+    codes, distinct = pd.factorize(table.values[column])
+    if len(distinct) > _MOST_VALUES:
+        first = distinct[0]
+        part = f"> {_written(first)}" if isinstance(first, float) else f"== {Text(str(first))}"
+        raise TableError(
+            f"Column {column!r} has {len(distinct):,} different values, too many to be modes (at most {_MOST_VALUES}). "
+            f'Use a rule, such as "{Name(column, ticked=True)} {part}".'
+        )
+    names = [_written(value) for value in distinct]
+    for name in names:
+        _refuse_long(name)
+    return names, codes
+
+
+def _written(value: float | str) -> str:
+    return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _modes_by_rules(table: Table, rules: Sequence[tuple[str, RowRule]]) -> NDArray[np.str_]:
+    modes = np.full(len(table.values), OTHER, dtype=object)
+    open_rows = np.ones(len(table.values), dtype=np.bool_)
+    for name, rule in rules:
+        holds, unknown = rule.holds(table), rule.unknown(table)
+        modes[open_rows & unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
+        modes[open_rows & holds] = name
+        open_rows &= ~(holds | unknown)
+    return modes.astype(np.str_)
+
+
+def _with_changes(
+    modes: NDArray[np.str_], time: pd.DatetimeIndex | None, settle: pd.Timedelta | int
+) -> NDArray[np.str_]:
+    """Modes with "changing" from the last row before each change until `settle` after the first row of the new one."""
+    if isinstance(settle, pd.Timedelta) and time is None:
+        raise TableError("settle is a duration, but the table has no time stamps. Give a number of rows instead.")
+    if isinstance(settle, int) or time is None:
+        places, span = np.arange(len(modes)), int(settle)  # type: ignore[arg-type]
+    else:
+        places, span = time.asi8, settle // pd.Timedelta(1, unit=time.unit)
+    known = np.flatnonzero(modes != UNKNOWN)  # a missing reading is no change of mode
+    told = modes[known]
+    changes = np.flatnonzero(told[1:] != told[:-1]) + 1
+    before, first = known[changes - 1], known[changes]
+    span = min(span, np.iinfo(np.int64).max)
+    latest = np.iinfo(np.int64).max - span  # no sum beyond what int64 holds
+    ends = np.searchsorted(places, np.minimum(places[first], latest) + span, side="right")
+    marks = np.zeros(len(modes) + 1, dtype=np.int64)
+    np.add.at(marks, before, 1)
+    np.add.at(marks, ends, -1)
+    return np.where((np.cumsum(marks[:-1]) > 0) & (modes != UNKNOWN), CHANGING, modes)

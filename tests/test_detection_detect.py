@@ -1,0 +1,244 @@
+"""The whole job on small tables: the planted fault is found, whatever the table comes as."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
+
+from penstock import NSNMF, detect, fit_model
+from penstock.detection import make_detector, score
+from penstock.tables import TableError, read_table
+
+FOUND = list(FAULT)
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return detect(plant(), top=5)
+
+
+def test_the_fault_is_found_dated_and_explained(findings):
+    assert rows_found(findings) == FOUND
+    assert len(findings.events) == 1
+    event = findings.events.loc[1]
+    assert (event["start"], event["end"]) == (pd.Timestamp("2024-05-02 09:20"), pd.Timestamp("2024-05-02 10:00"))
+    why = findings.explain(1).variables.iloc[0]
+    assert (why["variable"], why["unit"], why["direction"]) == (HOT, "°C", "above")
+    assert why["difference"] > 10
+
+
+def sources(folder):
+    table = plant()
+    path, halves = folder / "plant.csv", [folder / "a.csv", folder / "b.csv"]
+    table.to_csv(path, index=False)
+    table.iloc[:130].to_csv(halves[0], index=False)
+    table.iloc[130:].to_csv(halves[1], index=False)
+    return {"path": path, "text": str(path), "files": halves, "table": read_table(table), "shuffled": table.iloc[::-1]}
+
+
+@pytest.mark.parametrize("kind", ["path", "text", "files", "table", "shuffled"])
+def test_the_same_table_gives_the_same_findings(kind, findings, tmp_path):
+    again = detect(sources(tmp_path)[kind], top=5)
+    assert (again.scores == findings.scores).all()
+    assert (again.flags == findings.flags).all()
+    assert again.table.time.equals(findings.table.time)
+
+
+def test_polars_tables_are_taken(findings):
+    polars = pytest.importorskip("polars")
+    assert (detect(polars.DataFrame(plant().to_dict("list")), top=5).scores == findings.scores).all()
+
+
+def test_arrays_are_taken_and_have_no_time(findings):
+    bare = detect(plant(time=False).to_numpy(), top=5)
+    assert (bare.scores == findings.scores).all()
+    assert bare.table.time is None
+    assert bare.events.loc[1, ["start", "end", "duration", "rows"]].tolist() == [200, 204, 5, 5]
+    assert bare.days.empty
+    assert "time" not in bare.top()
+
+
+def test_the_same_seed_gives_the_same_findings(findings):
+    again = detect(plant(), top=5, random_state=0)
+    assert (again.scores == findings.scores).all()
+    assert again.expected.equals(findings.expected)
+    other = detect(plant(), top=5, random_state=1)
+    assert (other.scores != findings.scores).any()
+
+
+def test_a_label_is_no_input_and_is_compared_with(findings):
+    table = plant()
+    table["fault"] = [int(row in FAULT) for row in range(len(table))]
+    labelled = detect(table, label="fault", top=5)
+    assert "fault" not in labelled.names
+    assert (labelled.scores == findings.scores).all()
+    assert (labelled.agreement.n_known, labelled.agreement.n_found, labelled.agreement.precision_at_n) == (5, 1, 1.0)
+    assert findings.agreement is None
+    assert [note.count for note in labelled.notes if note.kind == "label"] == [5]
+
+
+def odd_table() -> pd.DataFrame:
+    table = plant()
+    table["limit"] = 9.0
+    table["copy"] = table["oil"]
+    table["kind"] = np.where(np.arange(len(table)) % 3 == 0, "a", "b")
+    return table
+
+
+def test_what_is_left_out_or_encoded_is_noted():
+    findings = detect(odd_table(), top=5)
+    notes = {note.kind: note for note in findings.notes}
+    assert notes["left out columns"].count == 2
+    assert notes["left out columns"].columns == ("limit", "copy")
+    assert "limit: It never changes" in str(notes["left out columns"])
+    assert notes["encoded columns"].columns == ("kind",)
+    assert findings.names == (*NAMES, "kind=b", "kind=a")
+    assert findings.inputs.counts == {"as they are": 6, "encoded": 1, "left out": 2}
+
+
+def test_columns_are_kept_if_one_says_so():
+    assert "limit" in detect(odd_table(), top=5, keep="limit", method="mean").names
+    with pytest.raises(TableError, match=r"no column 'limt' \(given as keep\).*Did you mean 'limit'"):
+        detect(odd_table(), keep=["limt"])
+
+
+def test_strict_refuses_instead():
+    with pytest.raises(TableError, match=r"3 columns cannot be inputs as they are.*Exclude them, or do without strict"):
+        detect(odd_table(), strict=True)
+    with pytest.raises(TableError, match="strict refuses"):
+        detect(plant().iloc[::-1], strict=True)
+    fine = detect(odd_table(), strict=True, exclude=["limit", "copy", "kind"], top=5)
+    assert rows_found(fine) == FOUND
+
+
+def test_few_inputs_get_few_groups_and_it_is_noted():
+    findings = detect(plant(), top=5)
+    assert findings.parts[0].part.detector.n_components == 3
+    assert any(note.kind == "groups" and "6 inputs" in str(note) for note in findings.notes)
+    own = detect(plant(), top=5, parameters={"n_components": 5})
+    assert own.parts[0].part.detector.n_components == 5
+    assert not any(note.kind == "groups" for note in own.notes)
+
+
+def test_warnings_of_the_detector_become_notes():
+    findings = detect(plant(), top=5, parameters={"max_iter": 1})
+    assert any(note.kind == "model" for note in findings.notes)
+
+
+def test_a_detector_is_taken_as_it_is():
+    detector = NSNMF(n_components=2, random_state=3)
+    findings = detect(plant(), method=detector, top=5)
+    assert findings.parts[0].part.detector.n_components == 2
+    assert not hasattr(detector, "scores_")
+    by_hand = NSNMF(n_components=2, random_state=3).fit(plant(time=False).to_numpy())
+    assert (findings.scores == by_hand.scores_).all()
+
+
+def test_what_is_no_method_is_refused_before_anything_is_read():
+    for method in (3, NSNMF, object()):
+        with pytest.raises(TypeError, match=r"method must be a name .* or a detector of penstock"):
+            detect("no such file.csv", method=method)
+    with pytest.raises(ValueError, match="Did you mean 'lomst'"):
+        detect("no such file.csv", method="lomts")
+    with pytest.raises(ValueError, match="NSNMF has no parameter 'groups'"):
+        detect("no such file.csv", parameters={"groups": 3})
+    with pytest.raises(ValueError, match="n_components has no effect on a detector that is made already"):
+        detect("no such file.csv", method=NSNMF(), parameters={"n_components": 3})
+    assert make_detector(NSNMF(), n_components=None).n_components == NSNMF().n_components
+
+
+def test_how_to_read_a_table_that_is_read_is_refused():
+    table = read_table(plant())
+    for options in ({"label": "oil"}, {"time": "oil"}, {"decimal": ","}):
+        with pytest.raises(TableError, match=r"is read already, so .* has no meaning here. Give it to read_table"):
+            detect(table, **options)
+    assert detect(table, columns=["oil", HOT], method="mean", top=3).names == ("oil", HOT)
+    assert HOT not in detect(table, exclude=HOT, method="mean", top=3).names
+    assert detect(table, exclude=["time", HOT], method="mean", top=3).names == tuple(n for n in NAMES if n != HOT)
+    for option in ("columns", "exclude"):
+        with pytest.raises(TableError, match=f"no column 'oli' \\(given as {option}\\).*Did you mean 'oil'"):
+            detect(table, **{option: ["oli"]})
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(TypeError, match="'sep' is not a parameter here"):
+        detect(plant(), sep=";")
+
+
+def test_options_of_reading_are_passed_on(tmp_path):
+    path = tmp_path / "plant.txt"
+    plant().to_csv(path, index=False, sep="|", decimal=",")
+    assert rows_found(detect(path, top=5, separator="|", decimal=",")) == FOUND
+
+
+def test_units_come_from_names_or_a_table(tmp_path):
+    assert detect(plant(), top=5, method="mean").units[HOT] == "°C"
+    assert detect(plant(), top=5, method="mean", units={"oil": "bar", HOT: "-"}).units == {
+        "load [MW]": "MW", HOT: "", "flow [m³/s]": "m³/s", "head [m]": "m", "oil": "bar", "vibration [mm/s]": "mm/s",
+    }  # fmt: skip
+    path = tmp_path / "units.csv"
+    path.write_text("Tag,Unit\noil,bar\n")
+    assert detect(plant(), top=5, method="mean", units=path).units["oil"] == "bar"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match="needs the columns 'name' and 'unit'; it has a, b"):
+        detect(plant(), units=path)
+    with pytest.raises(TableError, match="units cannot be read from"):
+        detect(plant(), units=tmp_path / "none.csv")
+
+
+def test_stages_are_told():
+    stages: list[str] = []
+    detect(plant(), top=5, progress=stages.append)
+    assert stages == ["reading the table", "checking 6 columns", "fitting NSNMF to 260 rows", "scoring 260 rows"]
+
+
+def test_settings_tell_how_to_repeat_it(findings):
+    told = findings.settings
+    assert (told["rows"], told["inputs"], told["top"], told["training"]) == (260, 6, 5, "all rows")
+    assert told["detector"].startswith("NSNMF(n_components=3")
+    assert {"penstock", "python", "numpy", "numba"} <= set(told)
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(TableError, match="too few rows to learn from: 10 are needed, the table has 9"):
+        detect(plant(9), method="mean")
+
+
+def parted(method="nsnmf", **options):
+    return detect(plant(), train_until="2024-05-01", method=method, **options)
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "lomst", "online"])
+def test_a_training_period_is_fitting_to_it_and_scoring_the_rest(method):
+    table = plant()
+    whole = parted(method)
+    model = fit_model(table.iloc[:144], method=method)
+    rest = score(model, table.iloc[144:])
+    assert np.abs(whole.scores[144:] - rest.scores).max() <= 1e-12
+    assert np.abs(whole.scores[:144] - model.training_scores).max() <= 1e-12
+    assert whole.threshold == pytest.approx(rest.threshold, rel=1e-12)
+    assert (whole.flags[144:] == rest.flags).all()
+    if method == "nsnmf":
+        np.testing.assert_allclose(whole.expected.iloc[144:], rest.expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "online", "knn"])
+def test_a_row_scores_the_same_alone_and_in_company(method):
+    model = fit_model(readings(200), method=method)
+    table = read_table(readings(40, seed=5))
+    together = score(model, table).scores
+    for row in (0, 7, 39):
+        alone = score(model, replace(table, values=table.values.iloc[[row]]))
+        assert alone.scores[0] == together[row]
+    assert (score(model, replace(table, values=table.values.iloc[::-1])).scores == together[::-1]).all()
+
+
+def test_halves_of_the_job_are_public():
+    model = fit_model(readings(200), method="mean")
+    new = plant(time=False).iloc[190:]
+    assert (model.score(new).scores == score(model, new).scores).all()
+    assert repr(model) == "<Model: MeanDistance, 6 inputs, 200 training rows>"

@@ -1,0 +1,171 @@
+"""Why an event is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from detection_tables import HOT, plant, two_modes
+
+from penstock import detect, fit_model
+from penstock.detection import score
+
+
+@pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online"])
+def findings(request):
+    options = {
+        "all": {"top": 12},
+        "modes": {"top": 12, "modes": "state"},
+        "period": {"top": 12, "train_until": "2024-05-01"},
+        "mean": {"top": 12, "method": "mean"},
+        "knn in modes": {"top": 12, "method": "knn", "modes": "state", "train_until": "2024-05-01"},
+        "online": {"top": 12, "method": "online", "exclude": "state"},
+    }[request.param]
+    return detect(two_modes(), **options)
+
+
+def test_shares_are_sorted_and_no_more_than_all(findings):
+    for event in findings.events.index:
+        variables = findings.explain(event).variables
+        assert (np.diff(variables["share"]) <= 0).all()
+        assert 0 < variables["share"].sum() <= 1 + 1e-12
+        assert (variables["difference"] == variables["actual"] - variables["expected"]).all()
+        assert ((variables["difference"] > 0) == (variables["direction"] == "above")).all()
+        assert set(variables["position"]) <= set(findings.grouped.rows_of(event))
+        for row in variables.itertuples():
+            assert findings.values.loc[findings.values.index[row.position], row.variable] == row.actual
+            assert findings.expected.loc[findings.values.index[row.position], row.variable] == row.expected
+
+
+def test_shares_are_of_squared_residuals(findings):
+    for event in findings.events.index:
+        rows, peak = findings.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
+        rows = rows[findings.modes[rows] == findings.modes[peak]]
+        squares = (findings.residuals(rows) ** 2).sum(axis=0)
+        expected = dict(zip(findings.names, squares / squares.sum(), strict=True))
+        for row in findings.explain(event).variables.itertuples():
+            assert row.share == pytest.approx(expected[row.variable], rel=1e-6)
+
+
+def test_neighbors_are_usual_rows_of_the_same_mode(findings):
+    for event in findings.events.index:
+        neighbors, peak = findings.explain(event).neighbors, int(findings.events.loc[event, "peak_row"])
+        positions = neighbors["position"].to_numpy()
+        mode = findings.modes[peak]
+        part = next(part for part in findings.parts if part.part.mode == mode)
+        assert len(positions) == 3
+        assert (findings.modes[positions] == mode).all()
+        assert not findings.flags[positions].any()
+        assert np.isin(positions, part.learnt).all()
+        assert (findings.scores[positions] <= np.median(findings.scores[part.learnt])).all()
+        assert (np.diff(neighbors["distance"]) >= 0).all()
+        assert (neighbors["steps"] >= 1).all()
+        assert (neighbors["row"] == findings.table.values.index[positions]).all()
+        assert (neighbors["time"].to_numpy() == findings.table.time[positions].to_numpy()).all()
+        values, scale = findings.values.to_numpy(), part.part.scale
+        straight = np.linalg.norm((values[positions] - values[peak]) / scale, axis=1)
+        assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
+
+
+def test_comparisons_show_the_peak_and_its_neighbors(findings):
+    for event in findings.events.index:
+        why, peak = findings.explain(event), int(findings.events.loc[event, "peak_row"])
+        compared = why.comparison
+        assert compared.columns.tolist() == ["actual", "expected", "neighbor 1", "neighbor 2", "neighbor 3"]
+        assert compared.index.tolist() == why.variables["variable"].tolist()
+        for name in compared.index:
+            assert compared.loc[name, "actual"] == findings.values.iloc[peak][name]
+            first = why.neighbors["position"].iloc[0]
+            assert compared.loc[name, "neighbor 1"] == findings.values.iloc[first][name]
+
+
+def test_rules_count_rows_of_the_same_mode(findings):
+    values = findings.values.to_numpy()
+    for event in findings.events.index:
+        rule, peak = findings.explain(event).rule, int(findings.events.loc[event, "peak_row"])
+        if rule is None:
+            continue
+        of_mode = findings.judged & (findings.modes == findings.modes[peak])
+        is_event = of_mode & (findings.grouped.of_row == event)
+        met = rule.holds(values, findings.names)
+        assert (rule.event_rows, rule.hits) == (is_event.sum(), (met & is_event).sum())
+        normal = of_mode & ~findings.flags
+        assert (rule.normal_rows, rule.false_hits) == (normal.sum(), (met & normal).sum())
+
+
+def test_events_are_explained_once_and_unknown_ones_are_refused(findings):
+    assert findings.explain(1) is findings.explain(1)
+    last = len(findings.events)
+    for event in (0, last + 1, -1, "1", None, 1.5):
+        with pytest.raises(KeyError, match=f"numbered from 1 to {last}"):
+            findings.explain(event)
+    assert findings.explain(np.int64(1)) is findings.explain(1)
+
+
+def test_an_explanation_can_be_read(findings):
+    text = str(findings.explain(1))
+    assert text.startswith("Event 1\n")
+    assert "rule: " in text
+
+
+def test_a_table_that_was_not_learnt_from_has_no_neighbors():
+    model = fit_model(plant(190))
+    findings = score(model, plant().iloc[190:])
+    why = findings.explain(int(findings.grouped.of_row[12]))
+    assert why.variables["variable"].iloc[0] == HOT
+    assert why.neighbors.empty
+    assert why.neighbors.columns.tolist() == ["position", "row", "time", "distance", "steps", "score"]
+    assert why.comparison.columns.tolist() == ["actual", "expected"]
+
+
+def test_without_time_there_is_none_in_the_neighbors():
+    findings = detect(plant(time=False), top=5)
+    assert "time" not in findings.explain(1).neighbors
+    assert len(findings.explain(1).neighbors) == 3
+
+
+def test_a_row_that_was_learnt_is_its_own_node_and_another_the_nearest():
+    findings = detect(plant(), train_until="2024-05-01", top=5)
+    values, part = findings.values.to_numpy(), findings.parts[0]
+    scaled = values / part.part.scale
+    event = int(findings.grouped.of_row[200])
+    peak = int(findings.events.loc[event, "peak_row"])
+    nearest = np.linalg.norm(scaled[:144] - scaled[peak], axis=1).min()
+    neighbors = findings.explain(event).neighbors
+    assert (neighbors["distance"] >= nearest * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "nmf"])
+def test_equal_rows_are_explained_too(method):
+    table = plant(time=False)
+    table = table.iloc[np.r_[0:40, 0:40, 0:40, 200:202, 40:60]].reset_index(drop=True)
+    findings = detect(table, method=method, top=2)
+    assert np.flatnonzero(findings.flags).tolist() == [120, 121]
+    why = findings.explain(1)
+    assert why.variables["variable"].iloc[0] == HOT
+    assert not findings.flags[why.neighbors["position"]].any()
+    assert len(why.neighbors) == 3
+
+
+def test_where_no_row_is_usual_there_is_nobody_to_compare_with():
+    table = np.vstack([np.zeros((6, 2)), np.eye(2).repeat(3, axis=0), np.full((6, 2), 2.0)])
+    findings = detect(table, method="mean", top=17)
+    for event in findings.events.index:
+        why = findings.explain(event)
+        assert len(why.neighbors) <= 1
+        assert not why.neighbors["position"].isin(np.flatnonzero(findings.flags)).any()
+
+
+def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
+    findings = detect(plant(), method="knn", top=5)
+    values, part = findings.values.to_numpy(), findings.parts[0]
+    scaled = values / part.part.scale
+    usual = [
+        row for row in range(260) if not findings.flags[row] and findings.scores[row] <= np.median(findings.scores)
+    ]
+    for event in findings.events.index:
+        peak = int(findings.events.loc[event, "peak_row"])
+        nearest = sorted(usual, key=lambda row: (np.linalg.norm(scaled[row] - scaled[peak]), row))[:3]
+        neighbors = findings.explain(event).neighbors
+        assert neighbors["position"].tolist() == nearest
+        assert (neighbors["steps"] == 1).all()
+        np.testing.assert_allclose(neighbors["distance"], np.linalg.norm(scaled[nearest] - scaled[peak], axis=1))

@@ -1,0 +1,133 @@
+"""What the answer shows: lists, events, days, residuals, and a face for notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from detection_tables import FAULT, HOT, NAMES, plant, two_modes
+
+from penstock import detect
+from penstock.thresholds import Fixed
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return detect(plant(), top=12)
+
+
+def test_the_list_is_ranked(findings):
+    top = findings.top()
+    assert top.index.tolist() == list(range(1, 13))
+    assert (np.diff(top["score"]) <= 0).all()
+    assert set(top["row"].head(5)) == set(FAULT)
+    assert top["row"].tolist() == findings.ranked.tolist()
+    columns = ["time", "row", "score", "severity", "event", "mode", "seen", "variables"]
+    assert top.columns.tolist() == columns
+    assert (top["time"] == findings.table.time[findings.ranked]).all()
+    assert set(top["mode"]) == {"all"}
+    assert (top["seen"] == 1).all()
+    assert (top["variables"].head(5).str.split(", ").str[0] == HOT).all()
+
+
+def test_the_list_has_the_length_asked_for(findings):
+    assert len(findings.top(3)) == 3
+    assert findings.top(3).equals(findings.top().head(3))
+    assert len(findings.top(99)) == 12
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
+            findings.top(n)
+
+
+def test_rows_are_numbered_as_in_the_source():
+    table = plant().iloc[::-1].reset_index(drop=True)
+    found = detect(table, top=5).top()
+    assert {table.loc[row, "time"] for row in found["row"]} == set(found["time"])
+
+
+def test_variables_are_ranked_by_their_residuals(findings):
+    residuals = np.abs(findings.residuals())
+    for row in findings.top().itertuples():
+        worst = sorted(range(6), key=lambda column: (-residuals[row.row, column], column))[:3]
+        assert row.variables == ", ".join(NAMES[column] for column in worst)
+
+
+def test_severity_is_in_units_of_the_threshold(findings):
+    np.testing.assert_allclose(findings.severity * findings.threshold, findings.scores)
+    assert (findings.severity[findings.flags] > 1).all()
+    assert (findings.severity[~findings.flags] <= 1).all()
+    assert np.isnan(detect(plant(), method="mean", threshold=Fixed(0.0)).severity).all()
+
+
+def test_events_hold_all_findings(findings):
+    assert findings.events["rows"].sum() == 12
+    assert sorted(row for event in findings.events.index for row in findings.grouped.rows_of(event)) == sorted(
+        findings.ranked
+    )
+    assert findings.events["severity"].max() == pytest.approx(np.nanmax(findings.severity))
+
+
+def test_days_count_findings(findings):
+    days = findings.days
+    assert days["rows"].sum() == 12
+    per_day = pd.Series(findings.table.time[findings.flags].normalize()).value_counts().sort_index()
+    assert days["rows"].tolist() == per_day.tolist()
+    assert days["highest"].max() == findings.scores.max()
+
+
+def test_residuals_are_in_units_of_the_range(findings):
+    spans = findings.values.max() - findings.values.min()
+    expected = (findings.values - findings.expected) / spans
+    np.testing.assert_allclose(findings.residuals(), expected, rtol=1e-9)
+    rows = np.array([3, 200])
+    np.testing.assert_allclose(findings.residuals(rows), expected.iloc[rows], rtol=1e-9)
+
+
+def test_residuals_of_modes_are_in_units_of_their_own_range():
+    findings = detect(two_modes(), modes="state", method="nmf", top=5)
+    for mode in ("on", "off"):
+        rows = np.flatnonzero(findings.modes == mode)
+        values = findings.values.iloc[rows]
+        expected = (values - findings.expected.iloc[rows]) / (values.max() - values.min())
+        np.testing.assert_allclose(findings.residuals(rows), expected, rtol=1e-9)
+
+
+def test_the_rule_tree_tells_findings_from_others(findings):
+    tree = findings.rule_tree
+    assert tree is not None
+    assert findings.rule_tree is tree
+    assert detect(plant(), method="mean", threshold=Fixed(1e9)).rule_tree is None
+
+
+def test_no_findings_are_findings_too():
+    findings = detect(plant(), method="mean", threshold=Fixed(1e9))
+    assert not findings.flags.any()
+    assert findings.top().empty
+    assert findings.top().columns.tolist() == detect(plant(), method="mean", top=3).top().columns.tolist()
+    assert findings.events.empty
+    assert findings.days.empty
+    assert repr(findings) == "<Findings in the table: 0 of 260 rows, 0 events>"
+    assert "0 events" in findings._repr_html_()
+    with pytest.raises(KeyError, match="No events"):
+        findings.explain(1)
+
+
+def test_a_line_says_what_was_found(findings):
+    assert repr(findings) == f"<Findings in the table: 12 of 260 rows, {len(findings.events)} events>"
+
+
+def test_notebooks_are_safe_from_hostile_names(tmp_path):
+    name = "<script>alert(1)</script>"
+    path = tmp_path / "<b>plant<b>.csv"
+    plant().rename(columns={HOT: name}).to_csv(path, index=False)
+    findings = detect(path, top=5)
+    shown = findings._repr_html_()
+    assert shown.startswith(f"<p>{len(findings.events)} events</p><table")
+    for hostile in ("<script", "<b>"):
+        assert hostile not in shown
+    assert findings.explain(1).variables["variable"].iloc[0] == name
+
+
+def test_findings_are_frozen(findings):
+    with pytest.raises(AttributeError):
+        findings.threshold = 3.0

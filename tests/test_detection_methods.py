@@ -1,0 +1,87 @@
+"""All methods do the job, and say what they expected in the user's units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from detection_tables import FAULT, HOT, plant, readings, rows_found
+
+from penstock import detect, fit_model
+from penstock.detection import METHODS, make_detector, score
+from penstock.detection.methods import fit_to_inputs
+
+REBUILDING = ("nsnmf", "laplacian", "nmf", "gnmf", "snmf")
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def found(request):
+    return request.param, detect(plant(), method=request.param, train_until="2024-05-01", top=8)
+
+
+def test_the_fault_is_found_and_its_variable_named(found):
+    _, findings = found
+    assert set(rows_found(findings)) >= set(FAULT)
+    why = findings.explain(int(findings.grouped.of_row[FAULT[2]]))
+    assert why.variables["variable"].iloc[0] == HOT
+    assert why.variables["direction"].iloc[0] == "above"
+    assert why.rule is not None
+    assert HOT.partition(" [")[0] in why.rule.text
+    for event in findings.events.index:
+        why = findings.explain(event)
+        assert len(why.variables)
+        assert np.isfinite(why.variables[["actual", "expected", "share"]].to_numpy()).all()
+        assert len(why.neighbors) == 3
+
+
+def test_all_rows_have_a_score(found):
+    _, findings = found
+    assert np.isfinite(findings.scores).all()
+    assert findings.judged.all()
+    assert findings.flags.sum() == 8
+
+
+def test_what_is_expected_is_in_the_users_units(found):
+    method, findings = found
+    part = findings.parts[0].part
+    residuals = findings.values.to_numpy() - findings.expected.to_numpy()
+    if method in REBUILDING:
+        values, detector = findings.values.to_numpy(), part.detector
+        scaled = detector.scaling_.apply(values)
+        rebuilt = np.vstack([detector.embedding_, detector.transform(values[144:])]) @ detector.components_
+        np.testing.assert_allclose(residuals, part.scale * (scaled - rebuilt), atol=1e-9)
+        np.testing.assert_allclose(np.sqrt((findings.residuals() ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
+    else:
+        assert (np.isfinite(residuals).all(axis=1) == findings.flags).all()
+
+
+@pytest.mark.parametrize("method", REBUILDING)
+def test_residuals_of_new_rows_make_up_their_scores(method):
+    model = fit_model(readings(200), method=method)
+    findings = score(model, plant(time=False).iloc[190:])
+    np.testing.assert_allclose(np.sqrt((findings.residuals() ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["mean", "online"])
+def test_where_nothing_is_rebuilt_similar_normal_rows_are_expected(method):
+    findings = detect(plant(), method=method, top=8)
+    values, scale = findings.values.to_numpy(), findings.parts[0].part.scale
+    usual = [
+        row
+        for row in range(len(values))
+        if not findings.flags[row] and findings.scores[row] <= np.median(findings.scores)
+    ]
+    for row in np.flatnonzero(findings.flags):
+        nearest = sorted(usual, key=lambda other: (np.linalg.norm((values[other] - values[row]) / scale), other))[:5]
+        np.testing.assert_allclose(findings.expected.iloc[row], values[nearest].mean(axis=0), rtol=1e-9)
+
+
+def test_scores_stay_those_of_the_detector_without_modes():
+    values = plant(time=False).to_numpy()
+    for method in ("nmf", "lomst", "norm"):
+        by_hand = fit_to_inputs(make_detector(method), 6).fit(values)
+        assert (detect(plant(), method=method, top=5).scores == by_hand.scores_).all()
+
+
+def test_names_may_be_written_large_and_none_is_no_parameter():
+    assert make_detector("NSNMF", n_components=None) is not None
+    assert make_detector("Mean", 3).get_params() == make_detector("mean").get_params()
