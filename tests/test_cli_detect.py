@@ -132,11 +132,18 @@ def test_several_files_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert main(["detect", "plant", *QUICK, "-q", "-o", "plant/findings.csv"]) == 2
 
 
+def test_fit_says_what_it_left_out(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    plant().assign(limit=9.0).to_csv("limits.csv", index=False)
+    assert main(["fit", "limits.csv", *QUICK, "--model", "plant.model"]) == 0
+    assert "1 column was left out (limit: It never changes" in capfd.readouterr().out
+
+
 def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     common = ["--exclude", "fault", "-K", "2", "--train-until", "2024-05-02"]
     assert main(["fit", table, *common, "--model", "plant.model"]) == 0
     assert re.fullmatch(
-        r"NSNMF has learnt from 288 rows of 4 inputs\.\nWritten: plant\.model\n", capfd.readouterr().out
+        r"NSNMF has learnt from 288 rows of 4 inputs\.\n(\nWorth knowing:\n(  .+\n)+)?\nWritten: plant\.model\n",
+        capfd.readouterr().out,
     )
     assert main(["score", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
     model = fit_model(table, exclude=["fault"], parameters={"n_components": 2}, train_until="2024-05-02")

@@ -19,7 +19,7 @@ from penstock.cli._printable import printable
 from penstock.cli._signals import cleaning_up
 from penstock.cli._stages import Stages
 from penstock.cli._standard_output import print_text
-from penstock.cli._summary import summary_lines
+from penstock.cli._summary import note_lines, summary_lines
 from penstock.detection import Findings, Model, detect, fit_model, load_model
 from penstock.findings_files import summarize
 from penstock.tables._files import files_of
@@ -50,7 +50,8 @@ def run_fit(context: typer.Context) -> int:
         with plain_errors(f"{path} could not be written: "):
             model.save(path, overwrite=outputs.overwrite)
     if not context.params["quiet"]:
-        print_text("\n".join(map(printable, [_in_words(model), *said, f"Written: {path}"])))
+        lines = [_in_words(model), *note_lines([*map(str, model.notes), *said]), "", f"Written: {path}"]
+        print_text("\n".join(map(printable, lines)))
     return 0
 
 

@@ -18,12 +18,15 @@ _MOST_SIGNS = 60  # of the names of an event's variables
 def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
     """Rows, findings, events, days, what was changed or is odd, agreement with labels, and where the files are."""
     lines = [*_counts(findings), *_event_lines(findings), *_days(findings), *_agreement(findings)]
-    notes = [*map(str, findings.notes), *warnings]
-    if notes:
-        lines += ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))]
+    lines += note_lines([*map(str, findings.notes), *warnings])
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
+
+
+def note_lines(notes: Sequence[str]) -> list[str]:
+    """What was changed, left out or odd; nothing if nothing was."""
+    return ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))] if notes else []
 
 
 def _counts(findings: Findings) -> Iterator[str]:

@@ -85,17 +85,26 @@ class Job:
         trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
         detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
         parts, learnt, warned = fit_parts(prepared, trained, detector, progress)
-        warned += _fewer_groups(self.detector, detector, len(inputs.names))
+        notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         settings = describe_settings(table, inputs, detector, plan, self.train_until, self.train_rule)
-        model = Model(self.reading, inputs, plan, parts, read_units(self.units, inputs.names), settings)
-        return model, FittedRows(replace(prepared, notes=(*prepared.notes, *warned)), learnt)
+        units = read_units(self.units, inputs.names)
+        model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
+        return model, FittedRows(replace(prepared, notes=model.notes), learnt)
 
 
-def _fewer_groups(asked: Any, used: Any, p: int) -> list[Note]:
+def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
+    """What follows from there being few inputs."""
+    if p == 1 and hasattr(used, "n_components"):
+        message = (
+            "There is one input alone. A factorisation can then say little: high values stand out, low ones do not. "
+            "Method knn compares values instead."
+        )
+        return [Note("one input", message, 1)]
     if asked is used:
         return []
+    groups = "1 latent group was" if used.n_components == 1 else f"{used.n_components} latent groups were"
     message = (
-        f"{used.n_components} latent groups were used instead of {asked.n_components}, as there are {p} inputs: as "
-        f"many groups as inputs could rebuild any row."
+        f"{groups} used instead of {asked.n_components}, as there are {p} inputs: as many groups as inputs could "
+        f"rebuild any row."
     )
     return [Note("groups", message, used.n_components)]

@@ -22,6 +22,8 @@ from penstock.events import Agreement, agreement, group_events, known_faults
 from penstock.tables import Note, Table, TableError
 from penstock.thresholds import Contamination, check_contamination
 
+_MOST_FOUND = 0.25  # of the rows judged
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -84,7 +86,7 @@ def judge(
         grouped=group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold),
         parts=parts,
         units=model.units,
-        notes=(*prepared.notes, *notes, *told),
+        notes=(*prepared.notes, *notes, *_too_many(flags, candidates), *told),
         settings=dict(settings),
         agreement=compared,
     )
@@ -99,6 +101,18 @@ def _flags(
     if cut.threshold is not None or cut.new_only:
         return flag_above(scores, candidates, model.training_scores, cut.threshold or "auto")
     return flag_top(scores, candidates, default_top(int(candidates.sum())))
+
+
+def _too_many(flags: NDArray[np.bool_], candidates: NDArray[np.bool_]) -> list[Note]:
+    """A note if so much stands out that the model, rather than the rows, should be doubted."""
+    found, judged = int(flags.sum()), int(candidates.sum())
+    if found <= _MOST_FOUND * judged:
+        return []
+    message = (
+        f"{found / judged:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
+        f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
+    )
+    return [Note("many findings", message, found)]
 
 
 def _refuse_none(candidates: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None) -> None:

@@ -37,6 +37,7 @@ class Model:
     parts : the detector of each mode.
     units : of the inputs.
     settings : what was asked for, and the versions that it ran on.
+    notes : everything that was changed, left out or odd in the training data; not kept in files.
     """
 
     reading: Reading
@@ -45,6 +46,7 @@ class Model:
     parts: tuple[Part, ...]
     units: Mapping[str, str]
     settings: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
 
     @property
     def training_scores(self) -> FloatArray:
