@@ -11,7 +11,10 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
     {"_blas", "_jit", "_parameters", "_threads", "_types"},
-    {"graph", "factor", "ranking", "scoring", "_scoring_kernels", "thresholds", "prepare", "_prepare_kernels", "tables"},
+    {
+        *("graph", "factor", "prepare", "_prepare_kernels", "ranking"),
+        *("scoring", "_scoring_kernels", "tables", "thresholds"),
+    },
     {"storage", "column_check", "events", "explain", "row_rules"},
     {"detectors"},
     {"bench", "adapters", "detection", "simulate", "sources", "sinks", "snapshots", "watch"},
