@@ -1,4 +1,4 @@
-"""Generated tables with holes: in which every row has a value, and any two rows share one."""
+"""Generated tables with holes, in which every row has a value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ from strategies import tables
 
 
 @st.composite
+def tables_with_strangers(draw: st.DrawFn, max_rows: int = 12, max_columns: int = 5) -> np.ndarray:
+    """Rows with few values, so that many pairs share no column and some tables fall apart."""
+    whole = draw(tables(max_rows, max_columns))
+    most = whole.shape[1] - 1
+    kept = draw(arrays(np.bool_, whole.shape, elements=st.integers(0, 2).map(lambda k: k == 0)))
+    always = draw(arrays(np.int64, len(whole), elements=st.integers(0, most)))
+    kept[np.arange(len(whole)), always] = True
+    return np.where(kept, whole, np.nan)
+
+
+@st.composite
 def tables_with_holes(draw: st.DrawFn, max_rows: int = 25, max_columns: int = 6) -> np.ndarray:
-    """The tables of `strategies`, with NaN here and there; patterns of holes repeat, as rows do."""
+    """The tables of `strategies`, with NaN here and there, but any two rows share a value; patterns repeat."""
     whole = draw(tables(max_rows, max_columns))
     X = whole.copy()
     holes = draw(arrays(np.bool_, X.shape, elements=st.integers(0, draw(st.integers(1, 6))).map(lambda k: k == 0)))

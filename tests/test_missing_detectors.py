@@ -165,25 +165,81 @@ def test_an_empty_row_or_column_is_named(detector: BaseDetector) -> None:
             fitted.transform(hollow)
 
 
-@every_taker
-def test_rows_that_share_no_column_are_named_where_it_matters(detector: BaseDetector) -> None:
+def rows_with_strangers() -> np.ndarray:
+    """Rows 12 and 30 share no column; every other row has the one that row 12 has."""
     X = holey_rows()
-    X[12, 1:], X[12, 0], X[30, 0], X[30, 1] = np.nan, 1.0, np.nan, 1.0
-    X[:12, 0] = X[13:30, 0] = X[31:, 0] = 1.0  # row 30 is the only one without the column that row 12 has
+    X[np.isnan(X[:, 0]), 0] = 1.0
+    X[12, 1:], X[30, 0], X[30, 1] = np.nan, np.nan, 1.0
+    return X
+
+
+@every_taker
+@both_scales
+def test_rows_that_share_no_column_are_never_joined(detector: BaseDetector, scale: str | None, tmp_path) -> None:
+    X = rows_with_strangers()
+    frame = pd.DataFrame(X, index=[f"day {i}" for i in range(80)])
+    mine = clone(detector).set_params(scale=scale)
+    if not type(detector)._compares_rows:
+        assert np.isfinite(mine.fit(frame).scores_).all()  # and a warning would be an error
+        return
+    message = r"Row 12 \(index day 12\) and row 30 \(index day 30\) have no column in common and were never compared;"
+    with pytest.warns(UserWarning, match=message) as caught:
+        fitted = mine.fit(frame)
+    assert caught[0].filename == __file__
+    assert np.isfinite(fitted.scores_).all()
+    np.testing.assert_array_equal(fitted.anomaly_score(frame), fitted.scores_)
+    if hasattr(fitted, "similarity_"):
+        assert fitted.similarity_[12, 30] == 0
+        assert fitted.similarity_[[12], :].sum() > 0
+    if hasattr(fitted, "tree_"):
+        edges, lengths = naive.kruskal(X if scale is None else fitted.scaling_.apply(X))
+        assert sorted(map(tuple, fitted.tree_.edges.tolist())) == sorted(edges)
+        np.testing.assert_allclose(fitted.tree_.lengths, lengths)
+    fitted.save(tmp_path / "saved")
+    new = np.vstack([holey_rows(20, seed=1), X[[30, 12]]])
+    np.testing.assert_array_equal(penstock.load(tmp_path / "saved").anomaly_score(new), fitted.anomaly_score(new))
+    assert np.isfinite(clone(detector).fit(frame.drop("day 30")).anomaly_score(frame)).all()
+
+
+@every_taker
+def test_rows_that_fall_apart_are_refused_by_name(detector: BaseDetector) -> None:
+    X = some_rows(p=6)
+    X[:50, 3:], X[50:, :3] = np.nan, np.nan
     frame = pd.DataFrame(X, index=[f"day {i}" for i in range(80)])
     if not type(detector)._compares_rows:
         assert np.isfinite(clone(detector).fit(frame).scores_).all()
         return
-    message = r"between row 12 \(index day 12\) and row 30 \(index day 30\): no column has a reading in both\. Leave"
+    message = r"between row 0 \(index day 0\) and row 50 \(index day 50\), not even by way of other rows: .* fall apart"
     with pytest.raises(ValueError, match=message):
         clone(detector).fit(frame)
-    assert np.isfinite(clone(detector).fit(frame.drop("day 30")).anomaly_score(frame)).all()
+    X[70, 0] = 1.0  # one row that holds them together
+    with pytest.warns(UserWarning, match="Row 0 and row 50 have no column in common"):
+        assert np.isfinite(clone(detector).fit(X).scores_).all()
 
 
-def test_a_new_row_with_too_few_rows_to_compare_with() -> None:
-    X = np.column_stack([np.arange(8.0), np.r_[1.0, 2.0, np.full(6, np.nan)]])
-    with pytest.raises(ValueError, match="Row 1 has readings in common with 2 training rows only, but 4 are needed"):
-        KNNDistance(3).fit(X).anomaly_score([[1.0, 1.0], [np.nan, 1.0]])
+def test_a_row_with_too_few_rows_to_compare_with_has_fewer_neighbours() -> None:
+    X = np.column_stack([np.arange(8.0) ** 2, np.r_[1.0, 2.0, np.full(6, np.nan)]])
+    new = [[1.0, 1.0], [np.nan, 4.0]]
+    scores = KNNDistance(3, scale=None).fit(X).anomaly_score(new)
+    np.testing.assert_allclose(scores[1], np.sqrt(2) * 3.0)  # row 0, the last of the two with that column
+    X[0, 0] = np.nan
+    with pytest.warns(UserWarning, match="Row 0 and row 2 have no column in common"):
+        fitted = KNNDistance(3, scale=None).fit(X)
+    expected = [naive.nearest(X.tolist(), X[i].tolist(), 3, left_out=i)[-1][0] for i in range(8)]
+    np.testing.assert_allclose(fitted.scores_, expected)
+    np.testing.assert_allclose(fitted.scores_[0], np.sqrt(2))
+    np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.scores_)
+    near_row_0 = fitted.anomaly_score([[np.nan, 1.0 + 1e-9]])
+    np.testing.assert_allclose(near_row_0, fitted.scores_[0], rtol=1e-6)  # no jump
+
+
+@pytest.mark.parametrize("hollow", [np.s_[:, 2], np.s_[4, :]], ids=["column", "row"])
+def test_a_file_with_an_empty_row_or_column_is_refused(hollow) -> None:
+    for fitted in (KNNDistance(3).fit(holey_rows()), NSNMF(n_components=2, random_state=0).fit(holey_rows())):
+        state = pickle.loads(pickle.dumps(fitted._pack()))
+        state["model"].get("factorisation", state["model"])["rows"][hollow] = np.nan
+        with pytest.raises(ValueError, match="numbers, some of them in each row and each column"):
+            clone(fitted)._unpack(state)
 
 
 def test_the_controls_are_their_formulas() -> None:

@@ -8,17 +8,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import incomplete as naive
-from strategies_missing import tables_with_holes
+from strategies_missing import tables_with_holes, tables_with_strangers
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph._kernels import count_shared, search_limit, shared_squared_distance, squared_distance
 from penstock.graph.duplicates import first_copies
+from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.neighbors import binary_knn_graph, gaussian_graph, nearest_neighbors, self_tuning_graph
 from penstock.graph.points import prepare_incomplete, prepare_points
 from penstock.graph.prim import spanning_edges
 from penstock.graph.search import SharedSearch, search_over
-from penstock.graph.shared import find_strangers, patterns_seen, refuse_strangers, shares_seen
+from penstock.graph.shared import (
+    find_groups,
+    find_strangers,
+    patterns_seen,
+    refuse_groups,
+    refuse_strangers,
+    shares_seen,
+)
 
 pytestmark = pytest.mark.kernels
 
@@ -46,15 +54,64 @@ def slack(X, lengths):
     return 1e-15 * max(lengths, default=0.0) + 1e-149 * float(np.nanmax(np.fmax.reduce(X) - np.fmin.reduce(X)))
 
 
+def assert_kruskals(tree, X):
+    """The same lengths; and the same edges, unless rounding may decide between two pairs of rows."""
+    edges, lengths = naive.kruskal(X)
+    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=slack(X, lengths))
+    finite = [distance for distance, _, _ in naive.pair_distances(X) if distance < np.inf]
+    if (np.diff(finite) > 1e-12 * np.array(finite[1:]) + 1e6 * slack(X, lengths)).all():
+        assert list(map(tuple, tree.edges.tolist())) == edges
+
+
 @given(X=tables_with_holes())
 @settings(max_examples=150, deadline=None)
 def test_the_tree_has_kruskals_lengths(X):
     tree = minimum_spanning_tree(X)
+    assert_kruskals(tree, X)
+    comparable = spanning_tree_of_comparable(X)
+    np.testing.assert_array_equal(comparable.edges, tree.edges)
+    np.testing.assert_array_equal(comparable.lengths, tree.lengths)
+
+
+@given(X=tables_with_strangers())
+@settings(max_examples=300, deadline=None)
+def test_the_tree_of_comparable_rows_is_kruskals_or_the_rows_fall_apart(X):
+    groups = naive.groups(X)
+    if any(groups):
+        assert np.isinf(naive.kruskal(X)[1]).any()
+        other = next(row for row, group in enumerate(groups) if group)
+        with pytest.raises(ValueError, match=f"between row 0 and row {other}, not even by way of other rows"):
+            spanning_tree_of_comparable(X)
+    else:
+        assert_kruskals(spanning_tree_of_comparable(X), X)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("n", "p"), [(30, 3), (65, 5), (130, 8)])
+def test_the_tree_of_comparable_rows_is_kruskals_edge_by_edge(n, p, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(n, p)).astype(float)
+    X[rng.random((n, p)) < 0.6] = np.nan
+    X[np.isnan(X).all(axis=1), seed % p] = 1.0
+    assert naive.strangers(X) is not None
+    with pytest.raises(ValueError, match="no column has a reading in both"):
+        minimum_spanning_tree(X)
+    tree = spanning_tree_of_comparable(X)
     edges, lengths = naive.kruskal(X)
-    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=slack(X, lengths))
-    gaps = np.diff(lengths)
-    if len(gaps) and (gaps > 1e6 * slack(X, lengths)).all():
-        assert list(map(tuple, tree.edges.tolist())) == edges
+    assert list(map(tuple, tree.edges.tolist())) == edges
+    np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-15)
+
+
+@given(seen=arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 6))))
+@settings(max_examples=200, deadline=None)
+def test_groups_are_found_among_all_chains(seen):
+    X = np.where(seen, 1.0, np.nan)
+    if not seen.any(axis=1).all():
+        with pytest.raises(ValueError, match=f"reading in row {int(np.argmin(seen.any(axis=1)))}"):
+            refuse_groups(X)
+    else:
+        apart = [row for row, group in enumerate(naive.groups(X)) if group]
+        assert find_groups(seen) == ((0, apart[0]) if apart else None)
 
 
 @given(X=tables_with_holes(), data=st.data())
@@ -239,6 +296,59 @@ def test_gaussian_graph_is_the_formula():
             S[i, j] = np.exp(-(naive.shared_distance(X[i], X[j]) ** 2) / (2 * 0.9**2)) if i != j else 0.0
     degree = S.sum(axis=1)
     np.testing.assert_allclose(gaussian_graph(X, bandwidth=0.9), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
+
+
+def strangers(n=40, p=4, seed=6):
+    """Rows that hang together though some share no column, and row 0 shares one with row 1 alone."""
+    X = lattice(n, p, seed)
+    X[:, 0] = np.nan
+    X[2:, 1] = np.where(np.isnan(X[2:, 1]), 1.0, X[2:, 1])
+    X[:2] = np.nan
+    X[:2, 0], X[1, 1], X[3], X[4] = 1.0, 2.0, np.nan, np.nan
+    X[3, 1], X[4, 2:] = 1.0, 3.0
+    assert naive.strangers(X) == (0, 2)
+    assert not any(naive.groups(X))
+    return X
+
+
+def test_rows_without_a_common_column_are_no_neighbours():
+    X = strangers()
+    near, _ = nearest_neighbors(X, 5)
+    assert near[0].tolist() == [1, -1, -1, -1, -1]
+    S = binary_knn_graph(X).toarray()
+    assert np.flatnonzero(S[0]).tolist() == [1]
+    expected = np.zeros((40, 40))
+    for i in range(40):
+        for _, j in naive.nearest(X.tolist(), X[i].tolist(), 5, left_out=i):
+            expected[i, j] = expected[j, i] = 1.0
+    np.testing.assert_array_equal(S, expected)
+    for S in (gaussian_graph(X), self_tuning_graph(X).toarray()):
+        for i in range(40):
+            for j in range(40):
+                if naive.shared_distance(X[i], X[j]) is None:
+                    assert S[i, j] == 0
+        assert S[0, 1] > 0
+
+
+def test_the_self_tuning_graph_of_rows_with_few_neighbours_is_the_formula():
+    X = strangers(20)
+    near = [naive.nearest(X.tolist(), X[i].tolist(), 19, left_out=i) for i in range(20)]
+    sigma = [found[min(7, len(found)) - 1][0] for found in near]
+    sigma = [value or min(s for s in sigma if s > 0) for value in sigma]
+    S = np.zeros((20, 20))
+    for i in range(20):
+        for distance, j in near[i][:5]:  # ⌊log2 20⌋ + 1
+            S[i, j] = S[j, i] = np.exp(-(distance**2) / (sigma[i] * sigma[j]))
+    degree = S.sum(axis=1)
+    expected = S / np.sqrt(np.outer(degree, degree))
+    np.testing.assert_allclose(self_tuning_graph(X).toarray(), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_a_row_that_shares_a_column_with_no_other_is_alone_in_every_graph():
+    X = np.array([[1.0, np.nan, np.nan], [np.nan, 1.0, 2.0], [np.nan, 3.0, 2.5], [np.nan, 1.5, np.nan]])
+    for S in (binary_knn_graph(X).toarray(), gaussian_graph(X), self_tuning_graph(X).toarray()):
+        assert (S[0] == 0).all()
+        assert (S[1:, 1:].sum(axis=1) > 0).all()
 
 
 def test_graphs_are_symmetric_and_finite():

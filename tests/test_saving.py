@@ -297,6 +297,13 @@ def test_a_class_that_cannot_be_saved_yet_says_so() -> None:
             lacking()
 
 
+def test_a_foreign_class_is_refused_before_anything_is_packed(tmp_path: Path) -> None:
+    for mine in (_Unsaveable(), _Unsaveable().fit(some_rows())):
+        with pytest.raises(TypeError, match="_Unsaveable"):
+            mine.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
 def test_every_detector_has_a_name_in_files() -> None:
     assert set(_HOMES) == {type(detector).__name__ for detector in ALL_DETECTORS} | {"OnlineNSNMF"}
 

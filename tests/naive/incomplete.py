@@ -15,12 +15,24 @@ def shared_distance(a, b):
     return math.ldexp(math.sqrt(total if len(shared) == len(a) else total * len(a) / len(shared)), exponent)
 
 
-def kruskal(X):
-    """Edges (i, j), i < j, and lengths of the minimum spanning tree, ties by (length, i, j)."""
+def pair_distances(X):
+    """(distance, i, j) of all pairs i < j in ascending order, infinite for rows that share no column."""
     rows = [[float(value) for value in row] for row in X]
-    n = len(rows)
-    pairs = sorted((shared_distance(rows[i], rows[j]), i, j) for i in range(n) for j in range(i + 1, n))
-    group = list(range(n))
+    pairs = []
+    for i in range(len(rows)):
+        for j in range(i + 1, len(rows)):
+            distance = shared_distance(rows[i], rows[j])
+            pairs.append((math.inf if distance is None else distance, i, j))
+    return sorted(pairs)
+
+
+def kruskal(X):
+    """Edges (i, j), i < j, and lengths of the minimum spanning tree, ties by (length, i, j).
+
+    An infinite length among them says that the rows fall apart.
+    """
+    pairs = pair_distances(X)
+    group = list(range(len(X)))
     edges, lengths = [], []
     for length, i, j in pairs:
         if group[i] != group[j]:
@@ -38,6 +50,16 @@ def strangers(X):
             if all(math.isnan(x) or math.isnan(y) for x, y in zip(X[i], X[j], strict=True)):
                 return i, j
     return None
+
+
+def groups(X):
+    """For each row the first row that a chain of rows leads to, each of which shares a column with the next."""
+    group = list(range(len(X)))
+    for distance, i, j in pair_distances(X):
+        if distance < math.inf:
+            low, high = sorted((group[i], group[j]))
+            group = [low if g == high else g for g in group]
+    return group
 
 
 def nearest(X, query, k, left_out=None):

@@ -17,6 +17,7 @@ from penstock.column_check import InputChoice
 from penstock.detection._parts import Part, is_scaled_before, usual_score
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
+from penstock.graph.shared import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
 from penstock.tables._words import listed
@@ -100,6 +101,7 @@ def fit_parts(
         of_mode = "" if len(learnt) == 1 else f" of mode {mode}"
         progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
         _refuse_empty_columns(prepared, rows, of_mode)
+        _refuse_strangers(prepared, rows, detector, of_mode)
         part, warned = _fit_part(mode, clone(detector), values[rows], of_mode)
         parts.append(part if len(learnt) == 1 else replace(part, usual=usual_score(part.detector.scores_)))
         notes += warned
@@ -126,6 +128,25 @@ def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) ->
         names = listed(prepared.values.columns[empty], most=4)
         raise TableError(
             f"There is no reading of {names} in the training rows{of_mode}. Exclude it, or learn from others."
+        )
+
+
+def _refuse_strangers(prepared: Prepared, rows: IndexArray, detector: Any, of_mode: str) -> None:
+    """Raise if a detector that compares rows would meet two without a common input, of which it could only warn."""
+    seen = prepared.values.notna().to_numpy()[rows]
+    if seen.all() or not (getattr(detector, "_takes_missing", False) and detector._compares_rows):
+        return
+    pair = find_strangers(seen)
+    if pair is not None:
+        table, (one, other) = prepared.table, rows[list(pair)]
+        first, second = (
+            f"row {table.values.index[row]}{'' if table.time is None else f' ({table.time[row]})'}"
+            for row in (one, other)
+        )
+        raise TableError(
+            f"{type(detector).__name__} cannot compare {first} with {second} (counted from 0) of the training "
+            f"rows{of_mode}: no input has a reading in both. Leave out one of them, or exclude columns that are seldom "
+            f"read."
         )
 
 

@@ -15,7 +15,7 @@ from penstock._parameters import check_choice, check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._input import pandas_index, read_table, refuse_negative
 from penstock.detectors._labels import pack_labels, unpack_labels
-from penstock.detectors._missing import refuse_empty_columns, refuse_empty_rows, refuse_unrelated_rows
+from penstock.detectors._missing import compare_rows, refuse_empty_columns, refuse_empty_rows
 from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
 from penstock.detectors._saving import Saveable
 from penstock.detectors._undo import restored_if_it_fails
@@ -63,8 +63,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     # Whether the method needs A ≥ 0. Scaled data are; with scale=None, negative values are refused.
     _needs_nonnegative: ClassVar[bool] = False
-    # Whether missing values (NaN) may be passed, and whether training rows are compared with each other: then any two
-    # of them need a column that both have.
+    # Whether missing values (NaN) may be passed, and whether training rows are compared with each other: then rows
+    # without a common column count as infinitely far apart, and the others have to hold all rows together.
     _takes_missing: ClassVar[bool] = False
     _compares_rows: ClassVar[bool] = True
 
@@ -81,7 +81,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         """Learn from the rows of A and return their anomaly scores.
 
         A is clean, C-contiguous float64 and the detector's own (it may be kept, and may be changed). If the class takes
-        missing values, it may hold NaN, but every row and every column has a number.
+        missing values, it may hold NaN, but every row and every column has a number; and if it compares rows, chains
+        of rows that share a column join them all.
         """
 
     @abstractmethod
@@ -113,7 +114,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         refuse_empty_rows(table, X)
         refuse_empty_columns(table, X)
         if self._compares_rows:
-            refuse_unrelated_rows(table, X)
+            compare_rows(table, X)
         self._row_labels = pandas_index(X)
         self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
         scores = self._fit_rows(self._own_rows(table, X))
@@ -199,6 +200,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         The file appears wholly or not at all. Attributes that you added yourself are not in it, nor, with
         `labels=False`, the index of the rows: `top` of the loaded detector then shows row numbers.
         """
+        self._name_in_files()  # first, as in `Saveable`
         self._write(path, self._pack(labels=labels) if self._has_state() else None)
 
     def _has_state(self) -> bool:

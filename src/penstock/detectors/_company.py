@@ -23,7 +23,7 @@ class Company:
 
     without_twin: IndexArray
     with_twin: IndexArray
-    distances: FloatArray  # to the k + 1 nearest
+    distances: FloatArray  # to the k + 1 nearest; infinite where fewer share a column with a row
     apart: FloatArray
 
     def mix(self, score_without: FloatArray, score_with: FloatArray) -> FloatArray:
@@ -59,6 +59,8 @@ def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> Fit
     """The rows of `FittedRows.pack` again, with holes if `missing`; the tree over them is grown anew."""
     record.only("rows", "reach")
     rows = record.array("rows", np.float64, (n, p), missing=missing)
+    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
+        raise record.trouble("rows", "numbers, some of them in each row and each column")
     reach = record.array("reach", np.float64, (n,), least=0.0)
     if not (reach > 0).all():
         raise record.trouble("reach", "positive")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray
 from penstock.detectors._input import column_name, row_name
-from penstock.graph.shared import refuse_strangers
+from penstock.graph.shared import find_strangers, refuse_groups
 
 
 def refuse_empty_rows(table: FloatArray, X: Any) -> None:
@@ -31,7 +32,17 @@ def refuse_empty_columns(table: FloatArray, X: Any) -> None:
         raise ValueError(f"Input X contains NaN (missing values) only in {named}{more}. Leave out such columns.")
 
 
-def refuse_unrelated_rows(table: FloatArray, X: Any) -> None:
-    """Raise if two rows have no column in common, so that there is no distance between them."""
-    if np.isnan(table).any():
-        refuse_strangers(table, lambda row: row_name(X, row))
+def compare_rows(table: FloatArray, X: Any) -> None:
+    """Warn if two rows have no column in common; raise if the rows fall apart into groups that have none."""
+    if not np.isnan(table).any():
+        return
+    refuse_groups(table, lambda row: row_name(X, row))
+    pair = find_strangers(~np.isnan(table))
+    if pair is not None:
+        one, other = (row_name(X, row) for row in pair)
+        warnings.warn(
+            f"R{one[1:]} and {other} have no column in common and were never compared; what is said of them rests on "
+            f"rows that share a column with the one or the other. Leave out one of them, or columns that are seldom "
+            f"read, to compare all rows with each other.",
+            stacklevel=4,
+        )

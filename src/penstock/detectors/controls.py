@@ -77,7 +77,8 @@ class KNNDistance(BaseDetector):
     """The distance to the k-th nearest training row; a training row is not its own neighbour.
 
     A new row that equals a training row is taken for that row and gets its score; near it, both ways of looking at it
-    are mixed, so that the score does not jump.
+    are mixed, so that the score does not jump. A row that shares columns with fewer than k others has those as its
+    neighbours, and the last of them counts.
 
     >>> import numpy as np
     >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
@@ -107,26 +108,25 @@ class KNNDistance(BaseDetector):
         tree = search_over(A)
         distances = tree.neighbors(self.n_neighbors)[1]
         self._fitted: FittedRows = keep_rows(tree, distances)
-        return distances[:, -1]
+        return _last_found(distances, self.n_neighbors)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         company = self._fitted.company(A, self.n_neighbors)
-        self._refuse_lonely(company.distances)
-        return company.mix(company.distances[:, -1], company.distances[:, -2])
-
-    def _refuse_lonely(self, distances: FloatArray) -> None:
-        lonely = np.flatnonzero(np.isinf(distances[:, -1]))
-        if len(lonely):
-            raise ValueError(
-                f"Row {lonely[0]} has readings in common with {int(np.isfinite(distances[lonely[0]]).sum())} training "
-                f"rows only, but {distances.shape[1]} are needed. Leave it out, or lower n_neighbors."
-            )
+        without_twin = _last_found(company.distances, self.n_neighbors + 1)
+        return company.mix(without_twin, _last_found(company.distances, self.n_neighbors))
 
     def _pack_model(self) -> dict[str, Any]:
         return self._fitted.pack()
 
     def _unpack_model(self, record: Record) -> None:
         self._fitted = unpack_rows(record, len(self.scores_), self.n_features_in_, missing=True)
+
+
+def _last_found(distances: FloatArray, k: int) -> FloatArray:
+    """The k-th of ascending distances, or the last finite one before it; the first is finite."""
+    count = np.isfinite(distances[:, :k]).sum(axis=1)
+    last: FloatArray = distances[np.arange(len(distances)), count - 1]
+    return last
 
 
 def _mean(A: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ class GNMF(FactorDetector):
     penalty : float
         λ, the weight of the graph; 0 makes it NMF.
     n_neighbors : int
-        q, the neighbours that each row is joined to.
+        q, the neighbours that each row is joined to; fewer, where fewer rows share a column with it.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
-from penstock.graph.mst import minimum_spanning_tree
+from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.similarity import Kind, similarity
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
@@ -69,7 +69,7 @@ class _TreeDetector(FactorDetector):
         return self.duplicates == "collapse"
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self.tree_ = minimum_spanning_tree(A)
+        self.tree_ = spanning_tree_of_comparable(A)
         return super()._fit_rows(A)
 
     def _pose(self, A: FloatArray) -> Problem:
@@ -142,7 +142,7 @@ class NSNMF(_TreeDetector):
     Attributes
     ----------
     tree_ : Tree
-        The minimum spanning tree of all training rows.
+        The minimum spanning tree of all training rows. Rows without a common column are never joined.
     components_, embedding_, similarity_, objective_, n_iter_, … :
         As in `FactorDetector`.
 

@@ -34,7 +34,8 @@ def prim(
 
     NaN in X and `tiles` is a missing coordinate. `patterns` says by bits which ones a point has (no words if all have
     all), `seen` how large a share of them. The float32 sums lack the factor p/|shared| of the exact distance: a pair
-    looks shorter than it is by |shared|/p, which is at most `seen`.
+    looks shorter than it is by |shared|/p, which is at most `seen`. Points that share none are never joined, unless
+    there is no other way, which callers rule out.
     """
     n = X.shape[0]
     p = X.shape[1]
@@ -97,8 +98,8 @@ def prim(
                 if total[t] <= limit[k, t]:
                     other = members[k, t]
                     if holes:
-                        part = count_shared(patterns, newcomer, patterns, other) / p
-                        if total[t] > search_limit(best[k, t] * part, shift, stretch):
+                        shared = count_shared(patterns, newcomer, patterns, other)
+                        if shared == 0 or total[t] > search_limit(best[k, t] * shared / p, shift, stretch):
                             continue
                         d2 = shared_squared_distance(X, newcomer, X, other)
                     else:

@@ -12,7 +12,7 @@ from penstock.graph import boruvka, prim
 from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree, tree_over
 from penstock.graph.points import prepare_incomplete, prepare_points
-from penstock.graph.shared import refuse_strangers
+from penstock.graph.shared import refuse_groups, refuse_strangers
 
 Strategy = Literal["auto", "prim", "kdtree"]
 
@@ -45,7 +45,7 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     -----
     Where values are missing, the squared distance of two rows is p/|shared| · Σ (x_ik − x_jk)² over the columns that
     both have. That is no metric (there is no triangle inequality), so "prim" is the only strategy; two rows that share
-    no column are an error.
+    no column are an error, though detectors cope with them.
 
     Examples
     --------
@@ -73,6 +73,23 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     return _sorted_tree(data, np.sort(edges, axis=1))
 
 
+def spanning_tree_of_comparable(X: FloatArray) -> Tree:
+    """The minimum spanning tree over those pairs of rows that share a column: all others are infinitely far apart.
+
+    Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall apart into groups that share none, no
+    such tree exists, and two rows of different groups are named.
+
+    >>> tree = spanning_tree_of_comparable(np.array([[0.0, np.nan], [3.0, 1.0], [np.nan, 2.0]]))
+    >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
+    ([[1, 2], [0, 1]], [2.0, 18.0])
+    """
+    data = _check(X)
+    if not np.isnan(data).any():
+        return minimum_spanning_tree(data)
+    refuse_groups(data)
+    return _shared_tree(data)
+
+
 def _check(X: ArrayLike) -> FloatArray:
     if hasattr(X, "toarray"):
         raise TypeError("A spanning tree needs a dense table; got a sparse one. Call X.toarray() first.")
@@ -86,10 +103,14 @@ def _check(X: ArrayLike) -> FloatArray:
 
 
 def _incomplete_tree(X: FloatArray, strategy: Strategy) -> Tree:
-    """Under the shared distance, where rows that are not equal may be at distance 0: nothing is known beforehand."""
     if strategy == "kdtree":
         raise ValueError("A kd-tree needs all values, but some are missing (NaN). Use strategy 'auto' or 'prim'.")
     refuse_strangers(X)
+    return _shared_tree(X)
+
+
+def _shared_tree(X: FloatArray) -> Tree:
+    """Under the shared distance, where rows that are not equal may be at distance 0: nothing is known beforehand."""
     return _sorted_tree(X, np.sort(prim.spanning_edges(prepare_incomplete(X)), axis=1))
 
 

@@ -20,7 +20,8 @@ def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
     """For each row its k nearest other rows: indices and distances, both (n, k), nearest first, ties by index.
 
     Exact, in memory O(n·(p + k)). A row is not its own neighbour, but an equal row is, at distance 0. Where values are
-    missing (NaN), distances are over shared columns, as in `minimum_spanning_tree`.
+    missing (NaN), distances are over shared columns, as in `minimum_spanning_tree`; where fewer than k rows share one
+    with a row, −1 and an infinite distance fill its list.
 
     >>> import numpy as np
     >>> near, distances = nearest_neighbors(np.array([[0.0], [3.0], [0.0], [1.0]]), 2)
@@ -35,7 +36,7 @@ def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
 def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:
     """1 where one row is among the other's q nearest (symmetrised by maximum), else 0: the graph of GNMF.
 
-    Cai et al. (2011). With fewer than q + 1 rows, all pairs are joined.
+    Cai et al. (2011). With fewer than q + 1 rows, all pairs are joined; rows that share no column never are.
 
     >>> import numpy as np
     >>> binary_knn_graph(np.array([[0.0], [1.0], [3.0]]), q=1).toarray()
@@ -51,8 +52,8 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
     """The full Gaussian graph, dense: exp(−‖x_i − x_j‖²/2σ²), diagonal 0, then D^-½ S D^-½ (Kuang et al. 2012).
 
     It is what the paper gives SNMF. `bandwidth` is σ, in the unit of X; the paper does not say which it used. By
-    default it is the median of the positive distances among (at most 2,000, evenly spaced) rows. The matrix takes
-    8n² bytes, so more than 12,000 rows are refused.
+    default it is the median of the positive distances among (at most 2,000, evenly spaced) rows. Rows that share no
+    column have similarity 0. The matrix takes 8n² bytes, so more than 12,000 rows are refused.
 
     >>> import numpy as np
     >>> gaussian_graph(np.array([[0.0], [0.0], [9.0]]), bandwidth=1.0).round(3)
@@ -92,7 +93,7 @@ def self_tuning_graph(X: FloatArray) -> SparseMatrix:
 
     S_ij = exp(−‖x_i − x_j‖²/σ_iσ_j) if one is among the other's ⌊log2 n⌋ + 1 nearest, where σ_i is the distance of
     row i to its 7th neighbour (the last one, if there are fewer). Where that is 0 (eight equal rows), the smallest
-    positive σ takes its place.
+    positive σ takes its place. Rows that share no column are no neighbours.
 
     >>> import numpy as np
     >>> self_tuning_graph(np.array([[0.0], [0.0], [1.0]])).toarray().round(3)
@@ -103,7 +104,9 @@ def self_tuning_graph(X: FloatArray) -> SparseMatrix:
     n = len(X)
     listed = min(int(np.log2(n)) + 1, n - 1)
     near, distances = nearest_neighbors(X, min(max(listed, 7), n - 1))
-    scale = distances[:, min(7, n - 1) - 1].copy()
+    last = np.maximum((near[:, :7] >= 0).sum(axis=1), 1) - 1
+    scale = distances[np.arange(n), last]
+    scale[near[:, 0] < 0] = 0.0  # a row without any neighbour: its σ is not used
     positive = scale[scale > 0]
     scale[scale == 0] = positive.min() if len(positive) else 1.0
     near, distances = near[:, :listed], distances[:, :listed]
@@ -115,7 +118,7 @@ def self_tuning_graph(X: FloatArray) -> SparseMatrix:
 def _median_distance(rows: FloatArray) -> float:
     sample = rows[:: -(-len(rows) // 2000)]
     distances = _distances(sample, 0, len(sample))
-    positive = distances[distances > 0]
+    positive = distances[(distances > 0) & (distances < np.inf)]
     return float(np.median(positive)) if len(positive) else 1.0
 
 
@@ -134,10 +137,10 @@ def _distances(rows: FloatArray, start: int, stop: int) -> FloatArray:
 
 
 def _symmetrised(near: IndexArray, values: FloatArray) -> SparseMatrix:
-    """The larger of S_ij and S_ji in both places; no explicit zeros."""
-    n, k = near.shape
-    rows = np.repeat(np.arange(n, dtype=np.int64), k)
-    directed = sparse.csr_array((values.ravel(), (rows, near.ravel().astype(np.int64))), shape=(n, n))
+    """The larger of S_ij and S_ji in both places; no explicit zeros, and nothing where `near` is −1."""
+    n = len(near)
+    rows, slots = np.nonzero(near >= 0)
+    directed = sparse.csr_array((values[rows, slots], (rows, near[rows, slots].astype(np.int64))), shape=(n, n))
     S = sparse.csr_array(directed.maximum(directed.T))
     S.eliminate_zeros()
     S.sort_indices()

@@ -13,7 +13,10 @@ from penstock.graph.shared import patterns_seen, shares_seen
 
 
 def spanning_edges(points: Points) -> IndexArray:
-    """The edges of the minimum spanning tree; where coordinates are missing (NaN), under the shared distance."""
+    """The edges of the minimum spanning tree; where coordinates are missing (NaN), under the shared distance.
+
+    Points that share no coordinate are infinitely far apart; there is a tree without such edges (`find_groups`).
+    """
     n = len(points.search)
     tiles = tiles_of(points.search)
     members = np.arange(len(tiles) * TILE).reshape(-1, TILE)

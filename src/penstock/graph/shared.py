@@ -41,12 +41,7 @@ def refuse_strangers(X: FloatArray, describe: Callable[[int], str] = "row {}".fo
     ValueError: There is no distance between row 0 and row 2: no column has a reading in both. Leave out ...
     """
     seen = ~np.isnan(X)
-    empty = np.flatnonzero(~seen.any(axis=1))
-    if len(empty):
-        raise ValueError(
-            f"No column has a reading in {describe(int(empty[0]))}"
-            f"{f', nor in {len(empty) - 1} other rows' if len(empty) > 1 else ''}. Leave out rows without any reading."
-        )
+    _refuse_empty(seen, describe)
     pair = find_strangers(seen)
     if pair is not None:
         one, other = (describe(row) for row in pair)
@@ -54,6 +49,53 @@ def refuse_strangers(X: FloatArray, describe: Callable[[int], str] = "row {}".fo
             f"There is no distance between {one} and {other}: no column has a reading in both. Leave out one of them, "
             f"leave out columns that are seldom read, or fill the gaps first."
         )
+
+
+def refuse_groups(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
+    """Raise if a row has no coordinate, or the rows fall apart into groups that share none; two of them are named.
+
+    >>> refuse_groups(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
+    >>> refuse_groups(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0]]))
+    Traceback (most recent call last):
+    ValueError: There is no distance between row 0 and row 2, not even by way of other rows: the rows fall apart ...
+    """
+    seen = ~np.isnan(X)
+    _refuse_empty(seen, describe)
+    pair = find_groups(seen)
+    if pair is not None:
+        one, other = (describe(row) for row in pair)
+        raise ValueError(
+            f"There is no distance between {one} and {other}, not even by way of other rows: the rows fall apart into "
+            f"groups that have no column in common. Leave out all groups but one, or fit each by itself."
+        )
+
+
+def _refuse_empty(seen: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+    empty = np.flatnonzero(~seen.any(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"No column has a reading in {describe(int(empty[0]))}"
+            f"{f', nor in {len(empty) - 1} other rows' if len(empty) > 1 else ''}. Leave out rows without any reading."
+        )
+
+
+def find_groups(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Row 0 and the first row that no chain of rows leads to, each of which shares a coordinate with the next.
+
+    None if chains lead to all rows. Every row has a coordinate.
+
+    >>> find_groups(np.array([[True, False, False], [True, True, False], [False, True, False], [False, False, True]]))
+    (0, 3)
+    """
+    columns = seen[0]
+    while True:
+        reached = seen[:, columns].any(axis=1)
+        grown = seen[reached].any(axis=0)
+        if (grown == columns).all():
+            break
+        columns = grown
+    outside = np.flatnonzero(~reached)
+    return (0, int(outside[0])) if len(outside) else None
 
 
 def find_strangers(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
