@@ -44,8 +44,9 @@ def mean_ranks(table: pd.DataFrame) -> pd.Series[float]:
 def friedman(table: pd.DataFrame) -> FriedmanResult:
     """Friedman's test that all methods rank alike. Ahmed et al. (2021), eq:frd.
 
-    Differs: with the correction for ties, which eq:frd as printed lacks and the p-value in the paper has. The p-value
-    is that of the χ² distribution with k − 1 degrees of freedom, an approximation that is rough for few data sets.
+    Differs: with the correction for ties, which eq:frd as printed lacks and the paper's p-value has
+    (docs/decisions/0012-statistics.md). The p-value is that of the χ² distribution with k − 1 degrees of freedom, an
+    approximation that is rough for few data sets.
 
     >>> from penstock.bench import paper
     >>> result = friedman(paper.true_positives[["NS-NMF", "NMF", "GNMF", "SNMF"]])
