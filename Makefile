@@ -11,11 +11,11 @@ PLAIN_LOG := .coverage-plain.log
 .PHONY: help install demo test test-jit test-plain test-all lint bench constraints clean
 
 help:
-	@echo "make demo      fit NS-NMF to real data and print what stands out"
+	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make lint      ruff and mypy"
-	@echo "make bench     every number we promise, beside the peers, in one run (about 45 minutes, most of it waiting for peers)"
+	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make install   the environment alone"
 
 # hatchling comes first and from the constraints, so that the build itself is pinned too.
@@ -62,7 +62,7 @@ lint: install
 	$(BIN)/python -m mypy
 
 bench: $(VENV)/.installed-bench
-	@missed=0; for part in start fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed
+	@missed=0; for part in start detect fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed
 
 # Resolve anew what is pinned: run it, look at the difference, run the tests, commit.
 constraints:
