@@ -21,6 +21,7 @@ from penstock.cli import main
 from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
 from penstock.detection import detect, fit_model, load_model
+from penstock.detection.methods import METHODS, make_detector
 
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 QUICK = ["--method", "norm"]
@@ -47,9 +48,29 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert shown_event[1:3] == str(first["start"])[:16].split()
     assert "bearing [°C]" in lines[4]
     assert any(line.startswith("Event days (findings): 2024-05-0") for line in lines)
-    assert "Label: 1 of 1 known fault found" in shown.out
+    assert "Label: a finding inside 1 of 1 known fault" in shown.out
     assert all(str(note) in shown.out for note in findings.notes)
     assert left_behind(Path()).keys() == {"plant.csv"}
+
+
+def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    readings = plant()
+    readings.loc[100:102, "fault"] = 1
+    readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be judged
+    readings.to_csv(table, index=False)
+    assert main(["detect", table, "-K", "2", "--top", "8", "--label", "fault"]) == 0
+    shown = capfd.readouterr().out
+    assert "Label: a finding inside 1 of 1 known and judged fault; " in shown
+    assert "of the 5 highest scores are known rows." in shown
+
+
+def test_help_tells_the_defaults_of_the_methods() -> None:
+    from penstock.cli import _detect_options
+
+    [option] = _detect_options.Similarity.__metadata__  # type: ignore[attr-defined]
+    made = {method: make_detector(method).get_params().get("similarity") for method in METHODS}
+    others = {name for name, default in made.items() if default not in (None, "relative")}
+    assert option.show_default == f"relative; of {', '.join(others)}: {made['online']}"
 
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -326,13 +347,17 @@ def test_stages_wait_before_they_show(monkeypatch: pytest.MonkeyPatch, capsys: p
         stages("fitting")
     assert "fitting" not in capsys.readouterr().err
     monkeypatch.setattr("penstock.cli._stages._PATIENCE", 0.0)
+    shown, deadline = "", time.monotonic() + 60
     with Stages(quiet=False) as stages:
         stages("fit\x1bting")
-        time.sleep(0.5)
-    assert "fit�ting, 0 s" in capsys.readouterr().err
+        while "fit�ting, " not in shown and time.monotonic() < deadline:
+            time.sleep(0.01)
+            shown += capsys.readouterr().err
+    assert re.search(r"fit�ting, \d+ s", shown)
+    capsys.readouterr()
     with Stages(quiet=True) as stages:
         stages("fitting")
-        time.sleep(0.3)
+        assert stages._live is None  # nothing that could show it later
     assert capsys.readouterr().err == ""
 
 
@@ -366,3 +391,14 @@ def test_help_is_quick_and_names_every_option(capfd: pytest.CaptureFixture[str])
     assert done.returncode == 0
     for option in ("--report", "--output", "--scores", "--fail-on", "--n-components", "--month-first", "--model"):
         assert option in done.stdout
+
+
+def test_codes_for_missing_values_and_alarms_before_a_fault(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    readings = plant().assign(fault=0)
+    readings.loc[::50, "head"] = -9999.0
+    readings.loc[310:312, "fault"] = 1  # an hour after the bearing was hot
+    readings.to_csv(table, index=False)
+    assert main(["detect", table, "-K", "2", "--top", "5", "--label", "fault", "--missing", "-9999,Bad"]) == 0
+    shown = capfd.readouterr().out
+    assert "8 are missing" in shown
+    assert "Label: a finding inside 0 of 1 known fault, 1 more only an alarm up to 1 day before; " in shown

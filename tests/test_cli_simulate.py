@@ -24,7 +24,7 @@ def test_a_plant_is_written_and_not_written_over(tmp_path: Path, capfd: pytest.C
     assert "Choose another folder, or add --overwrite" in capfd.readouterr().err
     assert (folder / "plant.csv").stat().st_mtime_ns == before
     assert main(["simulate", "hydropower", str(folder), "--areas", "--overwrite"]) == 0
-    assert (folder / "turbine.csv").exists()
+    assert (folder / "areas" / "turbine.csv").exists()
 
 
 def test_a_wrong_use_names_the_command(capfd: pytest.CaptureFixture[str]) -> None:

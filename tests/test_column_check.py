@@ -125,6 +125,70 @@ def test_a_spike_is_told_from_heavy_tails():
     assert not report_on((RNG.random(ROWS) < 0.01) * 1.0).extreme
 
 
+@pytest.mark.parametrize("code", [-9999, -999, 9999, 32767, -32768, 1e30])
+def test_a_code_for_missing_values_is_noticed(code):
+    values = NOISE.copy()
+    values[RNG.permutation(ROWS)[:600]] = code
+    report = report_on(values)
+    assert (report.grade, report.codes) == ("C", (code,))
+    assert f"{code:.10g} stands in it 600 times, far from all other values: a code for missing?" in report.reasons
+    values = NOISE.copy()
+    values[[3, 500, 900]] = code
+    assert report_on(values).codes == (code,)
+    assert not any("usual ranges away" in reason for reason in report_on(values).reasons)
+    values[900] = NOISE[900]
+    assert report_on(values).codes == ()
+
+
+def test_two_codes_in_a_column_and_a_code_among_states():
+    values = NOISE.copy()
+    values[:100], values[100:150] = -9999, 32767
+    assert set(report_on(values).codes) == {-9999, 32767}
+    states = RNG.integers(0, 3, ROWS)
+    assert report_on(np.where(NOISE > 60, 9999, states)).codes == (9999,)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pump_off(),
+        np.clip(RNG.lognormal(0, 1.5, ROWS), 0, 20),
+        RNG.choice([0, 1, 10], ROWS),
+        (RNG.random(ROWS) < 0.01) * 1.0,
+        RNG.choice([20.0, 500.0], ROWS),
+    ],
+)
+def test_what_rightly_lies_apart_is_no_code(values):
+    report = report_on(values)
+    assert (report.grade, report.codes) == ("A", ())
+
+
+@pytest.mark.parametrize("name", ["outlier", "Label", "is_fault", "anomaly", "target", "CLASS", "fault 1"])
+@pytest.mark.parametrize("pair", [(0, 1), ("good", "bad"), (1, 2)])
+def test_what_looks_like_a_label_is_said(name, pair):
+    frame = pd.DataFrame({name: RNG.choice(pair, ROWS), "flow": NOISE})
+    report = check_columns(read_table(frame))[0]
+    assert report.grade == "B"
+    assert any("looks like a label" in reason for reason in report.reasons)
+
+
+def test_other_columns_are_no_labels():
+    frame = pd.DataFrame({"default": RNG.integers(0, 2, ROWS), "valve": RNG.integers(0, 2, ROWS), "target": NOISE})
+    assert [report.grade for report in check_columns(read_table(frame))] == ["A", "A", "A"]
+
+
+def test_a_counter_only_rises():
+    energy = np.abs(NOISE).cumsum()
+    report = report_on(energy)
+    assert report.grade == "B"
+    assert report.reasons[0].startswith("It only rises, like a counter")
+    assert report_on(np.where(NOISE > 55, np.nan, energy)).reasons[-1].startswith("It only rises, like a counter")
+    assert report_on(energy % (energy[-1] / 4.5)).reasons[0].startswith("It only rises, but for 4 resets, like")
+    assert report_on((NOISE > 55).cumsum()).reasons[0].startswith("It only rises")
+    for other in (np.repeat([0.0, 1.0], 1000), np.sin(np.arange(ROWS) / 100), NOISE + np.arange(ROWS), set_point()):
+        assert report_on(other).grade == "A"
+
+
 def test_copies_are_found():
     level = NOISE.cumsum()
     frame = pd.DataFrame(
@@ -142,7 +206,18 @@ def test_copies_are_found():
     )
     reports = {report.name: report.duplicate_of for report in check_columns(read_table(frame))}
     found = {name: origin for name, origin in reports.items() if origin}
-    assert found == {"b": "a", "c": "a", "f": "a", "zustand": "state"}
+    assert found == {"b": "a", "c": "a", "f": "a", "g": "a", "zustand": "state"}
+
+
+def test_copies_are_found_across_holes_in_different_rows():
+    rng = np.random.default_rng(1)
+    columns = np.column_stack([NOISE, NOISE, 32 + 1.8 * NOISE, NOISE + rng.normal(0, 0.01, ROWS), NOISE])
+    for column, share in ((1, 0.03), (2, 0.05), (3, 0.05), (4, 0.2)):
+        columns[rng.random(ROWS) < share, column] = np.nan
+    assert copies_of_numbers(columns, list("abcde")) == {"b": "a", "c": "a"} == naive.copies(columns, list("abcde"))
+    twice = columns[:, [0, 1, 1]]
+    assert copies_of_numbers(twice, list("abc")) == {"b": "a", "c": "a"}
+    assert copies_of_numbers(columns[:, ::-1], list("edcba")) == {"b": "c", "a": "c"}
 
 
 @given(st.data())

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
 
+import penstock
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import make_detector, score
 from penstock.tables import TableError, read_table
@@ -242,3 +243,73 @@ def test_halves_of_the_job_are_public():
     new = plant(time=False).iloc[190:]
     assert (model.score(new).scores == score(model, new).scores).all()
     assert repr(model) == "<Model: MeanDistance, 6 inputs, 200 training rows>"
+
+
+def test_settings_tell_how_the_table_was_read(tmp_path):
+    path = tmp_path / "plant.txt"
+    plant().assign(fault=0, limit=9.0).to_csv(path, index=False, sep="|", decimal=",")
+    told = detect(
+        path, separator="|", decimal=",", label="fault", keep="limit", exclude=["oil", "head [m]"], time="time",
+        timezone="UTC", day_first=False, modes="hot: oil > 0", settle="20 min", gap=3, top=4, random_state=7,
+        method="mean",
+    ).settings  # fmt: skip
+    expected = {
+        "separator": "|", "decimal": ",", "label": "fault", "keep": "'limit'", "exclude": "'oil', 'head [m]'",
+        "time": "time", "timezone": "UTC", "day_first": False, "settle": "0 days 00:20:00", "gap": 3, "top": 4,
+        "random_state": 7, "training": "all rows",
+    }  # fmt: skip
+    assert {name: told.get(name) for name in expected} == expected
+    assert told["modes"].startswith("hot: oil > 0")
+    assert not {"thousands", "encoding", "sheet", "strict", "columns"} & set(told)
+    assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
+
+
+def test_settings_tell_the_first_of_many_columns():
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 30))).add_prefix("s")
+    told = detect(wide, columns=[f"s{n}" for n in range(25)], method="mean", top=3).settings
+    assert told["columns"] == "25: 's0', 's1', 's2', 's3', 's4' and 20 more"
+
+
+def test_units_that_are_missing_are_none():
+    table = pd.DataFrame({"name": ["oil", HOT], "unit": ["bar", np.nan]})
+    assert detect(plant(), top=5, method="mean", units=table).units[HOT] == ""
+    assert detect(plant(), top=5, method="mean", units={"oil": None, HOT: float("nan")}).units["oil"] == ""
+
+
+@pytest.mark.parametrize("units", ["http://127.0.0.1:9/units.csv", "file:///etc/hostname", 3])
+def test_units_are_never_fetched(units, monkeypatch):
+    def fetch(*args, **kwargs):
+        raise AssertionError("this went out")
+
+    monkeypatch.setattr("urllib.request.urlopen", fetch)
+    with pytest.raises(TableError, match="units cannot be read from"):
+        detect(plant(), top=5, method="mean", units=units)
+
+
+def labelled() -> pd.DataFrame:
+    """Two known faults, the first of them in the training period."""
+    table = plant().assign(fault=0)
+    table.loc[50:59, "fault"] = 1
+    table.loc[list(FAULT), "fault"] = 1
+    return table
+
+
+def test_known_faults_in_the_training_period_are_not_counted():
+    found = detect(labelled(), label="fault", train_until="2024-05-01", top=5).agreement
+    assert found.faults["judged"].tolist() == [False, True]
+    assert (found.n_found, found.n_judged_faults, len(found.faults)) == (1, 1, 2)
+    assert (found.n_known, found.n_judged, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
+
+
+def test_known_faults_in_modes_that_are_skipped_are_not_counted():
+    table = labelled().assign(state=["off"] * 100 + ["on"] * 160)
+    found = detect(table, label="fault", modes="state", skip_modes="off", top=5).agreement
+    assert (found.n_found, found.n_judged_faults, found.n_ranked) == (1, 1, 5)
+
+
+def test_the_halves_of_the_job_are_names_of_the_package(tmp_path):
+    model = penstock.fit_model(readings(200), method="mean")
+    model.save(tmp_path / "model")
+    new = plant(time=False).iloc[190:]
+    assert (penstock.score(penstock.load_model(tmp_path / "model"), new).scores == model.score(new).scores).all()
+    assert {"score", "load_model"} <= set(penstock.__all__)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from detection_tables import HOT, plant, two_modes
+from detection_tables import HOT, plant, readings, two_modes
 
 from penstock import detect, fit_model
 from penstock.detection import score
+from penstock.detection._expecting import are_usual
+from penstock.thresholds import Fixed
 
 
 @pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online"])
@@ -169,3 +172,76 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
         assert neighbors["position"].tolist() == nearest
         assert (neighbors["steps"] == 1).all()
         np.testing.assert_allclose(neighbors["distance"], np.linalg.norm(scaled[nearest] - scaled[peak], axis=1))
+
+
+def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
+    findings = detect(plant(), train_until="2024-05-01", top=5)
+    part, learnt = findings.parts[0].part, findings.parts[0].learnt
+    scaled, usual = part.scaled(findings.values.to_numpy()), are_usual(learnt, findings.scores, findings.flags)
+    around = findings._explainer._surroundings_of(0, learnt)
+    seen = 0
+    for row in np.flatnonzero(~findings.trained):
+        distances = np.linalg.norm(scaled[learnt] - scaled[row], axis=1)
+        positions, lengths, steps = around.nearest_usual(int(row), 3)
+        assert len(set(positions.tolist())) == 3
+        assert (np.diff(lengths) >= 0).all()
+        assert steps.min() >= 1
+        if usual[distances.argmin()]:
+            seen += 1
+            assert (positions[0], steps[0]) == (learnt[distances.argmin()], 1)
+            assert lengths[0] == pytest.approx(distances.min())
+    assert seen > 20
+
+
+def test_a_copy_of_a_row_that_was_learnt_has_that_as_its_neighbor():
+    table = plant()
+    learnt = detect(table, train_until="2024-05-01", top=5)
+    usual = int(np.nanargmin(np.where(learnt.trained, learnt.scores, np.nan)))
+    table.iloc[250, 1:] = table.iloc[usual, 1:]
+    findings = detect(table, train_until="2024-05-01", top=5)
+    around = findings._explainer._surroundings_of(0, findings.parts[0].learnt)
+    positions, lengths, steps = around.nearest_usual(250, 3)
+    assert (positions[0], lengths[0], steps[0]) == (usual, 0.0, 1)
+
+
+REBUILD_NOTHING = ["knn", "lomst", "mean", "norm", "online"]
+
+
+@pytest.mark.parametrize("method", REBUILD_NOTHING)
+def test_what_is_expected_of_new_rows_was_learnt_though_all_of_them_are_faulty(method):
+    usual, new = readings(200), readings(60, seed=3)
+    model = fit_model(usual, method=method)
+    new[HOT] += 200
+    findings = score(model, new, threshold=Fixed(-1.0))
+    assert findings.flags.all()
+    low, high = usual[HOT].min(), usual[HOT].max()
+    assert findings.expected[HOT].between(low, high).all()
+    assert findings.explain(1).variables["variable"].iloc[0] == HOT
+
+
+@pytest.mark.parametrize("method", REBUILD_NOTHING)
+def test_what_is_expected_after_a_training_period_is_of_that(method):
+    table = plant()
+    table.loc[100:, HOT] += 300  # most rows, also of those that are not findings
+    findings = detect(table, train_until="2024-05-01 10:00", method=method, top=5)
+    usual = table.loc[findings.trained, HOT]
+    assert findings.expected.loc[findings.flags, HOT].between(usual.min(), usual.max()).all()
+
+
+def test_a_model_keeps_some_usual_rows_only_if_it_rebuilds_none():
+    assert fit_model(readings(60), method="nmf").parts[0].reference is None
+    part = fit_model(readings(60), method="mean").parts[0]
+    usual = part.training_scores <= np.median(part.training_scores)
+    assert (part.reference == readings(60).to_numpy()[usual]).all()
+    many = fit_model(np.random.default_rng(0).normal(size=(9_000, 2)), method="norm").parts[0].reference
+    assert many.shape == (2_000, 2)
+
+
+def test_behind_is_the_first_part_of_the_explanation():
+    findings = detect(plant(), top=5)
+    for event in findings.events.index:
+        before = findings.behind(int(event))
+        pd.testing.assert_frame_equal(before, findings.explain(int(event)).variables)
+        pd.testing.assert_frame_equal(findings.behind(int(event)), before)
+    with pytest.raises(KeyError, match="numbered from 1"):
+        findings.behind(99)

@@ -118,7 +118,7 @@ def test_similar_rows_are_compared_over_the_readings_that_both_have():
     values[np.isnan(values).all(axis=1)] = 0.5
     flagged, normal = np.arange(5), np.arange(5, 60)
     expected = np.full(values.shape, np.nan)
-    compare_with_similar(Part("all", Nothing(), 1.0, learn_scaling(values)), values, flagged, normal, expected)
+    compare_with_similar(Part("all", Nothing(), 1.0, learn_scaling(values)), values, flagged, values[normal], expected)
     middle = np.nanmedian(values[normal], axis=0)
     scaled = learn_scaling(values).apply(np.where(np.isnan(values), middle, values))
     for row in flagged:

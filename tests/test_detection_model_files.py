@@ -87,6 +87,23 @@ def test_a_file_is_replaced_only_if_one_says_so(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_link_to_nowhere_is_there_already(tmp_path):
+    link, target = tmp_path / "model", tmp_path / "target"
+    link.symlink_to(target)
+    with pytest.raises(FileExistsError, match="is there already"):
+        fit_model(readings(60), method="mean").save(link)
+    assert not target.exists()
+
+
+def test_a_rule_means_in_a_file_what_it_meant_when_it_was_learnt(tmp_path):
+    rows = two_modes(200).assign(wanted="on")
+    model = fit_model(rows, modes={"as wanted": "state == wanted", "off": "state == off"}, method="mean")
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert [str(rule) for _, rule in again.modes.rules] == ["state == `wanted`", "state == 'off'"]
+    assert again.modes == model.modes
+
+
 def test_models_and_detectors_are_not_mistaken_for_each_other(tmp_path):
     model = fit_model(readings(60), method="mean")
     model.save(tmp_path / "model")
@@ -248,6 +265,11 @@ FORGED: dict[str, tuple[tuple[Any, ...], Any]] = {
     ),
     "a scaling too many": ((*PARTS, "scaled_before"), {"minimum": np.zeros(21), "maximum": np.ones(21)}),
     "settings of lists": (("settings", "rows"), [1]),
+    "nothing to compare with": ((*PARTS, "reference"), None),
+    "no row to compare with": ((*PARTS, "reference"), np.zeros((0, 21))),
+    "rows of other inputs": ((*PARTS, "reference"), np.zeros((5, 3))),
+    "infinite rows": ((*PARTS, "reference"), np.full((5, 21), np.inf)),
+    "too many rows": ((*PARTS, "reference"), np.zeros((2001, 21))),
 }  # fmt: skip
 
 
@@ -280,6 +302,12 @@ def test_forged_encodings_are_refused(field, wrong, states, tmp_path):
     assert state["inputs"]["encoded"][-1]["method"] == "rarity"
     way = ("inputs", "encoded", len(state["inputs"]["encoded"]) - 1, field)
     assert attempt(tmp_path / "model", changed(state, way, lambda holder, key: holder.__setitem__(key, wrong))) is None
+
+
+def test_rows_to_compare_with_are_no_part_of_a_detector_that_rebuilds(states, tmp_path):
+    rows = np.zeros((5, len(states["modes"]["units"])))
+    state = changed(states["modes"], (*PARTS, "reference"), lambda holder, key: holder.__setitem__(key, rows))
+    assert attempt(tmp_path / "model", state) is None
 
 
 def test_two_parts_of_a_mode_and_two_ways_to_tell_one_are_refused(states, tmp_path):

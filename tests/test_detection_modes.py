@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import modes as naive
 
-from penstock import detect
+from penstock import detect, fit_model, score
 from penstock.detection.modes import ModePlan, _with_changes, named_columns, plan_modes
 from penstock.row_rules import RuleError
 from penstock.tables import Table, TableError, read_table
@@ -113,16 +113,29 @@ def test_settling_by_hand_with_a_gap_in_the_data():
     time = pd.DatetimeIndex([f"2024-05-01 {each}" for each in clock])
     modes = np.array(["on", "on", "off", "off", "off", "on", "on", "on"])
     found = _with_changes(modes, time, pd.Timedelta(minutes=10))
-    assert found.tolist() == ["on", "changing", "changing", "changing", "changing", "changing", "changing", "on"]
+    assert found.tolist() == ["on", "changing", "changing", "off", "changing", "changing", "on", "on"]
     found = _with_changes(modes, time, pd.Timedelta(minutes=60))
     assert found.tolist() == ["on", "changing", "changing", "changing", "changing", "changing", "changing", "changing"]
-    assert _with_changes(modes, None, 1).tolist()[1:4] == ["changing"] * 3
+
+
+@pytest.mark.parametrize(("settle", "rows"), [(0, [4]), (1, [4, 5]), (3, [4, 5, 6, 7])])
+def test_so_many_rows_settle_and_as_many_steps_of_time(settle, rows):
+    modes = np.array(["on"] * 5 + ["off"] * 5)
+    time = pd.date_range("2024-05-01", periods=10, freq="min")
+    assert np.flatnonzero(_with_changes(modes, None, settle) == "changing").tolist() == rows
+    assert np.flatnonzero(_with_changes(modes, time, pd.Timedelta(minutes=settle)) == "changing").tolist() == rows
+
+
+def test_settling_for_less_than_the_clock_shows_is_settling():
+    time = pd.date_range("2024-05-01", periods=4, freq="s").as_unit("s")
+    found = _with_changes(np.array(["a", "a", "b", "b"]), time, pd.Timedelta(milliseconds=5))
+    assert found.tolist() == ["a", "changing", "changing", "b"]
 
 
 def test_a_missing_reading_is_no_change_of_mode():
     modes = np.array(["on", "unknown", "on", "on", "unknown", "off", "off"])
     expected = ["on", "unknown", "on", "changing", "unknown", "changing", "off"]
-    assert _with_changes(modes, None, 0).tolist() == expected
+    assert _with_changes(modes, None, 1).tolist() == expected
 
 
 def test_settling_for_ever_does_not_overflow():
@@ -145,6 +158,7 @@ def test_settling_for_ever_does_not_overflow():
         (["unknown: power > 5", "b: power > 6"], {}, TableError, "cannot be called 'unknown'"),
         ({"other": "power > 5"}, {}, TableError, "cannot be called 'other'"),
         ({"changing": "power > 5"}, {}, TableError, "cannot be called 'changing'"),
+        ({f"m{n}": f"power > {n}" for n in range(51)}, {}, TableError, "There are 51 modes, too many"),
         ("power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5", {},
          TableError, "Write a short name before the rule"),
         ("stat", {}, RuleError, "it is not a column. Did you mean 'state'?"),
@@ -237,3 +251,42 @@ def test_plans_say_what_they_do():
     assert str(plan) == "on: power > 5; not judged: other; settling: 3"
     assert str(plan_modes("state", ["state"])) == "by column state"
     assert str(ModePlan()) == ""
+
+
+@pytest.mark.parametrize("value", ["unknown", "changing", "other", "all"])
+def test_a_column_that_holds_a_name_of_ours_is_refused_and_the_rule_that_is_proposed_works(value):
+    table = two_modes().replace({"state": {"off": value}})
+    with pytest.raises(TableError, match=f"Column 'state' has the value '{value}'") as caught:
+        detect(table, modes="state", method="mean", top=4)
+    proposed = str(caught.value).partition('such as "')[2].removesuffix('".')
+    findings = detect(table, modes=proposed, method="mean", top=4)
+    assert (findings.modes == f"mode {value}").sum() == (table["state"] == value).sum()
+
+
+def wanted() -> pd.DataFrame:
+    return two_modes().assign(wanted=["on"] * 100 + ["off"] * 300)
+
+
+@pytest.mark.parametrize("dropped", [{}, {"columns": NAMES}, {"exclude": ["wanted"]}, {"exclude": ["state", "wanted"]}])
+@pytest.mark.parametrize("told_by", ["modes", "train_rule"])
+def test_a_bare_word_is_a_column_if_the_source_has_it_whatever_the_inputs_are(dropped, told_by, tmp_path):
+    table = wanted()
+    same = (table["state"] == table["wanted"]).to_numpy()
+    path = tmp_path / "wanted.csv"
+    table.to_csv(path, index=False)
+    for source in (table, path):
+        rule = {"modes": "same: state == wanted"} if told_by == "modes" else {"train_rule": "state == wanted"}
+        findings = detect(source, method="mean", top=4, **rule, **dropped)
+        assert ((findings.modes == "same") == same).all() if told_by == "modes" else (findings.trained == same).all()
+        if dropped:
+            assert "wanted" not in "".join(findings.names)
+
+
+def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_learnt():
+    table = wanted()
+    column = fit_model(table, modes="same: state == wanted", columns=NAMES, method="mean")
+    with pytest.raises(RuleError, match="no column 'wanted'"):
+        score(column, table.drop(columns="wanted"))
+    text = fit_model(table, modes="running: state == on", columns=NAMES, method="mean")
+    findings = score(text, table.assign(on="off"))
+    assert ((findings.modes == "running") == (table["state"] == "on")).all()

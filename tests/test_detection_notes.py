@@ -41,3 +41,40 @@ def test_a_model_tells_what_its_training_data_lacked():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(100, 4))).add_prefix("sensor_").assign(limit=9.0)
     assert [note.columns for note in penstock.fit_model(table).notes if note.kind == "left out columns"] == [("limit",)]
+
+
+def test_text_that_outweighs_the_readings_is_said():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(400, 4)) * 0.05).add_prefix("sensor_")
+    table["state"] = rng.choice(["a", "b", "c", "d"], size=400)
+    table["switch"] = rng.choice(["yes", "no"], size=400)
+    assert "is text (state, switch)" in kinds(penstock.detect(table, top=10))["text findings"].replace("'", "")
+    assert "text findings" not in kinds(penstock.detect(table, top=10, exclude=["state", "switch"]))
+
+
+def test_a_rule_that_holds_for_no_row_is_said():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["power", "b", "c"])
+    noted = kinds(penstock.detect(table, top=3, modes={"idle": "power > 1000", "on": "power <= 1000"}))
+    assert "No row is of the mode idle (power > 1000)" in noted["empty modes"]
+    assert "empty modes" not in kinds(penstock.detect(table, top=3, modes={"on": "power <= 1000"}))
+
+
+def test_an_input_that_died_is_named():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["a", "b", "c"])
+    findings = penstock.fit_model(table).score(table.assign(b=np.nan))
+    assert "1 input has no reading" in kinds(findings)["dead inputs"]
+    assert np.isfinite(findings.scores).all()
+
+
+def test_units_of_a_line_below_the_header_and_codes_for_missing_are_used(tmp_path):
+    rows = "\n".join(
+        f"2024-05-01 {k // 60:02d}:{k % 60:02d},{k % 7},{-9999 if k % 10 == 0 else k % 5}" for k in range(200)
+    )
+    path = tmp_path / "plant.csv"
+    path.write_text(f"time,flow,level\n,m3/s,bar\n{rows}\n")
+    findings = penstock.detect(path, top=3, missing=[-9999])
+    assert dict(findings.units) == {"flow": "m3/s", "level": "bar"}
+    assert findings.values["level"].isna().sum() == 20
+    model = penstock.fit_model(path, missing="-9999")
+    model.save(tmp_path / "model")
+    assert penstock.load_model(tmp_path / "model").reading.missing == ("-9999",)

@@ -140,3 +140,38 @@ def test_nothing_is_learnt_by_scoring(model):
 def test_a_duration_between_rows_without_time_is_refused(model):
     with pytest.raises(ValueError, match="gap"):
         score(model, new().drop(columns="time"), gap="1 h")
+
+
+def alone(name: str, folder) -> object:
+    row = new().iloc[[3]].assign(**{HOT: 500.0})
+    if name == "csv":
+        row.to_csv(folder / "one.csv", index=False)
+        return folder / "one.csv"
+    return row.drop(columns="time") if name == "without time" else row if name == "frame" else pd.concat([row, row])
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "knn", "lomst", "online"])
+@pytest.mark.parametrize("source", ["frame", "csv", "without time", "twice"])
+def test_a_single_row_can_be_scored_and_explained(method, source, tmp_path):
+    model = fit_model(training(), method=method)
+    findings = score(model, alone(source, tmp_path))
+    assert findings.flags.all()
+    assert len(findings.events) == 1
+    assert findings.explain(1).variables["variable"].iloc[0] == HOT
+    together = score(model, new().assign(**{HOT: 500.0})).scores[3]
+    assert findings.scores[0] == together
+
+
+def test_no_row_is_refused_and_one_is_nothing_to_learn_from(model):
+    with pytest.raises(TableError, match=r"has no rows\. Check"):
+        score(model, new().iloc[:0])
+    with pytest.raises(TableError, match="a single row, and rows are judged by each other"):
+        fit_model(new().iloc[:1])
+
+
+def test_settings_tell_how_new_data_were_read(tmp_path):
+    model = fit_model(training().assign(fault=0), label="fault", exclude="kind", method="mean")
+    told = score(model, new(), strict=True, timezone="UTC", top=3, gap="1 h").settings
+    assert (told["strict"], told["timezone"], told["top"], told["gap"]) == (True, "UTC", 3, "1 h")
+    assert told["exclude"] == "'kind'"
+    assert "label" not in told

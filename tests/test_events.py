@@ -200,7 +200,10 @@ def test_faults_are_those_of_the_slow_way(rows, data):
     assert len(found.faults) == len(stretches)
     assert found.n_known == sum(known)
     assert found.n_judged == sum(not math.isnan(score) for score in scores)
-    assert found.n_found == sum(alarm is not None for alarm in alarms)
+    judged = [any(not math.isnan(scores[row]) for row in inside) for inside in stretches]
+    assert found.faults["judged"].tolist() == judged
+    assert found.n_judged_faults == sum(judged)
+    assert found.n_found == sum(alarm is not None and able for alarm, able in zip(alarms, judged, strict=True))
     for (_, row), inside, alarm in zip(found.faults.iterrows(), stretches, alarms, strict=True):
         assert (row["start"], row["end"], row["rows"]) == (stamp(inside[0]), stamp(inside[-1]), len(inside))
         assert row["flagged"] == sum(flags[i] for i in inside)
@@ -221,8 +224,9 @@ def test_precision_is_among_the_rows_with_a_score(rows, data):
     expected = math.nan
     if 0 < sum(fault for fault, _ in judged) < len(judged):
         expected = naive_detection.precision_at_n(*zip(*judged, strict=True))
-    found = agreement(known, flags, scores, time).precision_at_n
-    assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    found = agreement(known, flags, scores, time)
+    assert found.precision_at_n == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert found.n_ranked == sum(fault for fault, _ in judged)
 
 
 def test_a_warning_counts_from_the_horizon_but_not_from_before_the_last_fault():
@@ -262,6 +266,10 @@ def test_faults_are_parted_at_a_gap_in_time():
         ([3, 3], [0, 1], "all 2 rows are known faults (3), so there is no normal row."),
         (list("abcdefg"), range(7), "('a', 'b', 'c', 'd', 'e' and 2 more), so there is no normal row."),
         (["n/a", "NaN", "-", "1,5"], [3], "known fault (1,5); the others hold 'n/a', 'NaN', '-'."),
+        ([1, -1, 1], [1], "(-1); the others hold 1. It was read as scikit-learn writes labels, where -1 is a fault."),
+        (["1", "-1", None], [1], "hold 1 or nothing. It was read as scikit-learn writes labels, where -1 is a fault."),
+        ([1, -1, 0], [0, 1], "2 of 3 rows are known faults (1, -1); the others hold 0."),
+        ([-1, -1], [0, 1], "all 2 rows are known faults (-1), so there is no normal row."),
     ],
 )
 def test_how_labels_are_read(values, faults, words):

@@ -9,9 +9,10 @@ import io
 import json
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,16 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.detection import Findings, detect
-from penstock.findings_files import as_json, plain, refuse_existing, summarize, write_findings, write_scores
+from penstock.findings_files import (
+    as_json,
+    events_to_explain,
+    plain,
+    refuse_existing,
+    summarize,
+    write_findings,
+    write_new,
+    write_scores,
+)
 from penstock.findings_files._cells import as_csv, iso_times
 from penstock.storage import StorageError
 
@@ -111,6 +121,42 @@ def test_only_the_highest_events_are_explained(findings: Findings, tmp_path: Pat
     assert (table.loc[table["event"] != highest, "rule"] == "").all()
 
 
+@pytest.mark.parametrize(
+    ("rows", "asked", "first"), [(400, None, 201), (400_000, None, 251), (1_000_000, None, 281), (1_000_000, 30, 271)]
+)
+def test_of_a_long_table_fewer_events_are_explained(rows: int, asked: int | None, first: int) -> None:
+    events = pd.DataFrame({"rank": np.arange(300, 0, -1)}, index=range(1, 301))
+    findings: Any = SimpleNamespace(events=events, scores=np.zeros(rows))
+    assert events_to_explain(findings, asked) == list(range(first, 301))
+
+
+def test_what_appears_meanwhile_stays(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"ours"
+        (tmp_path / "findings.csv").write_bytes(b"theirs")
+
+    with pytest.raises(FileExistsError, match=r"findings\.csv exists already"):
+        write_new(tmp_path / "findings.csv", pieces(), overwrite=False)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"findings.csv": b"theirs"}
+    write_new(tmp_path / "findings.csv", pieces(), overwrite=True)
+    assert (tmp_path / "findings.csv").read_bytes() == b"ours"
+
+
+@pytest.mark.parametrize(
+    "text", ["=1", " =1", "\u00a0+1", '"=1', "'@x", "＝1", "＋1", "－1", "＠x", "\t=1", "\r", "-x"]
+)
+def test_formulas_are_defused(text: str) -> None:
+    [[cell]] = csv.reader(io.StringIO(as_csv(pd.DataFrame({"a": [text]}), header=False), newline=""))
+    assert cell == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["a;=1", "a\t=1", "a;b", 'say "x"', "a,b", "a\nb"])
+def test_what_may_part_a_cell_is_quoted(text: str) -> None:
+    written = as_csv(pd.DataFrame({"a": [text], "b": [1.5]}), header=False)
+    assert written.startswith('"')
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [[text, "1.5"]]
+
+
 def test_without_time(timeless: Findings, tmp_path: Path) -> None:
     write_findings(timeless, tmp_path / "findings.csv")
     write_findings(timeless, tmp_path / "findings.json")
@@ -177,7 +223,7 @@ def test_texts_that_a_spreadsheet_would_obey(text: str) -> None:
     assert number == "-1.5"
 
 
-@pytest.mark.parametrize("text", ["flow", 'a "quoted" name', "a,b", "two\r\nlines", "Füllstand 高さ", "'=x", ""])
+@pytest.mark.parametrize("text", ["flow", 'a "quoted" name', "a,b", "two\r\nlines", "Füllstand 高さ", "'x", ""])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     rows = list(csv.reader(io.StringIO(as_csv(pd.DataFrame({"a": [text, "x"]}), header=False), newline="")))
     assert rows == [[text], ["x"]]

@@ -74,11 +74,16 @@ def opened(browser, path, width=1280, height=900, **options):
         "window.refused = [];"
         "document.addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective))"
     )
-    page.goto(path.as_uri())
-    yield page
-    assert page.evaluate("window.refused") == []
+    try:
+        page.goto(path.as_uri())
+        yield page
+        assert page.evaluate("window.refused") == []
+    except Exception as error:
+        error.add_note(f"troubles of the page: {troubles}")
+        raise
+    finally:
+        context.close()
     assert troubles == []
-    context.close()
 
 
 def view_of(page):

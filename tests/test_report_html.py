@@ -137,7 +137,7 @@ def test_a_method_that_expects_nothing_has_a_page_too():
 
 
 def test_one_row_events_without_any_variable(monkeypatch):
-    monkeypatch.setattr(html, "MOST_EXPLAINED", 3)
+    monkeypatch.setattr("penstock.findings_files._explained.MOST_EXPLAINED", 3)
     monkeypatch.setattr(html, "MOST_LISTED", 5)
     reader = read(to_html(hostile_findings()))
     text = " ".join(" ".join(reader.texts).split())
@@ -161,6 +161,29 @@ def test_it_is_written_wholly_and_never_over_another(tmp_path):
     write_html(plant_findings(), path, overwrite=True, title="Two")
     assert "<h1>Two</h1>" in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_to_nowhere_is_not_written_through(tmp_path):
+    path = tmp_path / "report.html"
+    path.symlink_to(tmp_path / "elsewhere.html")
+    with pytest.raises(FileExistsError, match=r"report\.html exists already"):
+        write_html(plant_findings(), path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_appears_meanwhile_stays(tmp_path):
+    path = tmp_path / "report.html"
+    with pytest.raises(FileExistsError, match=r"report\.html exists already"):
+        write_html(plant_findings(), path, progress=lambda stage: path.write_text("mine"))
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_can_be_loaded():
+    policy = read(to_html(plant_findings())).elements
+    content = next(a["content"] for _, a in policy if a.get("http-equiv") == "Content-Security-Policy")
+    assert content.startswith("default-src 'none'; ")
+    assert "data:" not in content
 
 
 def test_a_folder_that_is_not_there(tmp_path):

@@ -20,11 +20,12 @@ from penstock.report.event_cards import event_card
 from penstock.report.event_charts import MOST_CHARTS, event_chart_data, event_window
 from penstock.report.groups import mode_groups
 from penstock.report.heat_map import MOST_BINS, MOST_VARIABLES, _bins, heat_map_data
-from penstock.report.packing import as_json, pack_curve, pack_numbers, pack_places
+from penstock.report.packing import pack_curve, pack_numbers, pack_places, script_json
 from penstock.report.rule_drawing import draw_rules
-from penstock.report.summary import summarise
+from penstock.report.summary import summarize
 from penstock.report.timeline import MOST_POINTS, timeline_data
 from penstock.report.tree_map import tree_maps
+from penstock.report.words import span
 
 
 def unpacked(text, kind):
@@ -63,7 +64,7 @@ class TestPacking:
 
     def test_json_cannot_leave_its_element(self):
         hostile = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\ud800"]}
-        text = as_json(hostile)
+        text = script_json(hostile)
         assert not set(text) & set("<>&\u2028\u2029")
         assert json.loads(text) == hostile
 
@@ -297,9 +298,47 @@ class TestGroupsAndTrees:
 
 
 class TestWords:
+    def test_a_span_across_a_change_of_clocks_shows_the_offsets(self):
+        time = pd.date_range("2024-10-27 00:30", periods=8, freq="30min", tz="UTC").tz_convert("Europe/Berlin")
+        assert span(time[0], time[2]) == "27 Oct 2024, 02:30 (+02:00) – 02:30 (+01:00)"
+        assert span(time[0], time[1]) == "27 Oct 2024, 02:30 (+02:00) – 02:00 (+01:00)"
+        assert span(time[1], time[2]) == "27 Oct 2024, 02:00 – 02:30"
+        far = time[0] - pd.Timedelta(days=2), time[-1]
+        assert span(*far) == "25 Oct 2024, 02:30 (+02:00) – 27 Oct 2024, 05:00 (+01:00)"
+
+    def test_what_prints_alike_is_said_once(self):
+        start = pd.Timestamp("2024-05-01 10:00")
+        assert span(start, start + pd.Timedelta(5, "ns")) == "1 May 2024, 10:00"
+
+    def test_the_list_of_changes_says_nothing_twice(self):
+        changes = summarize(hostile_findings(), reasons_of(hostile_findings())).changes
+        assert changes[0] == "Columns: 11 columns used as they are."
+        assert sum("encoded" in change for change in changes) == 1
+        findings = hostile_findings()
+        twice = replace(findings, notes=(*findings.notes, *findings.notes))
+        assert summarize(twice, reasons_of(findings)).changes == changes
+
+    @pytest.mark.parametrize(("method", "words"), [("nsnmf", "Distance along the tree"), ("nmf", "Distance")])
+    def test_distances_are_along_a_tree_only_where_there_is_one(self, method, words):
+        findings = detect(plant(), top=12, method=method)
+        card = event_card(findings, 1, "9", findings.explain(1), printed=False)
+        assert card.why.neighbors
+        assert card.why.distance == words
+
+    def test_only_judged_faults_count(self):
+        findings = plant_findings()
+        known = findings.agreement
+        faults = known.faults.assign(judged=[False, True])
+        some = replace(findings, agreement=replace(known, faults=faults, n_ranked=9))
+        summary = summarize(some, reasons_of(findings))
+        assert "in 2 faults. There is a finding inside 1 of the 1 that were judged. Of the 9 rows with" in str(
+            summary.agreement
+        )
+        assert summary.figures[-1].value == "1 of 1"
+
     def test_the_summary_counts_and_names(self):
         findings = plant_findings()
-        summary = summarise(findings, reasons_of(findings))
+        summary = summarize(findings, reasons_of(findings))
         assert "<strong>12 of 560 rows</strong> stand out" in summary.lead
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
         assert summary.worst[0].number == findings.events["rank"].idxmin()
@@ -307,7 +346,7 @@ class TestWords:
         assert summary.changes[0] == "Columns: 5 columns used as they are."
 
     def test_known_faults_have_a_warning_time(self):
-        summary = summarise(plant_findings(), reasons_of(plant_findings()))
+        summary = summarize(plant_findings(), reasons_of(plant_findings()))
         missed, found = summary.faults
         assert (missed.found, missed.first_alarm, missed.lead) == (False, "", "")
         assert found.found
@@ -315,7 +354,7 @@ class TestWords:
         assert "P@N" in summary.agreement
 
     def test_nothing_found(self):
-        summary = summarise(quiet_findings(), {})
+        summary = summarize(quiet_findings(), {})
         assert summary.lead == "Of 40 rows judged, none stands out."
         assert summary.worst == ()
 
@@ -336,7 +375,7 @@ class TestWords:
 
     def test_hostile_names_are_behind_events_and_escaped(self):
         findings = hostile_findings()
-        summary = summarise(findings, reasons_of(findings))
+        summary = summarize(findings, reasons_of(findings))
         cards = [event_card(findings, n, "9.1", findings.explain(n), printed=False) for n in findings.events.index]
         words = "".join(str(worst.sentence) for worst in summary.worst) + "".join(
             str(name) for card in cards for name in card.worst

@@ -256,3 +256,52 @@ def test_with_a_table_as_it_is_read(tmp_path):
     assert rule.holds(read_table(path)).tolist() == [True, False, False]
     assert not rule.unknown(read_table(path)).any()
     assert rule.holds(read_table(path)).dtype == np.bool_
+
+
+def test_a_rule_is_evaluated_once_for_what_is_true_and_what_is_unknown():
+    table = read_table(pd.DataFrame({"power": [1.0, np.nan, 9.0], "speed": [1.0, 2.0, 3.0]}))
+    truth = parse_rule("power > 5").truth(table)
+    assert (truth.true.tolist(), truth.unknown.tolist()) == ([False, False, True], [False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("rule", "resolved"),
+    [
+        ("state == wanted", "state == `wanted`"),
+        ("not (state != off or power > 5)", "not (state != 'off' or power > 5)"),
+        ("state == it", "state == 'it'"),
+        ("power == speed", "power == `speed`"),
+        ("power is missing and state == off", "power is missing and state == 'off'"),
+        ("5 < power and state == 'wanted'", "5 < power and state == 'wanted'"),
+    ],
+)
+def test_a_resolved_rule_is_definite_and_reads_the_same(rule, resolved):
+    frame = pd.DataFrame({"power": [1.0, 9.0], "speed": [1.0, 2.0], "state": ["off", "on"], "wanted": ["on", "on"]})
+    table = read_table(frame)
+    found = parse_rule(rule).resolved(table)
+    assert str(found) == resolved
+    assert parse_rule(resolved) == found
+    assert found.perhaps_columns == ()
+    assert found.holds(table).tolist() == parse_rule(rule).holds(table).tolist()
+
+
+def test_a_rule_that_would_be_too_long_when_resolved_is_refused():
+    table = read_table(pd.DataFrame({"s": ["a", "b"], "x": [1.0, 2.0]}))
+    rule = parse_rule(" or ".join(["s == a"] * 199))
+    with pytest.raises(RuleError, match="may have 2,000 characters"):
+        rule.resolved(table)
+
+
+def test_a_number_is_compared_with_no_text_when_resolved_either():
+    table = read_table(pd.DataFrame({"power": [1.0, 9.0]}))
+    with pytest.raises(RuleError, match="no column 'high'"):
+        parse_rule("power == high").resolved(table)
+
+
+@pytest.mark.parametrize("week", ["2024-W22", "2024W22", "2024-W22T10:00"])
+def test_a_week_is_no_time_stamp_but_a_day_of_it_is(week):
+    time = pd.date_range("2024-05-27", periods=10, freq="D")
+    table = read_table(pd.DataFrame({"time": time, "x": np.arange(10.0)}))
+    with pytest.raises(RuleError, match=f"'{week}' is no time stamp"):
+        parse_rule(f"time <= '{week}'").holds(table)
+    assert parse_rule("time <= '2024-W22-3'").holds(table).sum() == 3

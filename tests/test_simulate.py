@@ -15,6 +15,7 @@ from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
 from penstock.simulate._effects import changed
 from penstock.simulate._events import Effect
 from penstock.simulate.hydropower import AREAS
+from penstock.tables import read_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
 STEP = pd.Timedelta(minutes=10)
@@ -365,9 +366,24 @@ class TestFiles:
     def test_areas_in_files_of_their_own(self, short: SimulatedPlant, tmp_path: Path) -> None:
         paths = write_plant(short, tmp_path, by_area=True)
         assert [path.stem for path in paths] == ["plant", "truth", "variables", *AREAS]
-        parts = [pd.read_csv(tmp_path / f"{area}.csv", index_col="time", parse_dates=True) for area in AREAS]
+        parts = [pd.read_csv(tmp_path / "areas" / f"{area}.csv", index_col="time", parse_dates=True) for area in AREAS]
         joined = pd.concat(parts, axis=1)[list(short.table.columns)]
         pd.testing.assert_frame_equal(joined, short.table, check_index_type=False, check_freq=False)
+
+    def test_the_areas_are_read_as_one_table(self, short: SimulatedPlant, tmp_path: Path) -> None:
+        write_plant(short, tmp_path, by_area=True)
+        table = read_table(tmp_path / "areas")
+        assert sorted(table.names) == sorted(short.table.columns)
+        np.testing.assert_array_equal(table.values[list(short.table.columns)], short.table)
+
+    def test_the_truth_beside_the_plant_is_no_input(self, short: SimulatedPlant, tmp_path: Path) -> None:
+        write_plant(short, tmp_path)
+        table = read_table(tmp_path)
+        assert table.names == tuple(short.table.columns)
+        note = table.about("files beside")
+        assert note is not None
+        assert "'truth.csv', 'variables.csv' beside 'plant.csv'" in note.message
+        assert note.changed
 
     def test_nothing_is_overwritten_unasked(self, short: SimulatedPlant, tmp_path: Path) -> None:
         (tmp_path / "truth.csv").write_text("mine")

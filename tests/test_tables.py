@@ -135,6 +135,84 @@ def test_lines_around_the_table_are_told_apart(write):
     assert table.values["flow"].tolist() == [1.5, 2.5]
     assert table.about("preamble").count == 2
     assert "'m³/h', 'm'" in table.about("units").message
+    assert table.units == {"flow": "m³/h", "level": "m"}
+
+
+def test_units_are_kept_with_the_inputs(write):
+    rows = "2024-01-01,1.5,2,a\n2024-01-02,2.5,3,b\n"
+    table = read_table(write("time,flow,level,known\n(UTC),[m³/h],-,x\n" + rows), label="known")
+    assert table.units == {"flow": "m³/h"}
+    assert read_table(write("time,flow,level,known\n,m (abs),(bar),\n" + rows)).units == {
+        "flow": "m (abs)",
+        "level": "bar",
+    }
+    assert read_table(write("time,flow,level,known\n" + rows)).units == {}
+    assert read_table(pd.DataFrame({"a": [1.0, 2.0]})).units == {}
+
+
+@pytest.mark.parametrize("units_first", [False, True])
+def test_two_lines_below_the_header_are_no_rows(write, units_first):
+    lines = ["Zeitstempel,Active power,Water flow", ",MW,m3/s"]
+    text = "\n".join(["time,power,flow", *lines[:: -1 if units_first else 1]])
+    table = read_table(write(text + "\n2024-01-01,50.5,47\n2024-01-02,51,46\n"), strict=True)
+    assert table.values["power"].tolist() == [50.5, 51]
+    assert table.units == {"power": "MW", "flow": "m3/s"}
+    assert "'Zeitstempel', 'Active power', 'Water flow'" in table.about("description").message
+
+
+def test_a_column_without_a_name_is_noted(write):
+    table = read_table(write("time,a,,b\n2024-01-01,1,2,3\n2024-01-02,2,3,4\n"))
+    assert table.names == ("a", "column 3", "b")
+    note = table.about("unnamed columns")
+    assert (note.count, note.columns) == (1, ("column 3",))
+    assert "'column 3'" in note.message
+    assert "unnamed columns" not in kinds(read_table(write("2024-01-01,1,2\n2024-01-02,2,3\n")))
+
+
+@pytest.mark.parametrize("missing", [("-9999",), (-9999,), (-9999.0, "Bad"), ("-9999.0", "Bad"), "-9999"])
+def test_codes_for_missing_values_are_told(write, missing):
+    table = read_table(write("a,b,s\n1.5,-9999,on\n-9999,2,Bad\n-9999.0,3,-9999\n4,5,off\n"), missing=missing)
+    np.testing.assert_array_equal(table.values["a"], [1.5, np.nan, np.nan, 4])
+    np.testing.assert_array_equal(table.values["b"], [np.nan, 2, 3, 5])
+    bad = "Bad" in missing
+    assert table.values["s"].isna().tolist() == [False, bad, True, False]
+    note = table.about("codes for missing")
+    assert (note.count, note.columns, note.changed) == (4 + bad, ("s", "a", "b"), False)
+
+
+def test_words_told_as_missing_leave_numbers(write):
+    path = write("a;b\n1,5;x\nBad;y\n-99,5;x\n2,5;y\n")
+    table = read_table(path, missing=["Bad", "-99,5"], strict=True)
+    np.testing.assert_array_equal(table.values["a"], [1.5, np.nan, np.nan, 2.5])
+    assert table.about("codes for missing").count == 2
+    assert table.about("text among numbers") is None
+    frame = pd.DataFrame({"a": [1, -9999, 3], "c": pd.Categorical(["x", "none of it", "x"])})
+    table = read_table(frame, missing=["none of it", -9999])
+    assert table.values.isna().sum().tolist() == [1, 1]
+    assert frame["a"].tolist() == [1, -9999, 3]
+    with pytest.raises(TableError, match="missing must be texts or numbers; got 'None'"):
+        read_table(frame, missing=[None])
+
+
+def test_long_format_is_noticed(write):
+    hours = pd.date_range("2024-01-01", periods=20, freq="h")
+    wide = pd.DataFrame({"time": hours, "power": np.arange(20.0), "flow": np.arange(20.0) ** 2})
+    long = wide.melt("time", var_name="tag")
+    note = read_table(long).about("long format")
+    assert (note.count, note.columns, note.changed) == (2, ("tag", "value"), False)
+    assert "pivot the table first, to one row per 'time' and a column of 'value' for each 'tag'" in note.message
+    assert read_table(wide.assign(tag=["on", "off"] * 10)).about("long format") is None
+    assert read_table(pd.concat([wide, wide]).assign(tag=["on", "on", "off", "on"] * 10)).about("long format") is None
+
+
+def test_notes_do_not_speak_of_parameters(write):
+    dates = "a,time\n1,01.02.2024\n2,03.02.2024\n3,05.02.2024\n"
+    clock = "time,a\n2024-10-27 02:30,1\n2024-10-27 02:45,2\n2024-10-27 02:15,3\n2024-10-27 03:00,4\n"
+    offsets = "time,a\n2024-01-01T00:00+01:00,1\n2024-07-01T00:00+02:00,2\n"
+    for text in (dates, clock, offsets, "time,Füllstand\n2024-01-01,1\n2024-01-02,2\n".encode("cp1252")):
+        table = read_table(write(text))
+        assert table.notes
+        assert not any(word in str(note) for note in table.notes for word in ("day_first", "timezone", "ass "))
 
 
 def test_no_header_is_noticed(write):

@@ -84,9 +84,38 @@ def test_areas_with_different_columns_are_joined_on_time(tmp_path):
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, other, message):
-    written(tmp_path, "x.csv", pd.DataFrame({"time": HOURS, "a": 1.0, "b": np.arange(6.0)}))
-    written(tmp_path, "y.csv", other)
+    plant = written(tmp_path, "x.csv", pd.DataFrame({"time": HOURS, "a": 1.0, "b": np.arange(6.0)}))
     with pytest.raises(TableError, match=message):
+        read_table([plant, written(tmp_path, "y.csv", other)])
+
+
+def test_lists_beside_the_table_in_a_folder_are_left_out_and_named(tmp_path):
+    plant = pd.DataFrame({"time": HOURS, "a": 1.0, "b": np.arange(6.0)})
+    written(tmp_path, "plant.csv", plant)
+    written(tmp_path, "variables.csv", pd.DataFrame({"name": ["a", "b"], "unit": ["m", "s"]}))
+    written(
+        tmp_path, "truth.csv", pd.DataFrame({"Start": HOURS[:2], "end_time": HOURS[2:4], "is_fault": [True, False]})
+    )
+    table = read_table(tmp_path)
+    assert table.names == ("a", "b")
+    note = table.about("files beside")
+    assert (note.count, note.changed) == (2, True)
+    assert "'truth.csv', 'variables.csv' beside 'plant.csv' was left out" in note.message
+    with pytest.raises(TableError, match="strict refuses"):
+        read_table(tmp_path, strict=True)
+    with pytest.raises(TableError, match="has no column 'is_fault'"):
+        read_table(tmp_path, label="is_fault")
+    with pytest.raises(TableError, match=r"variables\.csv has other columns"):
+        read_table([tmp_path / "plant.csv", tmp_path / "variables.csv"])
+    written(tmp_path, "plant2.csv", plant.assign(time=HOURS + pd.Timedelta("1D")))
+    assert len(read_table(tmp_path).values) == 12
+    assert len(read_table(tmp_path, time="time").values) == 12
+
+
+def test_without_any_time_no_file_is_left_out(tmp_path):
+    written(tmp_path, "x.csv", pd.DataFrame({"a": np.arange(6.0)}))
+    written(tmp_path, "y.csv", pd.DataFrame({"b": np.arange(6.0)}))
+    with pytest.raises(TableError, match=r"x\.csv has other columns than the files beside it, and no time"):
         read_table(tmp_path)
 
 
@@ -200,6 +229,24 @@ def test_excel(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(TableError, match=r"pip install 'penstock\[excel\]'"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    "cover", [[("Notes",), ("made by X",), ("for Y",)], [("Report", "plant")], [], [("time", "flow"), (1, 2)]]
+)
+def test_a_cover_sheet_is_told_from_the_table(tmp_path, monkeypatch, cover):
+    path = tmp_path / "plant.xlsx"
+    path.write_bytes(hostile_tables.zipped("xl/workbook.xml", b""))
+
+    class Covered(Book):
+        def __init__(self, *_: object, **__: object) -> None:
+            self.worksheets = [Sheet("Cover", cover), Sheet("Data", list(Book.rows))]
+
+    monkeypatch.setitem(sys.modules, "openpyxl", types.SimpleNamespace(load_workbook=Covered))
+    with pytest.raises(TableError, match=r"sheets of plant.xlsx, 'Cover', 'Data', the first was read.*sheet=") as error:
+        read_table(path)
+    assert "separator" not in str(error.value)
+    assert read_table(path, sheet="Data").names == ("flow", "state")
 
 
 def test_a_real_workbook(tmp_path):

@@ -206,7 +206,7 @@ def test_an_hour_that_comes_twice_is_noted_without_a_zone():
 def test_an_hour_that_does_not_exist_is_noted():
     table = table_of("2024-03-31 01:30", "2024-03-31 02:30", "2024-03-31 03:30", timezone="Europe/Berlin")
     assert table.about("times that do not exist").count == 1
-    with pytest.raises(TableError, match="Check that timezone is right"):
+    with pytest.raises(TableError, match="Check that this is the zone"):
         table_of("2024-03-31 01:30", "2024-03-31 02:30", timezone="Europe/Berlin", strict=True)
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from penstock._types import Tree as Tree
     from penstock.detection import detect as detect
     from penstock.detection import fit_model as fit_model
+    from penstock.detection import load_model as load_model
+    from penstock.detection import score as score
     from penstock.detectors import GNMF as GNMF
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF
@@ -46,7 +48,9 @@ _HOMES = {
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",
     "load": "penstock.detectors.registry",
+    "load_model": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
+    "score": "penstock.detection",
     "similarity": "penstock.graph.similarity",
 }
 

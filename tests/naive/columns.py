@@ -25,13 +25,15 @@ def longest_gap(missing: list[bool]) -> int:
 
 
 def copies(columns: np.ndarray, names: list[str]) -> dict[str, str]:
-    """All pairs, by their correlation."""
+    """All pairs, by their correlation over the rows that are known in both, if these are nine in ten."""
     found: dict[str, str] = {}
     for later in range(columns.shape[1]):
         for earlier in range(later):
-            if names[earlier] in found or columns[:, earlier].std() == 0 or columns[:, later].std() == 0:
+            pair = columns[:, [earlier, later]]
+            pair = pair[~np.isnan(pair).any(axis=1)]
+            if names[earlier] in found or len(pair) < 0.9 * len(columns) or 0 in pair.std(axis=0):
                 continue
-            if 1 - abs(np.corrcoef(columns[:, earlier], columns[:, later])[0, 1]) <= 1e-9:
+            if 1 - abs(np.corrcoef(pair.T)[0, 1]) <= 1e-9:
                 found[names[later]] = names[earlier]
                 break
     return found

@@ -21,14 +21,14 @@ def first_rule(rows, rules):
 
 
 def with_changes(modes, places, span):
-    """ "changing" for the last row before a change of the known mode, and for rows until `span` after the first."""
+    """ "changing" for the last row before a change of the known mode, and for rows less than `span` after the first."""
     changing = set()
     last = None
     for i, mode in enumerate(modes):
         if mode == "unknown":
             continue
         if last is not None and modes[last] != mode:
-            changing.update(range(last, i + 1))
-            changing.update(j for j in range(i, len(modes)) if places[j] <= places[i] + span)
+            changing.add(last)
+            changing.update(j for j in range(i, len(modes)) if places[j] < places[i] + span)
         last = i
     return ["changing" if i in changing and mode != "unknown" else mode for i, mode in enumerate(modes)]

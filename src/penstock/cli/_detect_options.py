@@ -35,7 +35,10 @@ Method = Annotated[
 Components = Annotated[int | None, _model("--n-components", "--components", "-K", text="Latent groups.", default="5")]
 Alpha = Annotated[float | None, _model("--alpha", text="Weight of attributes against structure.", default="0.8")]
 Gamma = Annotated[float | None, _model("--gamma", text="Weight of the ridge term.", default="0.2")]
-Similarity = Annotated[str | None, _model("--similarity", text="How lengths become similarities.", default="inverse")]
+Similarity = Annotated[
+    str | None,
+    _model("--similarity", text="How lengths become similarities.", default="relative; of online: inverse"),
+]
 Score = Annotated[str | None, _model("--score", text="residual or structural.", default="residual")]
 Seed = Annotated[int, _model("--seed", text="The same seed gives the same findings.", default=True)]
 

@@ -37,6 +37,7 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
         "time": time[0] if len(time) == 1 else time or None,
         "separator": "\t" if given["separator"] in ("tab", "\\t") else given["separator"],
         "strict": given["strict"] or None,
+        "missing": _names(context, "missing") or None,
     }
     return {name: value for name, value in chosen.items() if value is not None}
 
@@ -158,17 +159,20 @@ def _method_options(context: typer.Context) -> dict[str, Any]:
 def _check_moment(context: typer.Context) -> None:
     import pandas as pd
 
+    from penstock.row_rules import RuleError
+    from penstock.row_rules._stamps import order_to_stamp
+
     text = context.params["train_until"]
+    if text is None:
+        return
     try:
-        known = text is None or not pd.isna(pd.Timestamp(text))
-    except (ValueError, OverflowError):
-        known = False
-    if not known:
+        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), text)  # only the table can tell whether a zone is in place
+    except RuleError:
         raise CommandError(
             f"{place_of(context, 'train_until')} is not a time; got {text!r:.100}. Write it like 2024-05-31 or "
             f"'2024-05-31 13:40'.",
             exit_code=2,
-        )
+        ) from None
 
 
 def _check_units(context: typer.Context) -> None:

@@ -16,6 +16,7 @@ from penstock._types import StreamScores
 from penstock.cli._printable import printable
 from penstock.cli._text_columns import TextColumns
 from penstock.sources import Batch, Fault
+from penstock.tables._words import counted
 from penstock.watch import Counts, Observer, Watch
 from penstock.watch.refusals import with_names
 
@@ -88,7 +89,7 @@ class Narrator:
         warmup = 0 if self._watch is None else self._watch.warmup
         if self._scored or not 0 < samples <= warmup:
             return ""
-        return f"; no scores: all {_plural(samples, 'sample')} went into the warm-up of {warmup:,} (--warmup)"
+        return f"; no scores: all {counted(samples, 'sample')} went into the warm-up of {warmup:,} (--warmup)"
 
     def _verdicts(self, counts: Counts, batch: Batch, scores: StreamScores) -> None:
         self._counts = counts
@@ -142,9 +143,5 @@ def in_words(counts: Counts) -> str:
     >>> in_words(Counts(samples=1200, flagged=1, missing=0, malformed=2))
     '1,200 samples, 1 flagged, 0 readings missing, 2 lines malformed'
     """
-    missing, malformed = _plural(counts.missing, "reading"), _plural(counts.malformed, "line")
-    return f"{_plural(counts.samples, 'sample')}, {counts.flagged:,} flagged, {missing} missing, {malformed} malformed"
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    missing, malformed = counted(counts.missing, "reading"), counted(counts.malformed, "line")
+    return f"{counted(counts.samples, 'sample')}, {counts.flagged:,} flagged, {missing} missing, {malformed} malformed"

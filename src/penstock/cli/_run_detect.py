@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from penstock.cli._stages import Stages
 from penstock.cli._standard_output import print_text
 from penstock.cli._summary import note_lines, summary_lines
 from penstock.detection import Findings, Model, detect, fit_model, load_model
-from penstock.findings_files import summarize
+from penstock.findings_files import as_json, summarize
 from penstock.tables._files import files_of
 from penstock.tables._notes import Notebook
 
@@ -98,7 +97,8 @@ def _conclude(context: typer.Context, findings: Findings, files: list[Path], sai
     """Say what was found, and return the exit code."""
     given = context.params
     if given["json"]:
-        print_text(json.dumps({**summarize(findings), "files": [str(path) for path in files]}, indent=2))
+        summary = {**summarize(findings), "files": [str(path) for path in files]}
+        print_text(as_json(summary, indent=2, ensure_ascii=True))
     elif not given["quiet"]:
         print_text("\n".join(summary_lines(findings, files, said)))
     return int(given["fail_on"] is not None and len(findings.events) >= given["fail_on"])

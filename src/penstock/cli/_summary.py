@@ -10,9 +10,11 @@ import pandas as pd
 
 from penstock.cli._printable import printable
 from penstock.detection import Findings
+from penstock.tables._words import counted
+from penstock.tables.durations import duration_in_words
 
 _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
-_MOST_SIGNS = 60  # of the names of an event's variables
+_NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names
 
 
 def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
@@ -33,17 +35,17 @@ def _counts(findings: Findings) -> Iterator[str]:
     time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
     span = "" if time is None else f" from {_when(time[0])} to {_when(time[-1])}"
     some = "all" if judged == rows else f"{judged:,}"
-    inputs = _many(len(findings.names), "input")
-    yield f"{findings.table.source}: {_many(rows, 'row')}{span}, {some} judged by {inputs}."
+    inputs = counted(len(findings.names), "input")
+    yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {inputs}."
     trained = int(findings.trained.sum())
     if 0 < trained < judged:
-        yield f"Learnt from {_many(trained, 'row')}; findings are among the others."
+        yield f"Learnt from {counted(trained, 'row')}; findings are among the others."
     found, events = int(findings.flags.sum()), len(findings.events)
     if not found:
         yield f"No findings: no score is above {findings.threshold:.4g}."
         return
-    days = f" on {_many(len(findings.days), 'day')}" if time is not None else ""
-    yield f"{_many(found, 'finding')} (scores above {findings.threshold:.4g}) in {_many(events, 'event')}{days}."
+    days = f" on {counted(len(findings.days), 'day')}" if time is not None else ""
+    yield f"{counted(found, 'finding')} (scores above {findings.threshold:.4g}) in {counted(events, 'event')}{days}."
 
 
 def _event_lines(findings: Findings) -> Iterator[str]:
@@ -51,12 +53,11 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     events = findings.events.sort_values("rank").head(_MOST_EVENTS)
     if not len(events):
         return
-    peaks = findings.top().drop_duplicates("event").set_index("event")["variables"]
     rows = [("event", "start", "end", "rows", "severity", "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", "severity")), strict=True)
     for event, start, end, count, severity in columns:
         shown = "" if pd.isna(severity) else f"{severity:.3g}"
-        rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(peaks[event])))
+        rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(_variables(findings, event))))
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     yield ""
     for row in rows:
@@ -67,6 +68,10 @@ def _event_lines(findings: Findings) -> Iterator[str]:
         yield f"  … and {more:,} more"
 
 
+def _variables(findings: Findings, event: int) -> str:
+    return ", ".join(findings.behind(event)["variable"].head(_NAMED))
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 1]}…"
 
@@ -74,25 +79,32 @@ def _cut(text: str) -> str:
 def _days(findings: Findings) -> Iterator[str]:
     days = findings.days
     if len(days):
-        counted = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
+        texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
         yield ""
-        yield f"Event days (findings): {', '.join(_first(counted, _MOST_DAYS))}"
+        yield f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"
 
 
 def _agreement(findings: Findings) -> Iterator[str]:
     agreement = findings.agreement
     if agreement is None:
         return
-    faults = len(agreement.faults)
+    faults, judged = len(agreement.faults), agreement.n_judged_faults
     yield ""
-    if not faults:
-        yield "Label: it knows of no fault."
+    if not judged:
+        yield "Label: none of the known faults was judged." if faults else "Label: it knows of no fault."
         return
     precision = agreement.precision_at_n
     share = (
-        "" if pd.isna(precision) else f"; {precision:.0%} of the {agreement.n_known:,} highest scores are known rows"
+        "" if pd.isna(precision) else f"; {precision:.0%} of the {agreement.n_ranked:,} highest scores are known rows"
     )
-    yield f"Label: {agreement.n_found:,} of {_many(faults, 'known fault')} found{share}."
+    which = "known fault" if judged == faults else "known and judged fault"
+    earlier = agreement.n_found - agreement.n_inside
+    before = f", {earlier:,} more only an alarm up to {_length(agreement.horizon)} before" if earlier else ""
+    yield f"Label: a finding inside {agreement.n_inside:,} of {counted(judged, which)}{before}{share}."
+
+
+def _length(length: pd.Timedelta | int) -> str:
+    return counted(length, "row") if isinstance(length, int) else duration_in_words(length.total_seconds())
 
 
 def _first(texts: Sequence[str], most: int) -> list[str]:
@@ -104,7 +116,3 @@ def _when(moment: Any) -> str:
         return f"{moment}"
     local = moment.tz_localize(None)
     return local.isoformat(sep=" ", timespec="minutes" if local == local.floor("min") else "seconds")
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

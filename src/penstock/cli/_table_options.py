@@ -42,6 +42,7 @@ DayFirst = Annotated[bool | None, _format("--day-first/--month-first", "Whether 
 Separator = Annotated[str | None, _format("--separator", "Between fields: one character, or tab.")]
 Decimal = Annotated[str | None, _format("--decimal", "Before decimals: . or ,")]
 Thousands = Annotated[str | None, _format("--thousands", "Between thousands, if there is a sign.")]
+Missing = Annotated[str | None, _format("--missing", "Further codes for a missing value: -9999,Bad")]
 Encoding = Annotated[str | None, _format("--encoding", "Such as utf-8 or cp1252.")]
 Sheet = Annotated[str | None, _format("--sheet", "Of a workbook; else the first.")]
 

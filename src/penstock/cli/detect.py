@@ -39,6 +39,7 @@ def detect(
     separator: table.Separator = None,
     decimal: table.Decimal = None,
     thousands: table.Thousands = None,
+    missing: table.Missing = None,
     encoding: table.Encoding = None,
     sheet: table.Sheet = None,
     method: option.Method = "nsnmf",

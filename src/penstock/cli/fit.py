@@ -32,6 +32,7 @@ def fit(
     separator: table.Separator = None,
     decimal: table.Decimal = None,
     thousands: table.Thousands = None,
+    missing: table.Missing = None,
     encoding: table.Encoding = None,
     sheet: table.Sheet = None,
     method: option.Method = "nsnmf",

@@ -31,6 +31,7 @@ def score(
     separator: table.Separator = None,
     decimal: table.Decimal = None,
     thousands: table.Thousands = None,
+    missing: table.Missing = None,
     encoding: table.Encoding = None,
     sheet: table.Sheet = None,
     config: table.Config = None,

@@ -21,7 +21,7 @@ def before_any_simulation() -> None:
 def hydropower(
     folder: Annotated[Path, typer.Argument(help="Where the files go; made if it is not there.")],
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same files.")] = 0,
-    areas: Annotated[bool, typer.Option("--areas", help="Also one file per functional area.")] = False,
+    areas: Annotated[bool, typer.Option("--areas", help="Also one file per functional area, in areas/.")] = False,
     complete: Annotated[bool, typer.Option("--complete", help="Leave no reading out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> int:

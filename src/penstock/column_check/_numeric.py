@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import FloatArray
+from penstock.column_check._codes import codes_for_missing
+from penstock.column_check._counters import resets_of_counter
+from penstock.column_check._labels import LIKE_A_LABEL, looks_like_label
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
 from penstock.column_check._runs import EqualRuns, Stretch, equal_runs, longest_true, time_across
@@ -24,6 +27,7 @@ class _Spread:
     distinct: int
     extremeness: float
     farthest: float
+    codes: dict[float, int]  # → how often
 
     @property
     def extreme(self) -> bool:
@@ -53,10 +57,10 @@ def report_on_numbers(
         remarks.add("C", f"It copies column {duplicate_of!r}, or follows it on a straight line.")
     if stuck:
         remarks.add("C", _words_for_standstill(runs, np.flatnonzero(~missing), present, time))
-    if spread.extreme:
-        remarks.add(
-            "C", f"Its value {spread.farthest:g} is {spread.extremeness:.2g} usual ranges away from the others."
-        )
+    _add_far_values(spread, remarks)
+    if looks_like_label(name, spread.distinct):
+        remarks.add("B", LIKE_A_LABEL)
+    _add_counter(present, remarks)
     if few:
         remarks.add("A", f"It has only {spread.distinct} different values.")
     return ColumnReport(
@@ -74,6 +78,7 @@ def report_on_numbers(
         duplicate_of=duplicate_of,
         extremeness=spread.extremeness,
         extreme=spread.extreme,
+        codes=tuple(spread.codes),
     )
 
 
@@ -82,8 +87,9 @@ def _spread(present: FloatArray) -> _Spread:
     ordered = np.sort(present)
     distinct = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     farthest = float(ordered[-1])
+    codes = codes_for_missing(ordered)
     if len(ordered) < _FEWEST_FOR_RANGE:
-        return _Spread(distinct, 0.0, farthest)
+        return _Spread(distinct, 0.0, farthest, codes)
     for share in (0.05, 0.01):
         cut = int(share * len(ordered))
         low, high = ordered[cut], ordered[-1 - cut]
@@ -92,8 +98,25 @@ def _spread(present: FloatArray) -> _Spread:
                 below, above = low - ordered[0], ordered[-1] - high
                 width = high - low
             farthest = float(ordered[0] if below > above else ordered[-1])
-            return _Spread(distinct, float(max(below, above) / width) if np.isfinite(width) else 0.0, farthest)
-    return _Spread(distinct, 0.0, farthest)
+            extremeness = float(max(below, above) / width) if np.isfinite(width) else 0.0
+            return _Spread(distinct, extremeness, farthest, codes)
+    return _Spread(distinct, 0.0, farthest, codes)
+
+
+def _add_far_values(spread: _Spread, remarks: Remarks) -> None:
+    for code, times in spread.codes.items():
+        remarks.add("C", f"{code:.10g} stands in it {times:,} times, far from all other values: a code for missing?")
+    if spread.extreme and spread.farthest not in spread.codes:
+        remarks.add(
+            "C", f"Its value {spread.farthest:g} is {spread.extremeness:.2g} usual ranges away from the others."
+        )
+
+
+def _add_counter(present: FloatArray, remarks: Remarks) -> None:
+    resets = resets_of_counter(present)
+    if resets is not None:
+        but = "" if not resets else ", but for a reset" if resets == 1 else f", but for {resets:,} resets"
+        remarks.add("B", f"It only rises{but}, like a counter: its steps may say more than its level.")
 
 
 def _words_for_standstill(

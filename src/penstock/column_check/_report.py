@@ -14,10 +14,10 @@ class ColumnReport:
     name : of the column.
     kind : "measurement"; "categorical" (few different values); "text" (many different texts); "constant"; "empty"; or
         "time", for the time column, whose reasons are the troubles of the clock.
-    grade : "A" nothing stands in the way; "B" usable, with something to know: values are missing (up to a fifth), or it
-        is text of few kinds, which has to be encoded; "C" doubtful: more than a fifth is missing, it stood still, has
-        values far outside, or copies another column; "D" unusable: no values (or hardly any), always the same, free
-        text.
+    grade : "A" nothing stands in the way; "B" usable, with something to know: values are missing (up to a fifth), it is
+        text of few kinds, which has to be encoded, is named like a label, or only rises; "C" doubtful: more than a
+        fifth is missing, it stood still, has values far outside or a number that seems to stand for missing ones, or
+        copies another column; "D" unusable: no values (or hardly any), always the same, free text.
     reasons : short sentences, the gravest first.
     share_missing : of all rows.
     longest_gap_rows, longest_gap : the most missing values in a row, and the time from the last value before them to
@@ -26,6 +26,7 @@ class ColumnReport:
     longest_run, usual_run : the most equal values in a row, and the length that 95 % of the other values keep to.
     stuck : the longest run is far longer than is usual for this very column: it stood still.
     duplicate_of : an earlier column that it equals, or follows on a straight line to rounding.
+    codes : numbers that seem to stand for a missing value, as -9999 may.
     extremeness : how far its largest or smallest value is outside the range of the middle 90 %, in such ranges.
     """
 
@@ -43,6 +44,7 @@ class ColumnReport:
     duplicate_of: str | None = None
     extremeness: float = 0.0
     extreme: bool = False
+    codes: tuple[float, ...] = ()
 
     @property
     def constant(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.detection._job import Job
@@ -16,6 +17,7 @@ from penstock.detection._preparing import (
     prepare,
     refuse_read_already,
 )
+from penstock.detection._settings import describe_reading, shown
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model
 from penstock.detection.modes import ModeSpec
@@ -66,11 +68,12 @@ def detect(
         groups than the method's default, about half as many as inputs.
     modes : column, rule, "name: rule", several of these, or a mapping of names to rules
         Operating modes, each of which is judged by a model of its own: "power > 5", "state". A column whose values are
-        the modes is no input (unless in `keep`), as it never changes within one.
+        the modes is no input (unless in `keep`), as it never changes within one. At most 50 rules, or 20 values.
     skip_modes : names
         Modes that are not judged. Rows for which no rule holds are of the mode "other".
     settle : duration or number of rows, optional
-        Leave out the rows around a change of mode: the last one before it, and those for so long after it.
+        Leave out the rows around a change of mode: the last one before it, and of the new mode the first so many rows,
+        or those less than this after its first row.
     train_until, train_rule : time; rule
         A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
         month without a time, all of it.
@@ -123,7 +126,7 @@ def detect(
         modes, skip_modes, settle, train_until, train_rule,
     )  # fmt: skip
     model, rows = job.fit(source, progress or _silent)
-    settings = dict(model.settings) | {"top": top, "threshold": _shown(threshold), "gap": _shown(gap)}
+    settings = dict(model.settings) | _describe_cut(top, threshold, gap)
     return judge(model, rows.prepared, rows.learnt, cut, settings, progress or _silent)
 
 
@@ -181,25 +184,58 @@ def score(
 ) -> Findings:
     """The second half of the job: judge a table by a model.
 
-    It is read as the training data were (other parameters of `read_table` may be given). By default findings are
-    scores above the threshold "auto" of the training scores; `top` and `threshold` change that, as in `detect`.
+    Parameters
+    ----------
+    model : Model
+        Of `fit_model`, or `penstock.load_model`.
+    source : as in `detect`
+        New data with the columns that the model knows; one row is enough. It is read as the training data were.
+    label : str, optional
+        A column to compare the findings with; that of the training data is not looked for.
+    top, threshold, gap : as in `detect`
+        By default findings are scores above the threshold "auto" of the training scores.
+    strict : bool, optional
+        As when the model was fitted if None.
+    progress : callable, optional
+        Called with the name of each stage that begins.
+    **reading :
+        Other parameters of `read_table` than the training data were read with: time, timezone, day_first, separator,
+        decimal, thousands, encoding, sheet, max_bytes.
+
+    Returns
+    -------
+    Findings
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> model = fit_model(pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"]), method="knn")
+    >>> findings = score(model, pd.DataFrame({"a": [0.0], "b": [0.1], "c": [30.0]}))
+    >>> findings.flags.tolist(), findings.explain(1).variables["variable"].iloc[0]
+    ([True], 'c')
     """
     cut = Cut(top, threshold, read_length("gap", gap))
     cut.check()
     refuse_read_already(source, {"label": label, **reading})
     progress = progress or _silent
-    table = model.reading.for_new_data(label, strict, reading).read(source, progress)
+    how = model.reading.for_new_data(label, strict, reading)
+    table = how.read(source, progress, fewest_rows=1)
     checks = check_table(input_columns(model.inputs, table), progress)
     prepared = prepare(table, checks, model.inputs, model.modes)
-    settings = dict(model.settings) | {
-        "source": table.source, "rows": len(table.values), "learnt from": model.settings.get("source"),
-        "top": top, "threshold": _shown(threshold), "gap": _shown(gap),
-    }  # fmt: skip
+    before = describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
+    settings = {name: value for name, value in model.settings.items() if name not in before} | {
+        "source": table.source,
+        "rows": len(table.values),
+        "learnt from": model.settings.get("source"),
+        **describe_reading(how),
+        **_describe_cut(top, threshold, gap),
+    }
     return judge(model, prepared, None, cut, settings, progress)
 
 
-def _shown(value: Any) -> str | None:
-    return None if value is None else str(value)
+def _describe_cut(top: int | None, threshold: Contamination | None, gap: Any) -> dict[str, Any]:
+    return {"top": top, "threshold": None if threshold is None else str(threshold), "gap": shown(gap)}
 
 
 def _silent(stage: str) -> None:

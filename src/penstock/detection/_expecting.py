@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._parts import Part
+from penstock.detection._parts import Part, rebuilds
 from penstock.graph.search import search_over
 
 _SIMILAR = 5  # rows whose mean is expected
@@ -15,7 +15,7 @@ _SIMILAR = 5  # rows whose mean is expected
 def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
     """Fill in what the latent groups make of the part's rows; nothing for a detector without groups."""
     detector = part.detector
-    if not hasattr(detector, "inverse_transform"):
+    if not rebuilds(detector):
         return
     if learnt is not None:
         expected[learnt] = detector.inverse_transform(detector.embedding_)
@@ -41,12 +41,10 @@ class SimilarRows:
 
 
 def compare_with_similar(
-    part: Part, values: FloatArray, flagged: IndexArray, normal: IndexArray, expected: FloatArray
+    part: Part, values: FloatArray, flagged: IndexArray, normal: FloatArray, expected: FloatArray
 ) -> None:
-    """Fill in, for findings of a detector that rebuilds nothing, the mean of the nearest normal rows."""
-    if hasattr(part.detector, "inverse_transform") or not len(normal) or not len(flagged):
-        return
-    similar = SimilarRows(part, values[normal])
+    """Fill in, for the flagged rows of a table, the mean of the nearest normal rows, which may be of another."""
+    similar = SimilarRows(part, normal)
     near, _ = similar.nearest(values[flagged], _SIMILAR)
     for position, found in zip(flagged, near, strict=True):
         rows = similar.rows[found[found >= 0]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._expecting import SimilarRows, are_usual
 from penstock.detection._parts import Part
-from penstock.explain import Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
+from penstock.explain import NormalSample, Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
 from penstock.graph.search import RowSearch, search_over
 
 if TYPE_CHECKING:
@@ -67,17 +67,20 @@ class _Surroundings:
             near, distances = (found[0] for found in self._similar.nearest(self._values[[position]], n))
             seen = near >= 0
             return self._learnt[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
-        node, apart = self._node_of(position)
-        walk = self._walker.nearest_normal([node], self._is_usual, n=n)
-        return self._learnt[walk.nodes], walk.lengths + apart, walk.steps + (apart > 0)
+        node, apart, steps = self._node_of(position)
+        own = np.full(int(steps and self._is_usual[node]), node)  # the walk leaves out where it starts
+        walk = self._walker.nearest_normal([node], self._is_usual, n=n - len(own))
+        lengths = np.append(np.zeros(len(own)), walk.lengths)
+        edges = np.append(np.zeros(len(own), dtype=np.intp), walk.steps)
+        return self._learnt[np.append(own, walk.nodes)], lengths + apart, edges + steps
 
-    def _node_of(self, position: int) -> tuple[int, float]:
-        """The node of a row in the tree; of a row that was not learnt the nearest node, and its distance."""
+    def _node_of(self, position: int) -> tuple[int, float, int]:
+        """The node of a row in the tree; of a row that was not learnt the nearest node, one step away, and how far."""
         place = int(np.searchsorted(self._learnt, position))
         if place < len(self._learnt) and self._learnt[place] == position:
-            return place, 0.0
+            return place, 0.0, 0
         near, distances = self._all_rows.nearest(self._part.scaled(self._values[[position]]), 1)
-        return max(int(near[0, 0]), 0), float(distances[0, 0])  # any node, infinitely far, if none shares a reading
+        return max(int(near[0, 0]), 0), float(distances[0, 0]), 1  # any, infinitely far, if none shares a reading
 
     @cached_property
     def _walker(self) -> TreeWalker:
@@ -99,16 +102,25 @@ class Explainer:
         self._findings = findings
         self._known: dict[int, Explanation] = {}
         self._surroundings: dict[int, _Surroundings] = {}
+        self._normals: dict[int, tuple[NDArray[np.bool_], NormalSample]] = {}
 
     def explain(self, event: int) -> Explanation:
+        if event not in self._known:
+            self._refuse_unknown(event)
+            self._known[event] = self._explain(int(event))
+        return self._known[event]
+
+    def variables(self, event: int) -> pd.DataFrame:
+        """The first part of an explanation, without the costlier ones."""
+        self._refuse_unknown(event)
+        return self._known[event].variables if event in self._known else self._variables(*self._rows_of(event))
+
+    def _refuse_unknown(self, event: int) -> None:
         if event not in self._findings.events.index:
             last = len(self._findings.events)
             raise KeyError(
                 f"There is no event {event!r}: they are numbered from 1 to {last}." if last else "No events."
             )
-        if event not in self._known:
-            self._known[event] = self._explain(int(event))
-        return self._known[event]
 
     def rule_tree(self) -> RuleTree | None:
         findings = self._findings
@@ -119,28 +131,56 @@ class Explainer:
         return grow_tree(findings.values.to_numpy()[rows], findings.flags[rows], findings.names, units=self._units)
 
     def _explain(self, event: int) -> Explanation:
+        rows, place = self._rows_of(event)
+        variables = self._variables(rows, place)
+        peak = self._peak_of(event)
+        neighbors = self._neighbors(peak, place)
+        return Explanation(
+            event, variables, neighbors, self._compare(peak, variables, neighbors), self._rule(rows, place, variables)
+        )
+
+    def _peak_of(self, event: int) -> int:
+        return int(self._findings.events["peak_row"].loc[event])
+
+    def _rows_of(self, event: int) -> tuple[IndexArray, int]:
+        """The rows of an event in the mode of its peak, as what counts as one differs between modes; and its part."""
+        rows, peak = self._findings.grouped.rows_of(event), self._peak_of(event)
+        modes = self._findings.modes
+        return rows[modes[rows] == modes[peak]], self._place_of(peak)
+
+    def _variables(self, rows: IndexArray, place: int) -> pd.DataFrame:
         findings = self._findings
-        rows = findings.grouped.rows_of(event)
-        peak = int(findings.events["peak_row"].loc[event])
-        place = self._place_of(peak)
-        rows = rows[findings.modes[rows] == findings.modes[peak]]  # what counts as one differs between modes
         actual, expected = findings.values.to_numpy()[rows], findings.expected.to_numpy()[rows]
         scale = findings.parts[place].part.scale
         variables = rank_variables(actual, expected, scale, findings.names, self._units, n=N_VARIABLES)
         variables["position"] = rows[variables.pop("row").to_numpy(dtype=np.intp)]
-        neighbors = self._neighbors(peak, place)
-        return Explanation(
-            event, variables, neighbors, self._compare(peak, variables, neighbors), self._rule(rows, place)
+        return variables
+
+    def _rule(self, rows: IndexArray, place: int, variables: pd.DataFrame) -> Rule | None:
+        findings = self._findings
+        is_event = np.zeros(len(findings.flags), dtype=np.bool_)
+        is_event[rows] = True
+        is_normal, sample = self._normal(place)
+        shares = variables.set_index("variable")["share"].reindex(findings.names, fill_value=0.0).to_numpy()
+        return find_rule(
+            findings.values.to_numpy(),
+            is_event,
+            findings.names,
+            is_normal=is_normal,
+            units=self._units,
+            weights=shares,
+            normals=sample,
         )
 
-    def _rule(self, rows: IndexArray, place: int) -> Rule | None:
-        findings = self._findings
-        is_event, is_normal = np.zeros((2, len(findings.flags)), dtype=np.bool_)
-        is_event[rows] = True
-        of_mode = findings.parts[place].rows
-        is_normal[of_mode] = findings.judged[of_mode] & ~findings.flags[of_mode]
-        values = findings.values.to_numpy()
-        return find_rule(values, is_event, findings.names, is_normal=is_normal, units=self._units)
+    def _normal(self, place: int) -> tuple[NDArray[np.bool_], NormalSample]:
+        """Which rows of a part are no findings, and some of them, sorted once for all events."""
+        if place not in self._normals:
+            findings = self._findings
+            is_normal = np.zeros(len(findings.flags), dtype=np.bool_)
+            of_mode = findings.parts[place].rows
+            is_normal[of_mode] = findings.judged[of_mode] & ~findings.flags[of_mode]
+            self._normals[place] = is_normal, NormalSample.drawn_from(findings.values.to_numpy(), is_normal)
+        return self._normals[place]
 
     def _neighbors(self, peak: int, place: int) -> pd.DataFrame:
         findings = self._findings

@@ -26,9 +26,14 @@ def default_top(n_rows: int) -> int:
 def flag_top(scores: FloatArray, candidates: NDArray[np.bool_], n: int) -> tuple[NDArray[np.bool_], float]:
     """Flags of the n candidates with the highest scores, of equals the earlier, and a threshold that separates them.
 
+    Scores above it are flagged, and of those equal to it, if the cut is among equals, the earlier ones.
+
     >>> flags, threshold = flag_top(np.array([1.0, 9.0, 3.0]), np.array([True, True, True]), 1)
     >>> flags.tolist(), threshold
     ([False, True, False], 6.0)
+    >>> flags, threshold = flag_top(np.array([2.0, 1.0, 2.0, 2.0]), np.ones(4, dtype=bool), 2)
+    >>> flags.tolist(), threshold
+    ([True, False, True, False], 2.0)
     """
     check_whole_number("top", n, least=1)
     rows = np.flatnonzero(candidates)

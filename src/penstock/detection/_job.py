@@ -18,11 +18,18 @@ from penstock.detection._preparing import (
     read_units,
     with_told_columns,
 )
-from penstock.detection._settings import describe_settings
+from penstock.detection._settings import (
+    describe_reading,
+    describe_run,
+    describe_training,
+    describe_versions,
+    shown,
+    shown_names,
+)
 from penstock.detection._training import training_rows
 from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FittedRows, Model, fit_parts
-from penstock.detection.modes import ModeSpec, named_columns, plan_modes
+from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note
 
@@ -41,6 +48,7 @@ class Job:
     settle: pd.Timedelta | int | None
     train_until: Any
     train_rule: RowRule | None
+    random_state: Any
 
     @classmethod
     def of(
@@ -70,13 +78,16 @@ class Job:
             read_length("settle", settle),
             train_until,
             None if train_rule is None else parse_rule(train_rule),
+            random_state,
         )
 
     def fit(self, source: Any, progress: Progress) -> tuple[Model, FittedRows]:
         """The model, and where its training rows are in the table."""
-        told = [*named_columns(self.modes), *(() if self.train_rule is None else self.train_rule.columns)]
-        table = with_told_columns(self.reading, told).read(source, progress)
-        plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle)
+        period = () if self.train_rule is None else (self.train_rule,)
+        told = [*named_columns(self.modes), *(name for rule in period for name in rule.columns)]
+        perhaps = [*perhaps_columns(self.modes), *(name for rule in period for name in rule.perhaps_columns)]
+        table = with_told_columns(self.reading, told).read(source, progress, also=perhaps)
+        plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle).resolved(table)
         plan.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(plan.column)} - set(self.keep))
         checks = check_table(candidates, progress)
@@ -86,8 +97,17 @@ class Job:
         detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
         parts, learnt, warned = fit_parts(prepared, trained, detector, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
-        settings = describe_settings(table, inputs, detector, plan, self.train_until, self.train_rule)
-        units = read_units(self.units, inputs.names)
+        settings = {
+            **describe_run(table, inputs, detector),
+            **describe_reading(self.reading),
+            "keep": shown_names(self.keep),
+            "modes": str(plan) or None,
+            "settle": shown(self.settle),
+            "training": describe_training(self.train_until, self.train_rule),
+            "random_state": shown(self.random_state),
+            **describe_versions(),
+        }
+        units = read_units(self.units, inputs.names, table.units)
         model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, FittedRows(replace(prepared, notes=model.notes), learnt)
 

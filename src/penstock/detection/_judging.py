@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
+from penstock.detection._doubts import doubts
 from penstock.detection._expecting import are_usual, compare_with_similar, rebuild
 from penstock.detection._flagging import default_top, flag_above, flag_top
 from penstock.detection._parts import JudgedPart
@@ -21,8 +22,6 @@ from penstock.detection.model import Model, ModelError
 from penstock.events import Agreement, agreement, group_events, known_faults
 from penstock.tables import Note, Table, TableError
 from penstock.thresholds import Contamination, check_contamination
-
-_MOST_FOUND = 0.25  # of the rows judged
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ def judge(
     candidates = judged & ~trained if cut.new_only else judged
     _refuse_none(candidates, learnt)
     flags, threshold = _flags(scores, candidates, model, cut)
-    _expect_similar(parts, values, scores, judged, flags, expected)
-    compared, told = _compare_with_label(prepared.table, flags, scores)
+    _expect_similar(parts, values, scores, flags, expected)
+    compared, told = _compare_with_label(prepared.table, flags, np.where(candidates, scores, np.nan))
     return Findings(
         table=prepared.table,
         checks=prepared.checks,
@@ -86,7 +85,7 @@ def judge(
         grouped=group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold),
         parts=parts,
         units=model.units,
-        notes=(*prepared.notes, *notes, *_too_many(flags, candidates), *told),
+        notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts), *told),
         settings=dict(settings),
         agreement=compared,
     )
@@ -101,18 +100,6 @@ def _flags(
     if cut.threshold is not None or cut.new_only:
         return flag_above(scores, candidates, model.training_scores, cut.threshold or "auto")
     return flag_top(scores, candidates, default_top(int(candidates.sum())))
-
-
-def _too_many(flags: NDArray[np.bool_], candidates: NDArray[np.bool_]) -> list[Note]:
-    """A note if so much stands out that the model, rather than the rows, should be doubted."""
-    found, judged = int(flags.sum()), int(candidates.sum())
-    if found <= _MOST_FOUND * judged:
-        return []
-    message = (
-        f"{found / judged:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
-        f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
-    )
-    return [Note("many findings", message, found)]
 
 
 def _refuse_none(candidates: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None) -> None:
@@ -152,21 +139,25 @@ def _expect_similar(
     parts: tuple[JudgedPart, ...],
     values: FloatArray,
     scores: FloatArray,
-    judged: NDArray[np.bool_],
     flags: NDArray[np.bool_],
     expected: FloatArray,
 ) -> None:
-    """Fill in what is expected of findings by detectors that rebuild nothing."""
-    for part in parts:
-        rows = part.rows[judged[part.rows]]
-        usual = rows[are_usual(rows, scores, flags)]
-        compare_with_similar(part.part, values, rows[flags[rows]], usual, expected)
+    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
+    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
+        if part.reference is None or not flags[rows].any():
+            continue
+        usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
+        normal = values[usual] if len(usual) else part.reference
+        compare_with_similar(part, values, rows[flags[rows]], normal, expected)
 
 
 def _compare_with_label(
     table: Table, flags: NDArray[np.bool_], scores: FloatArray
 ) -> tuple[Agreement | None, list[Note]]:
-    """How the findings agree with the label, if there is one, and a note on how it was understood."""
+    """How the findings agree with the label, if there is one, and a note on how it was understood.
+
+    `scores` are NaN for rows that could not be findings: what is known of those says nothing about the rest.
+    """
     if table.label is None:
         return None, []
     known, sentence = known_faults(table.label)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from penstock._types import FloatArray
 from penstock.column_check import Encoding, InputChoice, LeftOut
-from penstock.detection._parts import ALL, Part, is_scaled_before
+from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN, ModePlan, refuse_names
@@ -27,13 +27,13 @@ _READING = {
     "time": (_NONE, str, list), "columns": (_NONE, list), "exclude": (list,), "label": (_NONE, str),
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
-    "max_bytes": (_NONE, int),
+    "max_bytes": (_NONE, int), "missing": (list,),
 }  # fmt: skip
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a model to a file, wholly or not at all; a file that is there is replaced only if `overwrite`."""
-    if Path(path).exists() and not overwrite:
+    if os.path.lexists(path) and not overwrite:
         raise FileExistsError(f"{os.fspath(path)} is there already. Choose another name, or overwrite=True.")
     state = _pack(model)
     _unpack_reading(Record(state["reading"], "reading"))  # what could not be loaded must not be saved
@@ -66,6 +66,7 @@ def _pack(model: Model) -> dict[str, Any]:
                 "mode": part.mode,
                 "usual": float(part.usual),
                 "scaled_before": pack_scaling(part.scaled_before),
+                "reference": part.reference,
                 "detector": state_of(part.detector),
             }
             for part in model.parts
@@ -103,7 +104,7 @@ def _is_told(mode: str, modes: ModePlan) -> bool:
 
 
 def _unpack_part(record: Record, inputs: InputChoice) -> Part:
-    record.only("mode", "usual", "scaled_before", "detector")
+    record.only("mode", "usual", "scaled_before", "reference", "detector")
     detector = restore(record.value("detector"))
     if getattr(detector, "n_features_in_", None) != len(inputs.names) or not _has_scores(detector):
         raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
@@ -113,7 +114,18 @@ def _unpack_part(record: Record, inputs: InputChoice) -> Part:
     scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
     if (scaling is not None) != is_scaled_before(detector):
         raise record.trouble("scaled_before", "a range for a detector of streams, and None for others")
-    return Part(record.text("mode"), detector, usual, scaling)
+    return Part(record.text("mode"), detector, usual, scaling, _unpack_reference(record, detector, len(inputs.names)))
+
+
+def _unpack_reference(record: Record, detector: Any, p: int) -> FloatArray | None:
+    if rebuilds(detector):
+        if record.value("reference") is not None:
+            raise record.trouble("reference", "None for a detector that rebuilds rows")
+        return None
+    rows = record.array("reference", np.float64, (None, p), missing=True)
+    if not 0 < len(rows) <= MOST_REFERENCES:
+        raise record.trouble("reference", f"1 to {MOST_REFERENCES:,} rows")
+    return rows
 
 
 def _has_scores(detector: Any) -> bool:

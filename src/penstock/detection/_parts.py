@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from penstock._types import FloatArray, IndexArray
 from penstock.detectors import OnlineNSNMF
 from penstock.prepare import MinMaxScaling
 
+MOST_REFERENCES = 2000
+_LEAST_USUAL = 1e-6  # of the largest mode's
 ALL = "all"  # the mode of every row where none were asked for
 
 
@@ -18,16 +21,19 @@ ALL = "all"  # the mode of every row where none were asked for
 class Part:
     """The model of one operating mode.
 
-    usual : the score that counts as one when modes are ranked together: the median of the training scores where there
-        are several modes, else 1, so that a single model's scores stay what they are.
+    usual : the score that counts as one when modes are ranked together: `usual_scores` where there are several modes,
+        else 1, so that a single model's scores stay what they are.
     scaled_before : of a detector for streams, which by itself would know the range of its warm-up alone: the range of
         all training rows, as the paper's data were scaled as a whole before they were streamed.
+    reference : of a detector that rebuilds nothing: usual training rows in the user's units, from which is told what a
+        finding should have been; None for the others.
     """
 
     mode: str
     detector: Any
     usual: float = 1.0
     scaled_before: MinMaxScaling | None = None
+    reference: FloatArray | None = None
 
     def scores(self, values: FloatArray) -> FloatArray:
         """Of rows that were not learnt, each by itself."""
@@ -73,10 +79,32 @@ class JudgedPart:
     learnt: IndexArray | None
 
 
-def usual_score(scores: FloatArray) -> float:
-    """The median, or where most rows fit perfectly the mean; 1 where all do."""
-    known = scores[np.isfinite(scores)]
-    for middle in (float(np.median(known)), float(known.mean())):
-        if middle > 0:
-            return middle
-    return 1.0
+def rebuilds(detector: Any) -> bool:
+    """Whether it can say by itself what a row should have been."""
+    return hasattr(detector, "inverse_transform")
+
+
+def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:
+    """Training rows with a score of the lower half, at most `MOST_REFERENCES` of them, evenly spaced in their order."""
+    usual = np.flatnonzero(scores <= np.median(scores[np.isfinite(scores)]))
+    if len(usual) > MOST_REFERENCES:
+        usual = usual[np.linspace(0, len(usual) - 1, MOST_REFERENCES).round().astype(np.intp)]
+    return rows[usual]
+
+
+def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
+    """For the training scores of each mode, what counts as one: the score that 95 % of its rows do not exceed.
+
+    Where that is 0 the highest, and where all are 0, one. Never less than a millionth of the largest mode's, so that
+    the rounding of a machine that stands still does not lead the list.
+
+    >>> usual_scores([np.arange(101.0), np.array([0.0] * 99 + [3.0]), np.zeros(9)])
+    [95.0, 3.0, 1.0]
+    """
+    found = [_high(each[np.isfinite(each)]) for each in scores]
+    least = _LEAST_USUAL * max(found)
+    return [max(each, least) if each > 0 else 1.0 for each in found]
+
+
+def _high(scores: FloatArray) -> float:
+    return float(np.quantile(scores, 0.95)) or float(scores.max())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class Reading:
     encoding: str | None = None
     sheet: str | None = None
     max_bytes: int | None = None
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -50,22 +52,23 @@ class Reading:
             exclude=_as_names(exclude),
             label=label,
             strict=strict,
-            **others,
+            **_as_codes(others),
         )
 
-    def read(self, source: Any, progress: Progress) -> Table:
+    def read(self, source: Any, progress: Progress, *, also: Sequence[str] = (), fewest_rows: int = 2) -> Table:
         if isinstance(source, Table):
             labels = () if source.label is None else (str(source.label.name),)
             for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
                 refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
             return source
         progress(f"reading {source}" if isinstance(source, str | os.PathLike) else "reading the table")
-        return read_table(source, **{field.name: getattr(self, field.name) for field in fields(self)})
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return read_table(source, **given, also=also, fewest_rows=fewest_rows)
 
     def for_new_data(self, label: str | None, strict: bool | None, others: Mapping[str, Any]) -> Reading:
         """The same but for what is given; any columns, as the model knows its own, and no label unless one is named."""
         _refuse_strange(others)
-        given = {name: _as_time(value) if name == "time" else value for name, value in others.items()}
+        given = {name: _as_time(value) if name == "time" else value for name, value in _as_codes(others).items()}
         kept = {} if strict is None else {"strict": strict}
         return replace(self, columns=None, exclude=(), **{**given, **kept, "label": label})
 
@@ -129,6 +132,7 @@ def prepare(
     told = modes.assign(table)
     judged = modes.is_judged(told)
     found = [*table.notes, *notes, *_about_categories(table, inputs), *_about_modes(told, judged, modes)]
+    found += _about_dead(values, table)
     empty = values.isna().to_numpy().all(axis=1)
     if (judged & empty).any():
         rows = np.flatnonzero(judged & empty)
@@ -145,6 +149,8 @@ def input_columns(inputs: InputChoice, table: Table) -> Table:
 
 def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
     progress(f"checking {len(table.names):,} columns")
+    if len(table.values) < 2:
+        table = replace(table, time=None)  # a single stamp has no steps to check
     return tuple(check_columns(table))
 
 
@@ -161,12 +167,26 @@ def _about_categories(table: Table, inputs: InputChoice) -> list[Note]:
     return notes
 
 
+def _about_dead(values: pd.DataFrame, table: Table) -> list[Note]:
+    """A note on inputs that have no reading at all, which a model has learnt and new data may lack."""
+    dead = tuple(values.columns[values.isna().all(axis=0)])
+    if not dead:
+        return []
+    word = "input has" if len(dead) == 1 else "inputs have"
+    message = f"{len(dead):,} {word} no reading in {table.source} and no say: {listed(dead, most=5)}."
+    return [Note("dead inputs", message, len(dead), dead)]
+
+
 def _about_modes(modes: NDArray[np.str_], judged: NDArray[np.bool_], plan: ModePlan) -> list[Note]:
     if not plan.separates:
         return []
     names, counts = np.unique(modes, return_counts=True)
-    listed = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
-    notes = [Note("modes", f"Rows by operating mode: {listed}.", len(names))]
+    shown = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+    notes = [Note("modes", f"Rows by operating mode: {shown}.", len(names))]
+    vain = [f"{name} ({rule})" for name, rule in plan.rules if name not in names]
+    if vain:
+        word = "mode" if len(vain) == 1 else "modes"
+        notes.append(Note("empty modes", f"No row is of the {word} {', '.join(vain)}. Is the rule right?", len(vain)))
     out = int((~judged).sum())
     if out:
         why = {UNKNOWN: "the reading that tells the mode is missing", CHANGING: "the mode was changing"}
@@ -184,11 +204,13 @@ def rows_note(kind: str, rows: NDArray[Any], table: Table, what: str) -> Note:
     return Note(kind, message, len(rows), rows=tuple(first), changed=True)
 
 
-def read_units(units: Any, names: Sequence[str]) -> dict[str, str]:
-    """The unit of each input: from a mapping or a table of names and units, else from the name, as in "flow [m³/s]"."""
+def read_units(units: Any, names: Sequence[str], of_table: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The unit of each input: from a mapping or a table of names and units, from a line below the header, or from the
+    name, as in "flow [m³/s]".
+    """
     from penstock.explain import split_unit
 
-    given = _unit_table(units)
+    given = {**(of_table or {}), **_unit_table(units)}
     return {name: _without_one(given.get(name, split_unit(name)[1])) for name in names}
 
 
@@ -201,16 +223,26 @@ def _unit_table(units: Any) -> dict[str, str]:
     if units is None:
         return {}
     if isinstance(units, Mapping):
-        return {str(name): str(unit) for name, unit in units.items()}
-    try:
-        frame = units if isinstance(units, pd.DataFrame) else pd.read_csv(units, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise TableError(f"The units cannot be read from {units}: {error}.") from None
+        return {str(name): _unit(unit) for name, unit in units.items()}
+    frame = units if isinstance(units, pd.DataFrame) else _read_unit_file(units)
     folded = {str(column).strip().lower(): column for column in frame.columns}
     name = next((folded[word] for word in ("name", "variable", "column", "tag") if word in folded), None)
     if name is None or "unit" not in folded:
         raise TableError(f"A table of units needs the columns 'name' and 'unit'; it has {', '.join(map(str, frame))}.")
-    return {str(key): str(unit) for key, unit in zip(frame[name], frame[folded["unit"]], strict=True)}
+    return {str(key): _unit(unit) for key, unit in zip(frame[name], frame[folded["unit"]], strict=True)}
+
+
+def _unit(cell: Any) -> str:
+    return "" if pd.isna(cell) else str(cell)
+
+
+def _read_unit_file(path: Any) -> pd.DataFrame:
+    """The file is opened here, as pandas would also fetch what is behind an address."""
+    try:
+        with Path(path).open("rb") as file:
+            return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (OSError, TypeError, ValueError) as error:
+        raise TableError(f"The units cannot be read from {path!s:.200}: {error}.") from None
 
 
 def refuse_read_already(source: Any, given: Mapping[str, Any]) -> None:
@@ -233,3 +265,10 @@ def _as_time(time: Any) -> Any:
 
 def _as_names(names: Any) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _as_codes(others: Mapping[str, Any]) -> dict[str, Any]:
+    """Codes for missing values as texts, which is how files keep them; numbers written as texts count as numbers."""
+    codes = others.get("missing", ())
+    several = [codes] if isinstance(codes, str | float | int) else list(codes)
+    return {**others, **({"missing": tuple(map(str, several))} if "missing" in others else {})}

@@ -37,7 +37,8 @@ class Findings:
     seen : the share of the inputs that the row has readings of.
     modes : the operating mode of each row ("all" where no modes were given).
     judged, trained, flags : which rows have a score, were learnt from, and are findings.
-    threshold : scores above it are findings (of a list of the top N: midway between the last one and the next).
+    threshold : scores above it are findings (of a list of the top N: midway between the last one and the next; if these
+        are equal it is their score, and of the rows with that score the earlier ones are findings).
     grouped : the events, with `events` as their table.
     parts : the model of each mode, and where its rows are.
     units : per input, its unit, "" if unknown.
@@ -135,6 +136,10 @@ class Findings:
         Raises a KeyError for an event that is not in `events`.
         """
         return self._explainer.explain(event)
+
+    def behind(self, event: int) -> pd.DataFrame:
+        """The variables behind an event, as in `explain`, without its costlier parts."""
+        return self._explainer.variables(event)
 
     @cached_property
     def rule_tree(self) -> RuleTree | None:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,16 @@ from sklearn.base import clone
 
 from penstock._types import FloatArray, IndexArray
 from penstock.column_check import InputChoice
-from penstock.detection._parts import Part, is_scaled_before, usual_score
+from penstock.detection._parts import Part, is_scaled_before, rebuilds, reference_rows, usual_scores
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
 from penstock.graph.shared import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
 from penstock.tables._words import listed
+
+if TYPE_CHECKING:
+    from penstock.detection.findings import Findings
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
 
@@ -61,8 +64,8 @@ class Model:
 
         save_model(self, path, overwrite=overwrite)
 
-    def score(self, source: Any, **options: Any) -> Any:
-        """Judge a table by this model: `penstock.detection.score`, where the options are described."""
+    def score(self, source: Any, **options: Any) -> Findings:
+        """Judge a table by this model: `penstock.score`, where the options are described."""
         from penstock.detection._detect import score
 
         return score(self, source, **options)
@@ -103,8 +106,11 @@ def fit_parts(
         _refuse_empty_columns(prepared, rows, of_mode)
         _refuse_strangers(prepared, rows, detector, of_mode)
         part, warned = _fit_part(mode, clone(detector), values[rows], of_mode)
-        parts.append(part if len(learnt) == 1 else replace(part, usual=usual_score(part.detector.scores_)))
+        parts.append(part)
         notes += warned
+    if len(parts) > 1:
+        usual = usual_scores([part.detector.scores_ for part in parts])
+        parts = [replace(part, usual=score) for part, score in zip(parts, usual, strict=True)]
     return tuple(parts), learnt, notes
 
 
@@ -118,7 +124,9 @@ def _fit_part(mode: str, detector: Any, rows: FloatArray, of_mode: str) -> tuple
         except ValueError as error:
             raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
     messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    return Part(mode, detector, 1.0, scaling), [Note("model", f"{message}{_in(of_mode)}", 1) for message in messages]
+    reference = None if rebuilds(detector) else reference_rows(rows, detector.scores_)
+    notes = [Note("model", f"{message}{_in(of_mode)}", 1) for message in messages]
+    return Part(mode, detector, 1.0, scaling, reference), notes
 
 
 def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -19,7 +19,9 @@ from penstock.tables._errors import refuse_unknown
 from penstock.tables._words import quoted
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
+_RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
 _MOST_VALUES = 20  # of a column that tells modes
+_MOST_RULES = 50
 _LONGEST_NAME = 80  # of a mode: every row carries it
 
 ModeSpec = str | Sequence[str] | Mapping[str, str]
@@ -32,8 +34,9 @@ class ModePlan:
     column : each of its values is a mode.
     rules : names and rules; the first that holds tells the mode, and a row for which none does is "other".
     skip : modes that are not judged.
-    settle : after a change of mode the machine is neither in the one nor in the other for so long. These rows, and the
-        last one before the change, are "changing" and not judged. A number counts rows, for tables without time.
+    settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
+        the change, and those less than this after the first row of the new mode (itself included), are "changing" and
+        not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
 
     A row without the reading that would tell is "unknown" and not judged; it is no change of mode.
     """
@@ -53,6 +56,10 @@ class ModePlan:
         else:
             return np.full(len(table.values), ALL)
         return modes if self.settle is None else _with_changes(modes, table.time, self.settle)
+
+    def resolved(self, table: Table) -> ModePlan:
+        """The plan with rules that mean for every table what they mean for this one."""
+        return replace(self, rules=tuple((name, rule.resolved(table)) for name, rule in self.rules))
 
     def refuse_unknown_skips(self, table: Table) -> None:
         """Raise for a mode to skip that is none; only where modes are learnt, as new data need not show each."""
@@ -102,7 +109,12 @@ def plan_modes(
 
 
 def refuse_names(names: Sequence[str]) -> None:
-    """Raise for a name that is given twice, that rows of no mode have, or that is too long."""
+    """Raise for too many names, for one that is given twice, that rows of no mode have, or that is too long."""
+    if len(names) > _MOST_RULES:
+        raise TableError(
+            f"There are {len(names):,} modes, too many to learn each by itself (at most {_MOST_RULES}). Join some of "
+            f"them with 'or'."
+        )
     for name in names:
         if name in (OTHER, UNKNOWN, CHANGING):
             raise TableError(f"A mode cannot be called {name!r}, as rows of no mode are. Choose another name.")
@@ -121,14 +133,23 @@ def _refuse_long(name: str) -> None:
 
 def named_columns(modes: ModeSpec) -> list[str]:
     """The columns that tell modes, as far as can be said before the table is read."""
+    told = (rule.columns if isinstance(rule, RowRule) else (rule,) for rule in _rules_and_columns(modes))
+    return [name for names in told for name in names]
+
+
+def perhaps_columns(modes: ModeSpec) -> list[str]:
+    """The bare words in rules that are columns if the table has them."""
+    rules = (rule for rule in _rules_and_columns(modes) if isinstance(rule, RowRule))
+    return [name for rule in rules for name in rule.perhaps_columns]
+
+
+def _rules_and_columns(modes: ModeSpec) -> Iterator[RowRule | str]:
     specs = list(modes.values()) if isinstance(modes, Mapping) else [modes] if isinstance(modes, str) else list(modes)
-    names: list[str] = []
     for spec in specs:
         try:
-            names += _named_rule(spec)[1].columns
+            yield _named_rule(spec)[1]
         except RuleError:
-            names.append(spec)  # a column, then; if it is not, reading the table says so
-    return names
+            yield spec  # a column, then; if it is not, reading the table says so
 
 
 def _named_rule(spec: str) -> tuple[str, RowRule]:
@@ -174,8 +195,17 @@ def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
         )
     names = [_written(value) for value in distinct]
     for name in names:
+        _refuse_reserved(column, name)
         _refuse_long(name)
     return names, codes
+
+
+def _refuse_reserved(column: str, value: str) -> None:
+    if value in _RESERVED:
+        raise TableError(
+            f"Column {column!r} has the value {value!r}, which is what rows of no mode are called. Use rules with "
+            f'other names, such as "mode {value}: {Name(column, ticked=True)} == {Text(value)}".'
+        )
 
 
 def _written(value: float | str) -> str:
@@ -186,30 +216,31 @@ def _modes_by_rules(table: Table, rules: Sequence[tuple[str, RowRule]]) -> NDArr
     modes = np.full(len(table.values), OTHER, dtype=object)
     open_rows = np.ones(len(table.values), dtype=np.bool_)
     for name, rule in rules:
-        holds, unknown = rule.holds(table), rule.unknown(table)
-        modes[open_rows & unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
-        modes[open_rows & holds] = name
-        open_rows &= ~(holds | unknown)
+        truth = rule.truth(table)
+        modes[open_rows & truth.unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
+        modes[open_rows & truth.true] = name
+        open_rows &= truth.false
     return modes.astype(np.str_)
 
 
 def _with_changes(
     modes: NDArray[np.str_], time: pd.DatetimeIndex | None, settle: pd.Timedelta | int
 ) -> NDArray[np.str_]:
-    """Modes with "changing" from the last row before each change until `settle` after the first row of the new one."""
+    """Modes with "changing" from the last row before each change to less than `settle` after the first row after it."""
     if isinstance(settle, pd.Timedelta) and time is None:
         raise TableError("settle is a duration, but the table has no time stamps. Give a number of rows instead.")
     if isinstance(settle, int) or time is None:
         places, span = np.arange(len(modes)), int(settle)  # type: ignore[arg-type]
     else:
-        places, span = time.asi8, settle // pd.Timedelta(1, unit=time.unit)
+        places, span = time.asi8, -(-settle // pd.Timedelta(1, unit=time.unit))
     known = np.flatnonzero(modes != UNKNOWN)  # a missing reading is no change of mode
     told = modes[known]
     changes = np.flatnonzero(told[1:] != told[:-1]) + 1
     before, first = known[changes - 1], known[changes]
     span = min(span, np.iinfo(np.int64).max)
     latest = np.iinfo(np.int64).max - span  # no sum beyond what int64 holds
-    ends = np.searchsorted(places, np.minimum(places[first], latest) + span, side="right")
+    ends = np.searchsorted(places, np.minimum(places[first], latest) + span, side="left")
+    ends = np.maximum(ends, before + 1)
     marks = np.zeros(len(modes) + 1, dtype=np.int64)
     np.add.at(marks, before, 1)
     np.add.at(marks, ends, -1)

@@ -22,25 +22,36 @@ class Agreement:
     """How scores and flags agree with known faults.
 
     n_known, n_judged : rows of known faults, and rows with a score.
-    precision_at_n : the share of known rows among the N highest scores, where N is the number of known rows that have a
-        score. NaN if all of those with a score are known, or none.
+    n_ranked, precision_at_n : the share of known rows among the N highest scores, where N is the number of known rows
+        that have a score. NaN if all of those with a score are known, or none.
     faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
         first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
-        first alarm to the start: positive if it came before), found. Without time, start, end, first_alarm and lead
-        count rows.
+        first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
+        nobody could find it). Without time, start, end, first_alarm and lead count rows.
     horizon : as used.
     """
 
     n_known: int
     n_judged: int
+    n_ranked: int
     precision_at_n: float
     faults: pd.DataFrame
     horizon: Length
 
     @property
+    def n_inside(self) -> int:
+        """Of the judged faults, those with a flagged row inside; the other found ones had an earlier alarm alone."""
+        return int((self.faults["judged"] & (self.faults["flagged"] > 0)).sum())
+
+    @property
     def n_found(self) -> int:
-        """How many faults had an alarm."""
-        return int(self.faults["found"].sum())
+        """How many of the judged faults had an alarm."""
+        return int((self.faults["found"] & self.faults["judged"]).sum())
+
+    @property
+    def n_judged_faults(self) -> int:
+        """How many faults have a row with a score, so that they could be found."""
+        return int(self.faults["judged"].sum())
 
 
 def agreement(
@@ -86,7 +97,10 @@ def agreement(
     first, last = _stretches(truth, clock, apart)
     judged = ~np.isnan(values)
     faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
-    return Agreement(int(truth.sum()), int(judged.sum()), _precision(truth[judged], values[judged]), faults, before)
+    until = np.append(0, np.cumsum(judged))
+    faults["judged"] = until[last + 1] > until[first]
+    precision = _precision(truth[judged], values[judged])
+    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before)
 
 
 def _precision(truth: NDArray[np.bool_], scores: FloatArray) -> float:

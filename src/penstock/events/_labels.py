@@ -22,7 +22,7 @@ def known_faults(label: pd.Series[Any]) -> tuple[NDArray[np.bool_], str]:
 
     Numbers other than 0 are faults, and numbers that are written as text count as numbers. Of texts, normal, ok, good,
     healthy, no, none, false and nothing are normal in upper and lower case, and all others are faults. Missing is
-    normal.
+    normal. Where there are exactly 1 and −1, these are scikit-learn's: −1 is a fault.
 
     >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier"))[1]
     "Label 'outlier': 1 of 4 rows is a known fault (1); the others hold 0."
@@ -32,11 +32,14 @@ def known_faults(label: pd.Series[Any]) -> tuple[NDArray[np.bool_], str]:
      "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); the others hold 'Normal' or nothing.")
     """
     codes, values = pd.factorize(label, use_na_sentinel=True)
-    verdicts = np.array([_is_fault(value) for value in values] + [False], dtype=np.bool_)  # the last is for missing
+    signs = {_as_number(value) for value in values} == {-1.0, 1.0}
+    are_faults = [_as_number(value) == -1 if signs else _is_fault(value) for value in values]
+    verdicts = np.array([*are_faults, False], dtype=np.bool_)  # the last is for missing
     faults = verdicts[codes]
     held = [value for value, fault in zip(values, verdicts[:-1], strict=True) if fault]
     normal = [value for value, fault in zip(values, verdicts[:-1], strict=True) if not fault]
-    return faults, _sentence(label, faults, held, normal, bool((codes < 0).any()))
+    sentence = _sentence(label, faults, held, normal, bool((codes < 0).any()))
+    return faults, sentence + (" It was read as scikit-learn writes labels, where -1 is a fault." if signs else "")
 
 
 def _sentence(
@@ -59,6 +62,12 @@ def _is_fault(value: Any) -> bool:
     word = str(value).strip().casefold()
     number = _number(word)
     return word not in _NORMAL | _MISSING if number is None else number != 0
+
+
+def _as_number(value: Any) -> float:
+    """What a value counts as; NaN for a text that spells no number, and for True and False."""
+    number = None if isinstance(value, bool | np.bool_) else _number(str(value).strip())
+    return np.nan if number is None else number
 
 
 def _number(word: str) -> float | None:

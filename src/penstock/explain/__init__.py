@@ -1,5 +1,6 @@
 """Why an event is one: its variables, its normal neighbours, a rule for it, and pictures of the whole."""
 
+from penstock.explain._separation import NormalSample
 from penstock.explain.drawing import TreeDrawing, tree_layout
 from penstock.explain.neighbors import NormalNeighbors, TreeWalker, nearest_normal
 from penstock.explain.profiles import Group, describe_groups, group_of_row
@@ -13,6 +14,7 @@ __all__ = [
     "Group",
     "Leaf",
     "NormalNeighbors",
+    "NormalSample",
     "Rule",
     "RuleTree",
     "Split",

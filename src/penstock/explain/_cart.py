@@ -40,10 +40,10 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    places = [_distinct(column[is_event]) for column in values.T]
+    places = [distinct(column[is_event]) for column in values.T]
     codes = np.empty(values.shape, dtype=np.float32, order="F")
     for j, place in enumerate(places):
-        codes[:, j] = _codes(values[:, j], place)
+        codes[:, j] = codes_of(values[:, j], place)
     model = DecisionTreeClassifier(
         max_depth=max_depth, min_samples_leaf=min_leaf, class_weight="balanced", random_state=random_state
     )
@@ -69,11 +69,12 @@ def smallest_leaf(n_events: int) -> int:
     return max(1, min(5, n_events // 10))
 
 
-def _distinct(readings: FloatArray) -> FloatArray:
+def distinct(readings: FloatArray) -> FloatArray:
+    """The finite readings, ascending, each once."""
     return np.unique(readings[np.isfinite(readings)])
 
 
-def _codes(column: FloatArray, places: FloatArray) -> FloatArray:
+def codes_of(column: FloatArray, places: FloatArray) -> FloatArray:
     """2i for a reading between places i−1 and i, 2i+1 for one that equals place i, NaN for a missing one."""
     if len(places) == 0:
         return np.where(np.isfinite(column), 0.0, np.nan)

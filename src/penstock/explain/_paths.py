@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from penstock.explain._cart import BoolArray, GrownTree
 from penstock.explain._rounding import gap_around, round_between
 
 Operator = Literal[">", "<="]
+_LEAST, _NEARLY = 0.5, 0.02  # of F1
+_FEWEST_BETWEEN, _SLIVER = 3, 0.05
 
 
 class Bound(NamedTuple):
@@ -48,18 +50,52 @@ def f1(hits: int, false_hits: int, event_rows: int) -> float:
     return 2 * hits / (hits + false_hits + event_rows)
 
 
-def best_path(tree: GrownTree, table: FloatArray, event_rows: int) -> Path | None:
-    """The path with the highest F1, then the fewest conditions, then the earliest columns; None if all have 0.
+def best_path(
+    paths: Iterable[tuple[Path, BoolArray]], table: FloatArray, event_rows: int, weights: FloatArray | None = None
+) -> Path | None:
+    """The path with the highest F1, then the fewest conditions, then the earliest columns; None if none is worth it.
 
-    The first `event_rows` rows of the table are the event's, the others normal. All prefixes of paths take part.
+    paths : with the rows of the table that meet each; the first `event_rows` of them are the event's, others normal.
+    weights : of the columns. Of paths with nearly the same F1 the one whose columns weigh most, on average.
+
+    Worth it are a precision and an F1 of at least a half, without a sliver: a column bounded on both sides needs at
+    least 3 rows of the event between the bounds, and these 5 % of the range of normal readings (without the lowest and
+    highest twentieth) apart.
     """
-    best: tuple[float, int, Path] | None = None
-    for path, met in _paths(tree, table):
+    found = set()
+    for path, met in paths:
         hits = int(met[:event_rows].sum())
-        key = (-f1(hits, int(met.sum()) - hits, event_rows), len(path), tuple(sorted(path)))
-        if path and hits and (best is None or key < (best[0], best[1], tuple(sorted(best[2])))):
-            best = (key[0], key[1], path)
-    return None if best is None else best[2]
+        false_hits = int(met.sum()) - hits
+        score = f1(hits, false_hits, event_rows)
+        if path and hits >= max(1, false_hits) and score >= _LEAST and not _has_sliver(path, table, event_rows):
+            found.add((-score, len(path), tuple(sorted(path)), path))
+    if not found:
+        return None
+    if weights is None:
+        return min(found)[-1]
+    highest = -min(found)[0]
+    near = [each for each in found if -each[0] >= highest - _NEARLY]
+    return min(near, key=lambda each: (-float(np.mean([weights[bound.column] for bound in each[-1]])), *each))[-1]
+
+
+def _has_sliver(path: Path, table: FloatArray, event_rows: int) -> bool:
+    """Whether a column is bounded on both sides for few rows or little room, with the bounds as they are shown."""
+    columns = [bound.column for bound in path]
+    if len(set(columns)) == len(columns):
+        return False
+    shown = simplest(path, table)
+    for column in {bound.column for bound in shown}:
+        sides = tuple(bound for bound in shown if bound.column == column)
+        if len(sides) < 2:
+            continue
+        normal = table[event_rows:, column] / 2  # halves, so that the widest range there can be does not overflow
+        normal = normal[np.isfinite(normal)]
+        usual = np.quantile(normal, [0.05, 0.95]) if len(normal) else np.zeros(2)
+        width = abs(sides[0].value / 2 - sides[1].value / 2)
+        rows = int(rows_that_meet(sides, table[:event_rows]).sum())
+        if rows < _FEWEST_BETWEEN or width < _SLIVER * (usual[1] - usual[0]):
+            return True
+    return False
 
 
 def simplest(path: Path, table: FloatArray) -> Path:
@@ -83,7 +119,7 @@ def _rounded(bound: Bound, table: FloatArray, others: BoolArray) -> float:
     return round_between(low, high) if np.isfinite(low) and np.isfinite(high) else bound.value
 
 
-def _paths(tree: GrownTree, table: FloatArray) -> Iterator[tuple[Path, BoolArray]]:
+def paths_of(tree: GrownTree, table: FloatArray) -> Iterator[tuple[Path, BoolArray]]:
     """The path to each node but the root, and the rows that meet it."""
     waiting: list[tuple[int, Path, BoolArray]] = [(0, (), np.ones(len(table), dtype=bool))]
     while waiting:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.explain._cart import BoolArray, GrownTree, grow, sample_rows, smallest_leaf
-from penstock.explain._paths import Operator, Path, best_path, f1, meets, rows_that_meet, simplest
-from penstock.explain._separation import best_separating
+from penstock.explain._bounds import conjunctions
+from penstock.explain._cart import BoolArray, grow, sample_rows, smallest_leaf
+from penstock.explain._paths import Operator, Path, best_path, f1, meets, paths_of, rows_that_meet, simplest
+from penstock.explain._separation import LOOK, NormalSample, best_separating
 from penstock.explain.units import in_words, units_of
 
 MOST_COLUMNS = 16  # those that a tree is grown on
-_LOOK = 1_000  # normal rows, and rows of the event, on which the columns are chosen
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,12 @@ def find_rule(
     is_normal: BoolArray | None = None,
     max_conditions: int = 3,
     units: Sequence[str | None] | None = None,
+    weights: FloatArray | None = None,
+    normals: NormalSample | None = None,
     random_state: int = 0,
     max_normal: int = 20_000,
 ) -> Rule | None:
-    """The rule with the highest F1 among all paths of a small classification tree, event against normal.
+    """The rule with the highest F1 among the paths of a small classification tree, and among conjunctions of bounds.
 
     Parameters
     ----------
@@ -105,20 +107,26 @@ def find_rule(
         Of the columns. Without `units` they are taken from the names where these have them.
     max_conditions : int
         The depth of the tree.
+    weights : (p,) array, optional
+        How much each column is to blame, such as its share in the event's residual. A rule speaks only of columns that
+        are, and of rules that are nearly as good (F1 within 0.02) that is taken whose columns are most. All 0: as None.
+    normals : NormalSample, optional
+        `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
     max_normal : int
-        The tree is grown on at most so many rows of either kind, drawn with `random_state`; counted are all.
+        Rules are sought on at most so many rows of either kind, drawn with `random_state`; counted are all.
 
     Returns
     -------
     Rule or None
-        None if there are no normal rows, or no path reaches a row of the event. Of equal rules the one with fewer
-        conditions, then of earlier columns. Each threshold has the fewest significant digits that leave the rows that
-        meet the rule the same, and all counts are made with the conditions as returned.
+        None if no simple rule tells the event apart: a precision or an F1 below a half, or only slivers (bounds on both
+        sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
+        equal rules the one with fewer conditions, then of earlier columns. Each threshold has the fewest significant
+        digits that leave the rows that meet the rule the same, and all counts are made with the conditions as returned.
 
     Notes
     -----
-    Of more than 16 columns, the tree sees the 16 that separate a sample of the rows best one by one, by a rank
-    statistic (see `best_separating`): it finds no rule in columns that tell nothing alone.
+    Of more than 16 columns, those 16 are looked at that separate a sample of the rows best one by one, by a rank
+    statistic times the weight (see `best_separating`): there is no rule in columns that tell nothing alone.
 
     Examples
     --------
@@ -127,34 +135,46 @@ def find_rule(
     'vibration > 3 mm/s: 2 of 2 rows, 0 false'
     """
     normal = ~is_event if is_normal is None else is_normal & ~is_event
-    events, normals = np.flatnonzero(is_event), np.flatnonzero(normal)
-    if len(events) == 0 or len(normals) == 0:
+    events, others = np.flatnonzero(is_event), np.flatnonzero(normal)
+    if len(events) == 0 or len(others) == 0:
         return None
-    rng = np.random.default_rng(random_state)
-    look = (sample_rows(events, _LOOK, rng), sample_rows(normals, _LOOK, rng))
-    columns = best_separating(values[look[0]], values[look[1]], MOST_COLUMNS)
+    blame = weights if weights is not None and weights.any() else None
+    look = sample_rows(events, LOOK, np.random.default_rng(random_state))
+    usual = NormalSample.drawn_from(values, normal, random_state) if normals is None else normals
+    columns = best_separating(values[look], usual, MOST_COLUMNS, blame)
     if len(columns) == 0:
         return None
-    table = values[np.concatenate([events, normals])[:, None], columns]
-    tree = _grow_on_sample(table, len(events), max_conditions, max_normal, random_state)
-    path = best_path(tree, table, len(events))
+    rows = np.concatenate([events, others])
+    table = np.stack([values[rows, j] for j in columns]).T  # a column is contiguous: most work goes along one
+    paths = _paths(table, len(events), max_conditions, max_normal, random_state)
+    path = best_path(paths, table, len(events), None if blame is None else blame[columns])
     if path is None:
         return None
     path, known = simplest(path, table), units_of(names, units)
     met = rows_that_meet(path, table)
     conditions = [Condition(names[j], operator, value, known[j]) for j, operator, value in _in_table(path, columns)]
     hits = int(met[: len(events)].sum())
-    return Rule(tuple(conditions), hits, len(events), int(met.sum()) - hits, len(normals))
+    return Rule(tuple(conditions), hits, len(events), int(met.sum()) - hits, len(others))
 
 
-def _grow_on_sample(table: FloatArray, n_events: int, max_depth: int, most: int, random_state: int) -> GrownTree:
-    """A tree on at most `most` rows of either kind; the first `n_events` rows are the event's."""
+def _paths(
+    table: FloatArray, n_events: int, max_conditions: int, most: int, random_state: int
+) -> Iterator[tuple[Path, BoolArray]]:
+    """What may be a rule, found on at most `most` rows of either kind, and the rows of the table that meet it.
+
+    The first `n_events` rows are the event's.
+    """
     rng = np.random.default_rng(random_state)
     events = sample_rows(np.arange(n_events), most, rng)
     normals = sample_rows(np.arange(n_events, len(table)), most, rng)
     rows = np.concatenate([events, normals])
+    some, is_event = table[rows], rows < n_events
     min_leaf = smallest_leaf(len(events))
-    return grow(table[rows], rows < n_events, max_depth=max_depth, min_leaf=min_leaf, random_state=random_state)
+    tree = grow(some, is_event, max_depth=max_conditions, min_leaf=min_leaf, random_state=random_state)
+    yield from paths_of(tree, table)
+    rarity = (len(table) - n_events) / len(normals) * len(events) / n_events
+    for path in conjunctions(some, is_event, rarity, max_conditions):
+        yield path, rows_that_meet(path, table)
 
 
 def _in_table(path: Path, columns: IndexArray) -> list[tuple[int, Operator, float]]:

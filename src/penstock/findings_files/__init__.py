@@ -5,7 +5,8 @@ how values are written. Every file is written wholly or not at all.
 """
 
 from penstock.findings_files._document import summarize
-from penstock.findings_files._paths import FINDINGS_ENDINGS, SCORES_ENDINGS, check_ending, refuse_existing
+from penstock.findings_files._explained import events_to_explain
+from penstock.findings_files._paths import FINDINGS_ENDINGS, SCORES_ENDINGS, check_ending, refuse_existing, write_new
 from penstock.findings_files._plain import as_json, plain
 from penstock.findings_files.write import write_findings, write_scores
 
@@ -14,9 +15,11 @@ __all__ = [
     "SCORES_ENDINGS",
     "as_json",
     "check_ending",
+    "events_to_explain",
     "plain",
     "refuse_existing",
     "summarize",
     "write_findings",
+    "write_new",
     "write_scores",
 ]

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-_OBEYED = ("=", "+", "-", "@", "\t", "\r", "\n")  # a cell that begins so is a formula to a spreadsheet, or hides one
+# A cell that begins so is a formula to a spreadsheet, or hides one: as it is, after blanks or quotes, in full width.
+_OBEYED = re.compile(r"""[\t\r\n]|[\s'"]*[=+\-@＝＋－＠]""")
+_QUOTED = re.compile(r'[,;\t"\r\n]')  # more than RFC 4180 asks for: some programs part cells at ; or a tab
+_EMPTY = '""'  # an empty line would be no line
 _UNITS = ("s", "ms", "us", "ns")
 
 
 def as_csv(frame: pd.DataFrame, *, header: bool = True) -> str:
-    r"""A table without its index as RFC 4180 has it: commas, CR LF, quotes where they are needed.
+    r"""A table without its index as RFC 4180 has it: commas, CR LF, quotes where they are needed or a ; or tab is.
 
     Missing values are empty, time stamps are ISO 8601, numbers read back to the same float. A text that a spreadsheet
-    would take for a formula gets a single quote in front, which spreadsheets hide.
+    would take for a formula gets a single quote in front, which spreadsheets hide: one that begins with = + - @ (full
+    width too, and after blanks and quotes), a tab or a line end. Numbers and times stay as they are. Not covered is a
+    program that parts cells at ; or tabs and heeds quotes only where a line begins: tell it that commas part them.
 
     >>> as_csv(pd.DataFrame({"score": [0.1, float("nan")], "variables": ["=1+1", "flow, head"]}))
     'score,variables\r\n0.1,\'=1+1\r\n,"flow, head"\r\n'
     """
-    text = io.StringIO()
-    writer = csv.writer(text)  # its dialect "excel" is that of RFC 4180
-    if header:
-        writer.writerow([_safe(str(name)) for name in frame.columns])
-    writer.writerows(zip(*(_cells(frame[name]) for name in frame.columns), strict=True))
-    return text.getvalue()
+    names = [tuple(_field(str(name)) for name in frame.columns)] if header else []
+    lines = zip(*(_cells(frame[name]) for name in frame.columns), strict=True)
+    return "".join(f"{','.join(line) or _EMPTY}\r\n" for line in (*names, *lines))
 
 
 def iso_times(times: pd.DatetimeIndex) -> list[str]:
@@ -52,15 +53,18 @@ def _offset(offset: pd.Timedelta) -> str:
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
 
 
-def _cells(column: pd.Series) -> list[Any]:
+def _cells(column: pd.Series) -> list[str]:
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         return iso_times(pd.DatetimeIndex(column))
     if column.dtype == np.bool_:
         return ["true" if value else "false" for value in column.tolist()]
     missing = column.isna().to_numpy()
     values = column.tolist()
-    return ["" if gone else _safe(value) for gone, value in zip(missing, values, strict=True)]
+    return ["" if gone else _field(value) for gone, value in zip(missing, values, strict=True)]
 
 
-def _safe(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_OBEYED) else value
+def _field(value: Any) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    text = f"'{value}" if _OBEYED.match(value) else value
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text

@@ -10,11 +10,11 @@ import pandas as pd
 
 import penstock
 from penstock.detection.findings import Findings
+from penstock.findings_files._explained import events_to_explain
 from penstock.findings_files._plain import as_json, plain, records
-from penstock.findings_files._tables import explained_events
 
 
-def document_pieces(findings: Findings, most_explained: int) -> Iterator[str]:
+def document_pieces(findings: Findings, most_explained: int | None) -> Iterator[str]:
     """The text of the document, piece by piece: an entry of a list is a line."""
     yield f'{{\n"summary": {as_json(summarize(findings))}'
     yield from _list_pieces("events", _events(findings, most_explained))
@@ -57,16 +57,18 @@ def summarize(findings: Findings) -> dict[str, Any]:
         if agreement is None
         else {
             "known_rows": agreement.n_known,
+            "ranked_rows": agreement.n_ranked,
             "precision_at_n": plain(agreement.precision_at_n),
             "faults": len(agreement.faults),
+            "faults_judged": agreement.n_judged_faults,
             "faults_found": agreement.n_found,
         },
     }
 
 
-def _events(findings: Findings, most_explained: int) -> Iterator[dict[str, Any]]:
+def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str, Any]]:
     numbers = findings.table.values.index
-    explained = explained_events(findings, most_explained)
+    explained = set(events_to_explain(findings, most_explained))
     for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
         peak = figures["peak_row"]
         if findings.table.time is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from penstock.storage import StorageError
+from penstock.storage._files import replace_file
 from penstock.tables import TableError
 from penstock.tables._parquet import need_pyarrow
 
@@ -60,3 +61,14 @@ def refuse_existing(paths: Iterable[AnyPath | None], overwrite: bool) -> None:
             raise StorageError(f"Cannot write {path}: it is a device or a pipe. Name a file.")
         if not overwrite:
             raise FileExistsError(f"{path} exists already. Choose another name, or overwrite=True.")
+
+
+def write_new(path: AnyPath, pieces: Iterable[bytes], overwrite: bool) -> None:
+    """Write a file wholly or not at all; without `overwrite` only if nothing is there, before and after the pieces."""
+    refuse_existing([path], overwrite)
+    replace_file(Path(path), _unless_there(path, pieces, overwrite))
+
+
+def _unless_there(path: AnyPath, pieces: Iterable[bytes], overwrite: bool) -> Iterator[memoryview]:
+    yield from (memoryview(piece) for piece in pieces)
+    refuse_existing([path], overwrite)  # it may have appeared meanwhile

@@ -66,6 +66,6 @@ def _plain_column(column: pd.Series) -> list[Any]:
     return [None if gone else value for gone, value in zip(column.isna().tolist(), column.tolist(), strict=True)]
 
 
-def as_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON of a plain value, in the order of its keys."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+def as_json(value: Any, **layout: Any) -> str:
+    """Strict JSON of a plain value, in the order of its keys; `layout` as in `json.dumps`."""
+    return json.dumps(value, **{"ensure_ascii": False, **layout, "allow_nan": False})

@@ -8,19 +8,19 @@ from typing import Any
 import pandas as pd
 
 from penstock.detection.findings import Findings
+from penstock.findings_files._explained import events_to_explain
 
 ROWS_AT_ONCE = 50_000
 
 
-def findings_table(findings: Findings, most_explained: int) -> pd.DataFrame:
+def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFrame:
     """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
 
     `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
     """
-    explained = explained_events(findings, most_explained)
     table = findings.top().reset_index()
     events = findings.events.loc[table["event"]]
-    rules = {int(event): _rule(findings, int(event)) for event in explained}
+    rules = {event: _rule(findings, event) for event in events_to_explain(findings, most_explained)}
     if findings.table.time is None:
         numbers = findings.table.values.index
         spans: dict[str, Any] = {
@@ -37,11 +37,6 @@ def findings_table(findings: Findings, most_explained: int) -> pd.DataFrame:
     table = table.assign(**spans)
     table["rule"] = pd.array([rules.get(int(event)) for event in table["event"]], dtype="string")
     return table.astype({"mode": "string", "variables": "string"})
-
-
-def explained_events(findings: Findings, most: int) -> set[int]:
-    """The events with the highest scores, to which explanations are limited: each takes about a tenth of a second."""
-    return set(findings.events.index[findings.events["rank"] <= most].tolist())
 
 
 def _rule(findings: Findings, event: int) -> str | None:

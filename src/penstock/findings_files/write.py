@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pandas as pd
 
@@ -21,17 +20,15 @@ from penstock.findings_files._paths import (
     AnyPath,
     check_ending,
     refuse_existing,
+    write_new,
 )
 from penstock.findings_files._plain import as_json, records
 from penstock.findings_files._tables import ROWS_AT_ONCE, findings_table, scores_tables
-from penstock.storage._files import replace_file
 from penstock.tables._parquet import parquet_pieces
-
-MOST_EXPLAINED = 100
 
 
 def write_findings(
-    findings: Findings, path: AnyPath, *, overwrite: bool = False, most_explained: int = MOST_EXPLAINED
+    findings: Findings, path: AnyPath, *, overwrite: bool = False, most_explained: int | None = None
 ) -> None:
     """Write what was found.
 
@@ -44,21 +41,22 @@ def write_findings(
         settings, notes and columns.
     overwrite : bool
         Whether a file that is there may be replaced; else it is a FileExistsError.
-    most_explained : int
-        So many events, those with the highest scores, get their rule (and in JSON variables and neighbours).
+    most_explained : int, optional
+        So many events, those with the highest scores, get their rule (and in JSON variables and neighbours). None: 100,
+        of a long table fewer, but at least 20.
 
-    CSV is UTF-8 without a byte order mark, with commas, CR LF and ISO 8601 time stamps; a text that begins with a sign
-    that spreadsheets take for a formula (= + - @ tab CR LF) gets a single quote in front. JSON has null for what is not
-    a finite number, and durations in seconds. The file is written wholly or not at all.
+    CSV is UTF-8 without a byte order mark, with commas, CR LF and ISO 8601 time stamps; a text that a spreadsheet would
+    take for a formula gets a single quote in front (see `as_csv`). JSON has null for what is not a finite number, and
+    durations in seconds. The file is written wholly or not at all.
     """
     ending = check_ending(path, FINDINGS_ENDINGS)
     refuse_existing([path], overwrite)
     if ending == JSON:
-        _write(path, document_pieces(findings, most_explained))
+        _write(path, document_pieces(findings, most_explained), overwrite)
     else:
         table = findings_table(findings, most_explained)
         starts = range(0, max(len(table), 1), ROWS_AT_ONCE)
-        _write_tables(path, (table.iloc[start : start + ROWS_AT_ONCE] for start in starts), ending)
+        _write_tables(path, (table.iloc[start : start + ROWS_AT_ONCE] for start in starts), ending, overwrite)
 
 
 def write_scores(findings: Findings, path: AnyPath, *, overwrite: bool = False) -> None:
@@ -69,23 +67,24 @@ def write_scores(findings: Findings, path: AnyPath, *, overwrite: bool = False) 
     """
     ending = check_ending(path, SCORES_ENDINGS)
     refuse_existing([path], overwrite)
-    _write_tables(path, scores_tables(findings), ending)
+    _write_tables(path, scores_tables(findings), ending, overwrite)
 
 
-def _write_tables(path: AnyPath, tables: Iterable[pd.DataFrame], ending: str) -> None:
+def _write_tables(path: AnyPath, tables: Iterable[pd.DataFrame], ending: str, overwrite: bool) -> None:
     if ending == PARQUET:
-        replace_file(Path(path), map(memoryview, parquet_pieces(tables)))
+        write_new(path, parquet_pieces(tables), overwrite)
     elif ending == JSON_LINES:
         lines = ("".join(f"{as_json(record)}\n" for record in records(table)) for table in tables)
-        _write(path, lines)
+        _write(path, lines, overwrite)
     else:
-        _write(path, (as_csv(table, header=not number) for number, table in enumerate(tables)), ending == PACKED_CSV)
+        texts = (as_csv(table, header=not number) for number, table in enumerate(tables))
+        _write(path, texts, overwrite, packed=ending == PACKED_CSV)
 
 
-def _write(path: AnyPath, texts: Iterable[str], packed: bool = False) -> None:
+def _write(path: AnyPath, texts: Iterable[str], overwrite: bool, packed: bool = False) -> None:
     # A path may hold bytes that are not UTF-8: what stands for them is \udcXX in the file, which is JSON's way too.
     pieces: Iterator[bytes] = (text.encode("utf-8", "backslashreplace") for text in texts)
-    replace_file(Path(path), map(memoryview, _packed(pieces) if packed else pieces))
+    write_new(path, _packed(pieces) if packed else pieces, overwrite)
 
 
 def _packed(pieces: Iterator[bytes]) -> Iterator[bytes]:

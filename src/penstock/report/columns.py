@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection import Findings
-from penstock.report.words import counted, name_tag, percent
+from penstock.report.words import name_tag, percent
+from penstock.tables._words import counted
 
 _MOST = 2_000
 

@@ -11,17 +11,8 @@ from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
 from penstock.explain import Condition
-from penstock.report.words import (
-    counted,
-    duration,
-    listed,
-    name_tag,
-    number,
-    numbers,
-    percent,
-    span,
-    when,
-)
+from penstock.report.words import duration, listed, name_tag, number, numbers, percent, span, when
+from penstock.tables._words import counted
 
 _NAMED = 3
 _SIGNS = {">": "above", "<=": "at most"}
@@ -55,6 +46,7 @@ class EventCard:
 class EventDetail:
     variables: list[dict[str, Any]]
     neighbors: list[dict[str, str]]
+    distance: str
     comparison: list[dict[str, Any]]
     rule: Markup
     rule_counts: str
@@ -92,6 +84,7 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
     return EventDetail(
         variables=[_variable(findings, row, most) for row in why.variables.to_dict("records")],
         neighbors=_neighbors(why.neighbors),
+        distance=_distance(findings, event),
         comparison=_comparison(findings, why),
         rule=rule,
         rule_counts=counts,
@@ -122,6 +115,13 @@ def _neighbors(neighbors: pd.DataFrame) -> list[dict[str, str]]:
     times = neighbors["time" if "time" in neighbors else "position"]
     columns = zip(times, numbers(neighbors["distance"]), numbers(neighbors["score"]), strict=True)
     return [{"when": when(time), "distance": distance, "score": score} for time, distance, score in columns]
+
+
+def _distance(findings: Findings, event: dict[Any, Any]) -> str:
+    """What the distance of neighbours is: along a tree, where the model of the event's mode has one."""
+    mode = findings.modes[int(event["peak_row"])]
+    part = next(judged.part for judged in findings.parts if judged.part.mode == mode)
+    return "Distance along the tree" if hasattr(part.detector, "tree_") else "Distance"
 
 
 def _comparison(findings: Findings, why: Explanation) -> list[dict[str, Any]]:

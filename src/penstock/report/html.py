@@ -7,13 +7,13 @@ import hashlib
 import os
 from collections.abc import Callable
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
+from penstock.findings_files import events_to_explain, refuse_existing, write_new
 from penstock.report.axis import Axis, make_axis
 from penstock.report.calendar import make_calendar
 from penstock.report.columns import column_table
@@ -21,17 +21,15 @@ from penstock.report.event_cards import event_card
 from penstock.report.event_charts import event_chart_data
 from penstock.report.groups import mode_groups
 from penstock.report.heat_map import heat_map_data
-from penstock.report.packing import as_json
+from penstock.report.packing import script_json
 from penstock.report.rule_drawing import draw_rules
-from penstock.report.summary import period, summarise
+from penstock.report.summary import period, summarize
 from penstock.report.timeline import timeline_data
 from penstock.report.tree_map import tree_maps
 from penstock.report.words import numbers
-from penstock.storage._files import replace_file
 
 Progress = Callable[[str], None]
-MOST_EXPLAINED, MOST_LISTED = 100, 500  # events, the gravest
-_FEWEST_EXPLAINED, _ROWS_READ = 20, 20_000_000  # each explanation reads all rows: of a long table fewer
+MOST_LISTED = 500  # events, the gravest
 _MOST_PRINTED = 5  # with their charts
 _SCRIPTS = ("data.js", "ticks.js", "plot.js", "timeline.js", "events.js", "heat.js", "tree.js", "page.js")
 
@@ -49,15 +47,13 @@ def write_html(
     Raises
     ------
     FileExistsError
-        if there is a file already and `overwrite` is not set.
+        if there is a file or a link already, or one appears meanwhile, and `overwrite` is not set.
     """
-    target = Path(path)
-    if not overwrite and target.exists():
-        raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
+    refuse_existing([path], overwrite)
     page = to_html(findings, title=title, progress=progress)
     if progress is not None:
-        progress(f"writing {target}")
-    replace_file(target, [memoryview(page.encode("utf-8"))])
+        progress(f"writing {os.fspath(path)}")
+    write_new(path, [page.encode("utf-8")], overwrite)
 
 
 def to_html(findings: Findings, *, title: str | None = None, progress: Progress | None = None) -> str:
@@ -100,7 +96,7 @@ def _render(data: dict[str, Any], context: dict[str, Any], title: str) -> str:
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        data=Markup(as_json(data)),
+        data=Markup(script_json(data)),
         trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
         heat=data["heat"],
         thinned=data["timeline"]["thinned"],
@@ -109,9 +105,7 @@ def _render(data: dict[str, Any], context: dict[str, Any], title: str) -> str:
 
 def _explain(findings: Findings) -> dict[int, Explanation]:
     """Of the gravest events, in order of time."""
-    affordable = max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores)))
-    gravest = findings.events.sort_values("rank").index[: min(MOST_EXPLAINED, affordable)]
-    return {int(event): findings.explain(int(event)) for event in sorted(gravest)}
+    return {event: findings.explain(event) for event in events_to_explain(findings)}
 
 
 def _page_data(findings: Findings, axis: Axis, reasons: dict[int, Explanation]) -> dict[str, Any]:
@@ -141,7 +135,7 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
         "period": period(findings),
         "has_time": findings.table.time is not None,
         "several_modes": len(findings.parts) > 1,
-        "summary": summarise(findings, reasons),
+        "summary": summarize(findings, reasons),
         "calendar": make_calendar(findings),
         "cards": cards,
         "n_events": len(findings.events),
@@ -175,7 +169,7 @@ def _script() -> str:
 def _policy(style: str, script: str) -> str:
     """Nothing may be loaded, and only this very script and style count."""
     return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         f"base-uri 'none'; form-action 'none'"
     )
 

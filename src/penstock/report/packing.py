@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray
+from penstock.findings_files import as_json
 
 Packed = dict[str, Any]
 _MISSING = 65535  # of 16 bits; the values use those below
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def as_json(data: Any) -> str:
+def script_json(data: Any) -> str:
     """JSON that can stand inside a script element: no sign in it can end that element or begin a comment.
 
-    >>> as_json(["</script>", "a & b"])
+    >>> script_json(["</script>", "a & b"])
     '["\\\\u003c/script\\\\u003e","a \\\\u0026 b"]'
     """
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = as_json(data, ensure_ascii=True, separators=(",", ":"))
     for sign, escape in _ESCAPES.items():
         text = text.replace(sign, escape)
     return text

@@ -8,7 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from penstock.explain import Leaf, RuleTree, Split
-from penstock.report.words import counted, name_tag, percent, with_unit
+from penstock.report.words import name_tag, percent, with_unit
+from penstock.tables._words import counted
 
 
 @dataclass(frozen=True)

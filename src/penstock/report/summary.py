@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record
-from penstock.report.words import counted, day, duration, listed, name_tag, percent, span, when, with_unit
+from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
+from penstock.tables._words import counted
 
 _WORST = 3
 _NAMED = 3
@@ -54,7 +55,7 @@ class Summary:
     faults: tuple[KnownFault, ...]
 
 
-def summarise(findings: Findings, reasons: Mapping[int, Explanation]) -> Summary:
+def summarize(findings: Findings, reasons: Mapping[int, Explanation]) -> Summary:
     """The first page; `reasons` has at least those of the gravest events."""
     ranked = findings.events.sort_values("rank").index[:_WORST]
     agreement = None if findings.agreement is None else _agreement(findings)
@@ -106,8 +107,8 @@ def _figures(findings: Findings) -> list[Figure]:
     if findings.table.time is not None:
         figures.append(Figure(f"{len(findings.days):,}", "days with findings"))
     if findings.agreement is not None:
-        n_faults = len(findings.agreement.faults)
-        figures.append(Figure(f"{findings.agreement.n_found:,} of {n_faults:,}", "known faults with an alarm"))
+        n_faults = findings.agreement.n_judged_faults
+        figures.append(Figure(f"{findings.agreement.n_inside:,} of {n_faults:,}", "known faults with a finding inside"))
     return figures
 
 
@@ -135,15 +136,18 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
 def _changes(findings: Findings) -> list[str]:
     """What is other than in the source, or was not used; nothing of it is silent."""
     inputs = findings.inputs.counts
+    told = {note.kind for note in findings.notes if note.changed}  # notes name the columns as well
     words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
-    words += [f"{inputs['encoded']:,} of text encoded as numbers"] if inputs["encoded"] else []
-    words += [f"{inputs['left out']:,} left out"] if inputs["left out"] else []
+    if inputs["encoded"] and "encoded columns" not in told:
+        words.append(f"{inputs['encoded']:,} of text encoded as numbers")
+    if inputs["left out"] and "left out columns" not in told:
+        words.append(f"{inputs['left out']:,} left out")
     changes = [f"Columns: {', '.join(words)}."]
     n_trained = int(findings.trained.sum())
     if 0 < n_trained < int(findings.judged.sum()):
         changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
     changes += [_short(note.message) for note in findings.notes if note.changed]
-    return changes
+    return list(dict.fromkeys(changes))
 
 
 def _short(message: str) -> str:
@@ -167,16 +171,22 @@ def _agreement(findings: Findings) -> Markup:
     assert known is not None
     label = findings.table.label
     column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
-    text = Markup("{} known to be faulty{}, in {}; {} of these had an alarm.").format(
+    n_faults, n_judged = len(known.faults), known.n_judged_faults
+    text = Markup("{} known to be faulty{}, in {}. There is a finding inside {} of {}").format(
         counted(known.n_known, "row") + (" is" if known.n_known == 1 else " are"),
         column,
-        counted(len(known.faults), "fault"),
-        f"{known.n_found:,}",
+        counted(n_faults, "fault"),
+        f"{known.n_inside:,}",
+        "these" if n_judged == n_faults else f"the {n_judged:,} that were judged",
     )
+    if known.n_found > known.n_inside:
+        earlier = f"{known.n_found - known.n_inside:,}"
+        text += Markup("; {} more had only an alarm up to {} before").format(earlier, duration(known.horizon))
+    text += "."
     if pd.notna(known.precision_at_n):
         text += Markup(
-            " Of as many rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N)."
-        ).format(percent(known.precision_at_n))
+            " Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N)."
+        ).format(known.n_ranked, percent(known.precision_at_n))
     return text
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from penstock.tables._words import counted
+
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_NUMBER = "–"
 _SIGNIFICANT = 4
@@ -75,15 +77,6 @@ def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "day")
-    ('1 row', '1,200 rows', '2 days')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def day(moment: Any) -> str:
     """
     >>> day(pd.Timestamp("2015-03-04"))
@@ -117,13 +110,33 @@ def span(start: Any, end: Any) -> str:
     """
     >>> span(pd.Timestamp("2015-03-04 06:10"), pd.Timestamp("2015-03-04 07:00")), span(3, 9), span(3, 3)
     ('4 Mar 2015, 06:10 – 07:00', 'rows 3 – 9', 'row 3')
+
+    Where the clocks were changed in between, the offset is shown.
+
+    >>> time = pd.date_range("2024-10-27 00:30", periods=2, freq="h", tz="UTC").tz_convert("Europe/Berlin")
+    >>> span(*time)
+    '27 Oct 2024, 02:30 (+02:00) – 02:30 (+01:00)'
     """
     if start == end:
         return when(start)
     if not isinstance(start, pd.Timestamp):
         return f"rows {int(start):,} – {int(end):,}"
+    changed = start.utcoffset() != end.utcoffset()
+    if when(start) == when(end) and not changed:  # less than a millionth of a second apart
+        return when(start)
     same_day = (start.year, start.month, start.day) == (end.year, end.month, end.day)
-    return f"{when(start)} – {clock(end) if same_day else when(end)}"
+    shown = [when(start), clock(end) if same_day else when(end)]
+    if changed:
+        shown = [f"{text} ({_offset(moment)})" for text, moment in zip(shown, (start, end), strict=True)]
+    return " – ".join(shown)
+
+
+def _offset(moment: pd.Timestamp) -> str:
+    """
+    >>> _offset(pd.Timestamp("2024-10-27", tz="Asia/Kolkata"))
+    '+05:30'
+    """
+    return moment.isoformat().removeprefix(moment.tz_localize(None).isoformat())
 
 
 def duration(length: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from penstock.row_rules._operands import Name, Operand, Sign, compare, is_missing, side_of, sides_of
+from penstock.row_rules._operands import Name, Operand, Sign, compare, is_missing, resolve, side_of, sides_of
 from penstock.row_rules._truth import Truth, all_of, any_of
 from penstock.tables import Table
 
@@ -29,6 +29,9 @@ class Comparison:
         sides = sides_of(self.operands, table)
         return all_of(map(compare, sides[:-1], self.signs, sides[1:]))
 
+    def resolved(self, table: Table) -> Comparison:
+        return replace(self, operands=tuple(map(resolve, self.operands, sides_of(self.operands, table))))
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -45,6 +48,9 @@ class Missing:
     def truth(self, table: Table) -> Truth:
         return is_missing(side_of(self.name, table), len(table.values))
 
+    def resolved(self, table: Table) -> Missing:
+        return self
+
 
 @dataclass(frozen=True)
 class Not:
@@ -60,6 +66,9 @@ class Not:
 
     def truth(self, table: Table) -> Truth:
         return ~self.part.truth(table)
+
+    def resolved(self, table: Table) -> Not:
+        return Not(self.part.resolved(table))
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,9 @@ class Several:
     def truth(self, table: Table) -> Truth:
         truths = (part.truth(table) for part in self.parts)
         return all_of(truths) if self.word == "and" else any_of(truths)
+
+    def resolved(self, table: Table) -> Several:
+        return Several(self.word, tuple(part.resolved(table) for part in self.parts))
 
 
 Condition = Comparison | Missing | Not | Several

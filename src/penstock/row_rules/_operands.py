@@ -113,6 +113,15 @@ def side_of(operand: Operand, table: Table) -> Side:
     raise AssertionError("an unknown name is refused")  # pragma: no cover
 
 
+def resolve(operand: Operand, side: Side) -> Operand:
+    """An operand that means in every table what it means in this one, where it is `side`."""
+    if not isinstance(operand, Name) or not operand.maybe_text:
+        return operand
+    if isinstance(side, Text):
+        return side
+    return Name(operand.name, ticked=isinstance(side, Column))
+
+
 def is_missing(side: Side, n: int) -> Truth:
     missing = side.values.isna().to_numpy() if isinstance(side, Column) else np.zeros(n, dtype=np.bool_)
     return where_known(missing, np.ones(n, dtype=np.bool_))

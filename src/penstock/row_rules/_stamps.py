@@ -13,6 +13,7 @@ from penstock.row_rules._truth import BoolArray
 from penstock.tables._words import quoted
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")  # without a day, where Python would take its Monday
 _FIRST, _LAST = dt.datetime(1, 1, 3), dt.datetime(9999, 11, 1)
 
 
@@ -40,6 +41,8 @@ def order_to_stamp(time: pd.DatetimeIndex, text: str) -> tuple[BoolArray, BoolAr
 
 def _span(text: str) -> tuple[dt.datetime, dt.datetime | None]:
     """The start of what a text names, and where the day or month is over; None for an instant."""
+    if _WEEK.match(text):
+        raise ValueError("a week is no day")
     if _MONTH.fullmatch(text):
         start = _within_reach(dt.datetime.fromisoformat(f"{text}-01"))
         return start, (start + dt.timedelta(days=31)).replace(day=1)

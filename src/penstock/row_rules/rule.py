@@ -8,7 +8,7 @@ from penstock.row_rules._conditions import Condition
 from penstock.row_rules._operands import Column, Name, side_of
 from penstock.row_rules._parse import parse_condition
 from penstock.row_rules._tokens import refuse_long
-from penstock.row_rules._truth import BoolArray
+from penstock.row_rules._truth import BoolArray, Truth
 from penstock.tables import Table
 
 
@@ -30,18 +30,42 @@ class RowRule:
         sure = (name.name for name in self._names() if not name.maybe_text and (name.ticked or name.name != "time"))
         return tuple(dict.fromkeys(sure))
 
+    @property
+    def perhaps_columns(self) -> tuple[str, ...]:
+        """The bare words after == or !=, which are columns in a table that has them and else texts."""
+        return tuple(dict.fromkeys(name.name for name in self._names() if name.maybe_text))
+
+    def resolved(self, table: Table) -> RowRule:
+        """The rule as this table understands it, with bare words as columns in backticks or as texts in quotes.
+
+        It means the same for a table with other columns.
+
+        >>> import pandas as pd
+        >>> from penstock.tables import read_table
+        >>> valve = pd.DataFrame({"state": ["on", "off"], "wanted": ["on", "on"], "power": [1.0, 0.0]})
+        >>> print(parse_rule("state == wanted or state == off").resolved(read_table(valve)))
+        state == `wanted` or state == 'off'
+        """
+        rule = RowRule(self.condition.resolved(table))
+        refuse_long(str(rule))
+        return rule
+
     def columns_in(self, table: Table) -> tuple[str, ...]:
         """The columns of this table that the rule looks at; raise if it names one that is not there."""
         sides = (side_of(name, table) for name in self._names())
         return tuple(dict.fromkeys(side.name for side in sides if isinstance(side, Column)))
 
+    def truth(self, table: Table) -> Truth:
+        """For which rows the rule is true, false, or neither; raise if it does not fit the table."""
+        return self.condition.truth(table)
+
     def holds(self, table: Table) -> BoolArray:
         """The rows for which the rule is true; raise if it does not fit the table."""
-        return self.condition.truth(table).true
+        return self.truth(table).true
 
     def unknown(self, table: Table) -> BoolArray:
         """The rows for which the rule is neither true nor false, as a reading that decides is missing."""
-        return self.condition.truth(table).unknown
+        return self.truth(table).unknown
 
     def _names(self) -> tuple[Name, ...]:
         return tuple(self.condition.names())

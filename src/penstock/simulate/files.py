@@ -23,7 +23,8 @@ def write_plant(
     overwrite : bool
         Whether files of these names may be replaced; else a FileExistsError names them, and nothing is written.
     by_area : bool
-        Also write one file per functional area, turbine.csv and so on, as plants export them.
+        Also write one file per functional area, areas/turbine.csv and so on, as plants export them. The folder areas
+        can be read as one table.
 
     Returns
     -------
@@ -48,6 +49,7 @@ def write_plant(
         raise FileExistsError(f"{target} holds {', '.join(present)} already. Choose another folder, or overwrite=True.")
     target.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
+        (target / name).parent.mkdir(exist_ok=True)
         replace_file(target / name, [memoryview(_csv(table))])
     return [target / name for name in tables]
 
@@ -59,7 +61,7 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 def _areas(plant: SimulatedPlant) -> dict[str, pd.DataFrame]:
     return {
-        f"{area}.csv": plant.table[[name for name in plant.table.columns if plant.areas[name] == area]]
+        f"areas/{area}.csv": plant.table[[name for name in plant.table.columns if plant.areas[name] == area]]
         for area in AREAS
     }
 

@@ -108,8 +108,8 @@ def _note_text(read: TextTimes, name: str, notebook: Notebook) -> None:
         order = "day first" if read.day_first else "month first"
         why = {
             "values": "as days above 12 show",
-            "order": "as the order of the rows suggests, though both would be dates; pass day_first to be sure",
-            "custom": "though nothing tells the day from the month; pass day_first to be sure",
+            "order": "as the order of the rows suggests, though both would be dates; which comes first can be set",
+            "custom": "though nothing tells the day from the month; which comes first can be set",
         }[read.decided_by]
         kind = "day and month" if read.decided_by == "values" else "ambiguous dates"
         notebook.add(

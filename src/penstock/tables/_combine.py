@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,19 +17,19 @@ from penstock.tables._words import listed, quoted
 
 @dataclass(frozen=True)
 class Combined:
-    """A raw table and its clock; `lengths` are the numbers of rows that came from each file, if they were appended."""
+    """A raw table, its clock and units; `lengths` are the numbers of rows from each file, if files were appended."""
 
     frame: pd.DataFrame
     clock: Clock
     decimal: str
     lengths: tuple[int, ...]
+    units: Mapping[str, str]
 
 
 def combine(tables: Sequence[RawTable], options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Combined:
     """Append tables with the same columns; join tables with different columns on their time; refuse a mixture."""
-    first = tables[0]
-    if all(set(table.frame.columns) == set(first.frame.columns) for table in tables):
-        frame = first.frame
+    if have_same_columns(tables):
+        frame = tables[0].frame
         if len(tables) > 1:
             frame = pd.concat([table.frame for table in tables], ignore_index=True)
             notebook.add(
@@ -38,8 +38,17 @@ def combine(tables: Sequence[RawTable], options: TimeOptions, taken: Collection[
                 len(tables),
             )
         clock = find_clock(frame, options, taken, notebook)
-        return Combined(frame, clock, _common_decimal(tables), tuple(len(table.frame) for table in tables))
+        lengths = tuple(len(table.frame) for table in tables)
+        return Combined(frame, clock, _common_decimal(tables), lengths, _all_units(tables))
     return _joined(tables, options, taken, notebook)
+
+
+def have_same_columns(tables: Sequence[RawTable]) -> bool:
+    return all(set(table.frame.columns) == set(tables[0].frame.columns) for table in tables)
+
+
+def _all_units(tables: Sequence[RawTable]) -> dict[str, str]:
+    return {name: unit for table in tables for name, unit in table.units.items()}
 
 
 def _common_decimal(tables: Sequence[RawTable]) -> str:
@@ -68,8 +77,8 @@ def _joined(tables: Sequence[RawTable], options: TimeOptions, taken: Collection[
         f"are not in all of them, and the values there count as missing.",
         lonely,
     )
-    name = clocks[0].name
-    return Combined(frame.reset_index(drop=True), Clock(stamps, name, ()), _common_decimal(tables), (len(stamps),))
+    clock = Clock(stamps, clocks[0].name, ())
+    return Combined(frame.reset_index(drop=True), clock, _common_decimal(tables), (len(stamps),), _all_units(tables))
 
 
 def _clock_of(table: RawTable, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:

@@ -25,6 +25,7 @@ class Layout:
     names: tuple[str, ...] | None
     preamble: tuple[str, ...]  # lines above the header
     units: tuple[str, ...]  # a line of units below it
+    description: tuple[str, ...]  # a line of longer names below it
     lines_above: int  # how many lines are above the first row
     spaced: bool  # a space follows separators
 
@@ -58,6 +59,8 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
     header, first_row = _find_header(records, width)
     top = first_row if header is None else header
     rows = records[first_row:]
+    below = [] if header is None else [tuple(record.fields) for record in records[header + 1 : first_row]]
+    below.sort(key=lambda fields: len("".join(fields)))
     _refuse_odd_widths(name, records, header, first_row, width)
     return Layout(
         separator=separator,
@@ -65,7 +68,8 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
         width=width,
         names=None if header is None else tuple(_clean_names(records[header].fields, width)),
         preamble=tuple(separator.join(record.fields) for record in records[:top]),
-        units=() if header is None or header + 1 == first_row else tuple(records[header + 1].fields),
+        units=below[0] if below else (),
+        description=below[1] if below[1:] else (),
         lines_above=records[first_row - 1].last_line if first_row else 0,
         spaced=separator + " " in text,
     )
@@ -103,7 +107,8 @@ def _usual_width(records: list[_Record]) -> int:
 def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
     """The numbers of the header (None without one) and of the first row.
 
-    Above the first record that has numbers or times there is the header, if any, and maybe a line of units below it.
+    Above the first record that has numbers or times there is the header, if any, and below it maybe a line of units,
+    and one that describes the columns.
     """
     fitting = [number for number in range(len(records)) if _fits(records, number, width)]
     texts = []
@@ -117,8 +122,10 @@ def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
         first = next((number for number in fitting if number not in texts), fitting[0])
         return (first, first + 1) if _names_data(records, first, fitting[0]) else (None, first)
     header = max(filled, key=lambda number: (records[number].filled, -number))
-    has_units = header + 1 == texts[-1] and _is_units(records, header + 1)
-    return header, header + 1 + has_units
+    first_row = texts[-1] + 1
+    below = range(header + 1, first_row)
+    are_units = len(below) <= 2 and all(_is_units(records, number, first_row) for number in below)
+    return header, first_row if are_units else header + 1
 
 
 def _fits(records: list[_Record], number: int, width: int) -> bool:
@@ -143,12 +150,12 @@ def _names_data(records: list[_Record], number: int, top: int) -> bool:
     return number == top == 0 and len(numbers) > 1 and numbers in upwards
 
 
-def _is_units(records: list[_Record], number: int) -> bool:
+def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
     """Whether a line below the header is text above numbers, as units are."""
-    if number + 1 >= len(records) or not records[number].filled:
+    if first_row >= len(records) or not records[number].filled:
         return False
     upper = [kind_of_field(field) for field in records[number].fields]
-    lower = [kind_of_field(field) for field in records[number + 1].fields]
+    lower = [kind_of_field(field) for field in records[first_row].fields]
     above_numbers = sum(u == TEXT and v == DATA for u, v in zip(upper, lower, strict=False))
     return 2 * above_numbers >= upper.count(TEXT) > 0
 

@@ -11,10 +11,19 @@ import pandas as pd
 from penstock._types import FloatArray
 from penstock.tables._errors import TableError
 from penstock.tables._fields import has_decimal_comma, thousands_sign
+from penstock.tables._missing_codes import MissingCodes
 from penstock.tables._notes import Notebook
 from penstock.tables._words import counted, in_columns, quoted
 
 _EXACT = 2.0**53  # the largest whole number below which float64 has every one
+
+
+@dataclass(frozen=True)
+class NumberOptions:
+    """The sign between thousands, and what counts as missing."""
+
+    thousands: str | None = None
+    missing: MissingCodes = field(default_factory=MissingCodes)
 
 
 @dataclass
@@ -25,11 +34,13 @@ class _Findings:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, column: str, count: int, example: object = "") -> None:
-        self.odd.setdefault(kind, {})[column] = count
+        columns = self.odd.setdefault(kind, {})
+        columns[column] = columns.get(column, 0) + count
         self.examples.setdefault(kind, quoted(example))
 
 
-_SAID = {  # kind → sentence, and whether something was changed
+_SAID = {  # kind → sentence, and whether something was changed that was not asked for
+    "codes for missing": ("{values} in {columns} taken as missing, as asked (such as {example}).", False),
     "text among numbers": ("{values} in {columns} taken as missing, being no number (such as {example}).", True),
     "infinite values": ("{values} in {columns} taken as missing, being infinite.", True),
     "rounded numbers": ("{values} in {columns} rounded, being too large to be kept exactly.", True),
@@ -42,14 +53,14 @@ _SAID = {  # kind → sentence, and whether something was changed
 
 
 def numbers_and_texts(
-    frame: pd.DataFrame, names: list[str], decimal: str, thousands: str | None, notebook: Notebook
+    frame: pd.DataFrame, names: list[str], decimal: str, options: NumberOptions, notebook: Notebook
 ) -> pd.DataFrame:
     """The columns of these names, each as float64 with NaN, or as text with NaN.
 
     >>> notebook = Notebook("plant.csv")
     >>> flow = ["1.5", "2", "2.5", "3", "4", "Bad", None]
     >>> read = pd.DataFrame({"flow": flow, "state": ["on", "off", "on", None, "on", "on", "off"]})
-    >>> table = numbers_and_texts(read, ["flow", "state"], ".", None, notebook)
+    >>> table = numbers_and_texts(read, ["flow", "state"], ".", NumberOptions(), notebook)
     >>> table["flow"].tolist(), table["state"].tolist()[:2]
     ([1.5, 2.0, 2.5, 3.0, 4.0, nan, nan], ['on', 'off'])
     >>> print(*notebook.notes)
@@ -63,14 +74,40 @@ def numbers_and_texts(
     _note_rounding(table[whole], findings)
     if len(plain) < len(names):
         others = {
-            name: _as_numbers(frame[name], name, decimal, thousands, findings, notebook.source)
+            name: _as_numbers(
+                _without_codes(frame[name], name, options, findings), name, decimal, options, findings, notebook.source
+            )
             for name in names
             if name not in table
         }
         table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
+    table = _numbers_without_codes(table, options, findings)
     table = _without_infinities(table, findings)
     _tell(findings, notebook)
     return table
+
+
+def _without_codes(column: pd.Series[Any], name: str, options: NumberOptions, findings: _Findings) -> pd.Series[Any]:
+    """A column of anything but plain numbers without the texts that count as missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if not options.missing or column.dtype.kind != "O":
+        return column
+    told = options.missing.among_texts(column)
+    if told.any():
+        findings.add("codes for missing", name, int(told.sum()), column[told].iloc[0])
+    return column.mask(told)
+
+
+def _numbers_without_codes(table: pd.DataFrame, options: NumberOptions, findings: _Findings) -> pd.DataFrame:
+    if not options.missing.numbers:
+        return table
+    numeric = table.select_dtypes("number")
+    told = pd.DataFrame(options.missing.among_numbers(numeric.to_numpy()), numeric.index, numeric.columns)
+    told = told.loc[:, told.any()]
+    for name in told.columns:
+        findings.add("codes for missing", name, int(told[name].sum()), f"{numeric[name][told[name]].iloc[0]:.10g}")
+    return table.assign(**{name: numeric[name].mask(told[name]) for name in told.columns})
 
 
 def _note_rounding(whole: pd.DataFrame, findings: _Findings) -> None:
@@ -80,10 +117,8 @@ def _note_rounding(whole: pd.DataFrame, findings: _Findings) -> None:
 
 
 def _as_numbers(
-    column: pd.Series[Any], name: str, decimal: str, thousands: str | None, findings: _Findings, source: str
+    column: pd.Series[Any], name: str, decimal: str, options: NumberOptions, findings: _Findings, source: str
 ) -> FloatArray | pd.Series[Any]:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
     kind = column.dtype.kind
     if kind in "iuf":  # with a mask for missing values
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -98,7 +133,7 @@ def _as_numbers(
         return pd.Series([None if value is pd.NaT else str(value) for value in column], dtype="object").astype(_text())
     if kind == "c":
         raise TableError(f"{source}: column {quoted(name)} holds complex numbers. Split it in two, or exclude it.")
-    return _from_texts(column, name, decimal, thousands, findings, source)
+    return _from_texts(column, name, decimal, options.thousands, findings, source)
 
 
 def _from_texts(

@@ -103,8 +103,8 @@ def _note_clock_set_back(times: pd.DatetimeIndex, steps: NDArray[np.int64], note
     if times.tz is None and len(back) <= 1 + len(steps) // 100 and typical.all():
         notebook.add(
             "daylight saving",
-            f"Clocks seem to have been set back at {after[0]}: an hour comes twice. Pass timezone (such as "
-            f"'Europe/Berlin') to tell the two apart.",
+            f"Clocks seem to have been set back at {after[0]}: an hour comes twice. With the time zone set "
+            f"(such as 'Europe/Berlin') the two are told apart.",
             len(back),
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,16 @@ from penstock.tables._words import counted, listed
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns of numbers, texts or times, each with its own name; `unnamed` were given theirs by us."""
+    """Columns of numbers, texts or times, each with its own name; `unnamed` were given theirs by us.
+
+    units : of the columns for which the source says it.
+    """
 
     name: str
     frame: pd.DataFrame
     decimal: str = "."
     unnamed: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, ...]]:
@@ -61,9 +65,17 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         )
     else:
         numbered = []
+    called = [name for name in raw.unnamed if name not in (*empty, *numbered)]
+    if called and len(raw.unnamed) < raw.frame.shape[1]:
+        notebook.add(
+            "unnamed columns",
+            f"{counted(len(called), 'column')} of {raw.name} without a name, called by the place: {listed(called)}.",
+            len(called),
+            tuple(called),
+        )
     if not empty and not numbered:
         return raw
-    return RawTable(raw.name, raw.frame.drop(columns=[*empty, *numbered]), raw.decimal, raw.unnamed)
+    return replace(raw, frame=raw.frame.drop(columns=[*empty, *numbered]))
 
 
 def _numbers_rows(column: pd.Series[float]) -> bool:

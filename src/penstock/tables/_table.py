@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -20,6 +21,7 @@ class Table:
     label : the column that says what is known of each row, or None; never an input.
     source : where the table comes from, for people.
     notes : in the order in which things were found.
+    units : of the input columns, as far as a line below the header says.
     """
 
     values: pd.DataFrame
@@ -28,6 +30,7 @@ class Table:
     label: pd.Series | None
     source: str
     notes: tuple[Note, ...]
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
             table = _read_as(source, encoding, options, notebook)
         except WrongEncodingError as error:
             if encoding == encodings[-1]:
-                raise TableError(f"{source.name} is not {encoding} ({error}). Pass its encoding.") from None
+                raise TableError(f"{source.name} is not {encoding} ({error}). Name its encoding.") from None
             continue
         if not options.encoding and encoding != "utf-8":
             _note_encoding(encoding, source, notebook)
@@ -69,7 +69,7 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
 
 def _note_encoding(encoding: str, source: TextSource, notebook: Notebook) -> None:
     guessed = encoding in ("cp1252", "latin-1")
-    why = ", as it is not UTF-8. Pass encoding if names or texts look wrong" if guessed else ""
+    why = ", as it is not UTF-8. Another encoding can be set if names or texts look wrong" if guessed else ""
     notebook.add("encoding", f"{source.name} was read as {encoding}{why}.", 1)
 
 
@@ -88,12 +88,18 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
     _restore_texts(frame, source, encoding, layout)
     frame.columns = pd.Index(names)
     _note_layout(layout, frame, source, options, notebook)
-    return RawTable(source.name, frame, layout.decimal, unnamed)
+    return RawTable(source.name, frame, layout.decimal, unnamed, _units(layout, names))
 
 
 def _column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
+
+
+def _units(layout: Layout, names: list[str]) -> dict[str, str]:
+    """The unit of each column that has one, without the brackets around it."""
+    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
+    return {name: unit for name, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
 
 
 def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
@@ -191,5 +197,8 @@ def _note_layout(
     if layout.units:
         shown = listed([unit.strip() for unit in layout.units if unit.strip()], most=5)
         notebook.add("units", f"A line of units below the header of {source.name} is no row: {shown}.", 1)
+    if layout.description:
+        shown = listed([text.strip() for text in layout.description if text.strip()], most=5)
+        notebook.add("description", f"A second line below the header of {source.name} is no row: {shown}.", 1)
     if layout.decimal == "," and options.decimal is None:
         notebook.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)

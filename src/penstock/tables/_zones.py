@@ -52,7 +52,7 @@ def with_zone(
     notebook.add(
         "mixed offsets",
         f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now in "
-        f"UTC; pass timezone for another zone.",
+        f"UTC; another zone can be set.",
         len(different),
         (column,),
         changed=True,
@@ -74,7 +74,7 @@ def in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, notebo
         notebook.add(
             "times that do not exist",
             f"{counted(skipped, 'time stamp')} in column {quoted(column)} moved to the end of an hour that is left out "
-            f"in {zone}, where clocks are set forward. Check that timezone is right.",
+            f"in {zone}, where clocks are set forward. Check that this is the zone.",
             skipped,
             (column,),
             changed=True,

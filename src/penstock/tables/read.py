@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pandas as pd
 from penstock.tables._combine import Combined, combine
 from penstock.tables._errors import TableError
 from penstock.tables._files import FileOptions, files_of, read_file
+from penstock.tables._folders import records_among
 from penstock.tables._inputs import InputOptions, as_names
+from penstock.tables._long_format import note_long_format
 from penstock.tables._memory import from_memory, is_in_memory
-from penstock.tables._notes import Notebook
-from penstock.tables._numbers import numbers_and_texts
+from penstock.tables._missing_codes import as_codes
+from penstock.tables._notes import Note, Notebook
+from penstock.tables._numbers import NumberOptions, numbers_and_texts
 from penstock.tables._order import note_sampling, rows_in_order
 from penstock.tables._raw import RawTable, without_fillers
 from penstock.tables._table import Table
@@ -41,9 +45,12 @@ def read_table(
     separator: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    missing: Sequence[str | float] = (),
     encoding: str | None = None,
     sheet: str | None = None,
     max_bytes: int | None = None,
+    also: Sequence[str] = (),
+    fewest_rows: int = 2,
 ) -> Table:
     """Read a table, find its time, and say everything that was changed or is odd.
 
@@ -52,7 +59,7 @@ def read_table(
     source : path, folder, list of paths, or a pandas, polars or NumPy table
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
-        they are joined on time.
+        they are joined on time. In a folder, lists without a time, and lists of events, are left out beside others.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional
@@ -67,10 +74,16 @@ def read_table(
         Whether 1/2/2024 is in February. Decided from the whole column if None.
     separator, decimal, thousands, encoding : str, optional
         How a text is written; found if None, but numbers with a sign between thousands are refused.
+    missing : texts or numbers
+        Further values that count as missing, such as -9999. Numbers are compared as numbers.
     sheet : str, optional
         Of a workbook; the first if None.
     max_bytes : int, optional
         The largest text to read (unpacked); a quarter of the memory if None.
+    also : names
+        Columns to read where the table has them, whatever `columns` and `exclude` say.
+    fewest_rows : int
+        Refuse a table with fewer. Rows are judged by each other, or, one alone, by a model that was learnt before.
 
     Returns
     -------
@@ -106,11 +119,34 @@ def read_table(
         next(iter(labels), None),
     )
     clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first)
-    tables = _read_all(source, files, notebook)
-    inputs.check(
-        list(dict.fromkeys(name for each in tables for name in each.frame.columns)), clock.columns, notebook.source
-    )
-    return _made_of(combine(tables, clock, inputs.taken, notebook), inputs, thousands, notebook)
+    numbers = NumberOptions(thousands, as_codes(missing))
+    try:
+        tables = _read_all(source, files, notebook)
+        if isinstance(source, str | os.PathLike):
+            tables = records_among(tables, clock, inputs.taken, notebook)
+        known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))
+        inputs.check(known, clock.columns, notebook.source)
+        combined = combine(tables, clock, inputs.taken, notebook)
+        chosen = _with(inputs, [name for name in also if name in known])
+        return _made_of(combined, chosen, numbers, fewest_rows, notebook)
+    except TableError as error:
+        raise _naming_sheets(error, notebook) from None
+
+
+def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
+    """The error with the sheets there are, if the first of several was read."""
+    sheets = _note_on_sheets(notebook)
+    return error if sheets is None else TableError(f"{error} {sheets} Name another with sheet= (--sheet).")
+
+
+def _note_on_sheets(notebook: Notebook) -> Note | None:
+    return next((note for note in notebook.notes if note.kind == "sheets"), None)
+
+
+def _with(inputs: InputOptions, names: Sequence[str]) -> InputOptions:
+    """The inputs and these columns."""
+    columns = None if inputs.columns is None else tuple(dict.fromkeys((*inputs.columns, *names)))
+    return replace(inputs, columns=columns, exclude=tuple(name for name in inputs.exclude if name not in names))
 
 
 def _describe(source: Any) -> str:
@@ -127,14 +163,16 @@ def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTa
     return [read_file(path, files, notebook) for path in files_of(source, notebook)]
 
 
-def _made_of(combined: Combined, inputs: InputOptions, thousands: str | None, notebook: Notebook) -> Table:
+def _made_of(
+    combined: Combined, inputs: InputOptions, numbers: NumberOptions, fewest_rows: int, notebook: Notebook
+) -> Table:
     """The table of these columns, with rows in order of time."""
     frame, times = combined.frame, combined.clock.times
     names = inputs.choose(list(frame.columns), combined.clock.columns, notebook.source)
-    _refuse_few_rows(len(frame), notebook.source)
+    _refuse_few_rows(len(frame), fewest_rows, notebook.source)
     rows = np.arange(len(frame)) if times is None else rows_in_order(times, combined.lengths, notebook)
-    _refuse_few_rows(len(rows), notebook.source)
-    values = numbers_and_texts(frame, names, combined.decimal, thousands, notebook)
+    _refuse_few_rows(len(rows), fewest_rows, notebook.source)
+    values = numbers_and_texts(frame, names, combined.decimal, numbers, notebook)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -145,24 +183,30 @@ def _made_of(combined: Combined, inputs: InputOptions, thousands: str | None, no
         label = label.set_axis(values.index)
     _check_numbers(values, notebook)
     if times is not None:
-        note_sampling(times, rows, notebook)
+        if len(rows) > 1:
+            note_sampling(times, rows, notebook)
+            note_long_format(values, times, combined.clock.name, notebook)
         times = times.rename(None)
-    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes))
+    units = {name: unit for name, unit in combined.units.items() if name in values}
+    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes), units)
 
 
-def _refuse_few_rows(count: int, source: str) -> None:
-    if count < 2:
-        rows = "no rows" if count == 0 else "a single row"
-        raise TableError(f"{source} has {rows}, and rows are judged by each other. Check that the export was complete.")
+def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
+    if count >= fewest:
+        return
+    rows = "no rows" if count == 0 else "a single row" if count == 1 else f"{count:,} rows"
+    others = ", and rows are judged by each other" if fewest > 1 else ""
+    raise TableError(f"{source} has {rows}{others}. Check that the export was complete.")
 
 
 def _check_numbers(values: pd.DataFrame, notebook: Notebook) -> None:
     """Raise unless there are numbers; note how many are missing."""
     numeric = values.select_dtypes("number")
     if not numeric.shape[1]:
+        advice = "" if _note_on_sheets(notebook) else " Check separator and decimal, or choose other columns."
         raise TableError(
-            f"{notebook.source} has no column of numbers besides the time, only text ({listed(values, most=4)}). Check "
-            f"separator and decimal, or choose other columns."
+            f"{notebook.source} has no column of numbers besides the time, only text ({listed(values, most=4)})."
+            f"{advice}"
         )
     numbers = numeric.to_numpy()
     with np.errstate(over="ignore"):

@@ -1,0 +1,58 @@
+"""Reasons to doubt findings, as notes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray
+from penstock.detection._parts import JudgedPart
+from penstock.detection._preparing import Prepared
+from penstock.tables import Note
+from penstock.tables._words import listed
+
+_MOST_FOUND = 0.25  # of the rows judged
+_MOST_TEXT = 0.5  # of the squared residual of the findings
+
+
+def doubts(
+    prepared: Prepared,
+    candidates: NDArray[np.bool_],
+    flags: NDArray[np.bool_],
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+) -> list[Note]:
+    """Notes on findings that are too many, or about text."""
+    return [*_too_many(int(flags.sum()), int(candidates.sum())), *_about_text(prepared, flags, expected, parts)]
+
+
+def _too_many(found: int, judged: int) -> list[Note]:
+    """If so much stands out, the model should be doubted rather than the rows."""
+    if found <= _MOST_FOUND * judged:
+        return []
+    message = (
+        f"{found / judged:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
+        f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
+    )
+    return [Note("many findings", message, found)]
+
+
+def _about_text(
+    prepared: Prepared, flags: NDArray[np.bool_], expected: FloatArray, parts: tuple[JudgedPart, ...]
+) -> list[Note]:
+    """A column for each kind of text soon outweighs the readings."""
+    encoded = prepared.inputs.encoded
+    is_text = np.isin(prepared.inputs.names, [name for encoding in encoded for name in encoding.names])
+    text, total = 0.0, 0.0
+    for judged in parts if encoded else ():
+        rows = judged.rows[flags[judged.rows]]
+        squares = np.square((prepared.values.to_numpy()[rows] - expected[rows]) / judged.part.scale)
+        text, total = text + float(np.nansum(squares[:, is_text])), total + float(np.nansum(squares))
+    if text <= _MOST_TEXT * total:
+        return []
+    names = tuple(encoding.column for encoding in encoded)
+    message = (
+        f"{text / total:.0%} of what stands out in the findings is text ({listed(names, most=5)}), not readings. "
+        f"Exclude it, or let it tell operating modes, to see what the readings say."
+    )
+    return [Note("text findings", message, len(names), names)]
