@@ -7,8 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 # Not .coverage.something: `coverage combine` would take that for data.
 PLAIN_LOG := .coverage-plain.log
+SECOND_LOG := .coverage-second.log
 
-.PHONY: help install demo test test-jit test-plain test-all lint bench constraints clean
+.PHONY: help install demo test test-first test-second test-plain test-all lint bench constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -35,20 +36,25 @@ install: $(VENV)/.installed
 demo: install
 	@$(BIN)/python examples/demo.py
 
-# Two halves side by side: all with the JIT, and the kernels once more without it, so that the lines inside them are
-# counted and checked as plain Python. The second half writes to a file, shown when both have ended; make itself runs
-# the two, since a shell lets what it puts into the background ignore Ctrl-C.
+# Three parts, two at a time: all tests in two shares, and the kernels once more without the JIT, so that the lines inside
+# them are counted and checked as plain Python. Two parts write to files, shown when all have ended; make itself runs
+# them, since a shell lets what it puts into the background ignore Ctrl-C.
 test: install
-	$(BIN)/python -m coverage erase
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-jit test-plain; failed=$$?; \
+	rm -f .coverage .coverage.*
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-plain test-second; failed=$$?; \
+	echo; echo "The second share of the tests ($(SECOND_LOG)):"; tail -n 40 $(SECOND_LOG); \
 	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-test-jit: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow"
+test-first: install
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow" --share 1/2
 
-# Without pytest's cache, which the other half writes at the same time.
+# Without pytest's cache, which the first part writes at the same time.
+test-second: install
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 2/2 \
+	> $(SECOND_LOG) 2>&1
+
 test-plain: install
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m kernels tests \
 	> $(PLAIN_LOG) 2>&1
@@ -74,5 +80,5 @@ constraints:
 	rm -rf $(VENV)-fresh
 
 clean:
-	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) $(SECOND_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
