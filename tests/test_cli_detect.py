@@ -402,3 +402,9 @@ def test_codes_for_missing_values_and_alarms_before_a_fault(table: str, capfd: p
     shown = capfd.readouterr().out
     assert "8 are missing" in shown
     assert "Label: a finding inside 0 of 1 known fault, 1 more only an alarm up to 1 day before; " in shown
+
+
+def test_an_unknown_threshold_is_told_all_that_there_are(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, "--threshold", "autoo"]) == 2
+    shown = capfd.readouterr().err
+    assert "Did you mean 'auto'? There are auto, a share of the rows, conformal" in shown

@@ -78,3 +78,10 @@ def test_units_of_a_line_below_the_header_and_codes_for_missing_are_used(tmp_pat
     model = penstock.fit_model(path, missing="-9999")
     model.save(tmp_path / "model")
     assert penstock.load_model(tmp_path / "model").reading.missing == ("-9999",)
+
+
+def test_a_mode_of_one_row_is_said_in_the_singular():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["power", "b", "c"])
+    table.loc[5, "power"] = 99.0
+    noted = kinds(penstock.detect(table, top=3, modes={"high": "power > 50", "low": "power <= 50"}))
+    assert "Mode high has 1 row to learn from" in noted["small modes"]

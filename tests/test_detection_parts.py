@@ -76,7 +76,7 @@ def test_a_mode_that_comes_after_the_training_period_is_noted():
     findings = detect(table, modes="state", train_until="2024-05-02", method="mean", top=5)
     assert not findings.judged[350:].any()
     notes = {note.kind: note for note in findings.notes}
-    assert "50 rows of modes that were not learnt (new) were not judged" in str(notes["unknown modes"])
+    assert "50 rows of modes that were not learnt (new) cannot be judged" in str(notes["unknown modes"])
 
 
 def test_new_data_need_not_show_a_mode_that_is_skipped():

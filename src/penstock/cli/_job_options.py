@@ -72,8 +72,11 @@ def cut_options(context: typer.Context) -> dict[str, Any]:
     wrong = {
         "top": given["top"] is not None and given["top"] < 1 and "must be a whole number ≥ 1",
         "fail_on": given["fail_on"] is not None and given["fail_on"] < 1 and "must be a whole number ≥ 1",
-        "quiet": given["quiet"] and given["json"] and "and --json exclude each other",
     }
+    if given["quiet"] and given["json"]:
+        raise CommandError(
+            "--quiet and --json exclude each other: one says nothing, the other everything.", exit_code=2
+        )
     _refuse(context, wrong)
     if given["top"] is not None and given["threshold"] is not None:
         raise CommandError(
@@ -90,7 +93,7 @@ def _threshold(context: typer.Context) -> Any:
         try:
             share = float(text)
         except ValueError:
-            return parse_threshold(text)
+            return parse_threshold(text, also=("auto", "a share of the rows"))
         if not 0 < share <= 0.5:
             raise ValueError(f"a share of the rows must be above 0 and at most 0.5; got {text}. Or mean fixed:{text}?")
     return share

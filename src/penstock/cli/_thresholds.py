@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from penstock import thresholds
@@ -19,8 +20,8 @@ _CLASSES: dict[str, type[thresholds.Threshold]] = {
 }
 
 
-def parse_threshold(text: str) -> thresholds.Threshold:
-    """The threshold that a text describes; ValueError with what is known instead.
+def parse_threshold(text: str, also: Sequence[str] = ()) -> thresholds.Threshold:
+    """The threshold that a text describes; ValueError with what is known instead, and what else the caller takes.
 
     >>> parse_threshold("fixed:0.8")
     Fixed(value=0.8)
@@ -30,7 +31,9 @@ def parse_threshold(text: str) -> thresholds.Threshold:
     """
     name, _, rest = text.partition(":")
     if name not in _CLASSES:
-        raise ValueError(f"There is no threshold {name!r}.{closest(name, list(_CLASSES))} There are {_all(_CLASSES)}.")
+        raise ValueError(
+            f"There is no threshold {name!r}.{closest(name, [*also, *_CLASSES])} There are {_all([*also, *_CLASSES])}."
+        )
     known = list(inspect.signature(_CLASSES[name]).parameters)
     given: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):

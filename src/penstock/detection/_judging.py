@@ -21,6 +21,7 @@ from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
 from penstock.events import Agreement, agreement, group_events, known_faults
 from penstock.tables import Note, Table, TableError
+from penstock.tables._words import counted
 from penstock.thresholds import Contamination, check_contamination
 
 
@@ -179,7 +180,7 @@ def _with_known_modes(prepared: Prepared, model: Model) -> tuple[NDArray[np.bool
     count = int(strange.sum())
     if not (prepared.judged & known).any():
         raise ModelError(f"No row is of a mode that the model knows; the rows are of {names}.")
-    message = f"{count:,} rows of modes that were not learnt ({names}) were not judged."
+    message = f"{counted(count, 'row')} of modes that were not learnt ({names}) cannot be judged."
     return prepared.judged & known, [Note("unknown modes", message, count, changed=True)]
 
 

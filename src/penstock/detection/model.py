@@ -20,7 +20,7 @@ from penstock.detection.modes import ModePlan
 from penstock.graph.shared import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
-from penstock.tables._words import listed
+from penstock.tables._words import counted, listed
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
@@ -163,5 +163,5 @@ def _in(of_mode: str) -> str:
 
 
 def _too_few(mode: str, rows: Sequence[int] | IndexArray, fewest: int) -> Note:
-    message = f"Mode {mode} has {len(rows):,} rows to learn from, too few ({fewest} are needed): it was not judged."
+    message = f"Mode {mode} has {counted(len(rows), 'row')} to learn from, too few ({fewest} are needed): not judged."
     return Note("small modes", message, len(rows), changed=True)

@@ -115,7 +115,9 @@ def _figures(findings: Findings) -> list[Figure]:
 def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     event = event_record(findings, number)
     rows = int(event["rows"])
-    length = "one row" if rows == 1 else f"{duration(event['duration'])}, {rows:,} rows"
+    timed = findings.table.time is not None  # without, the duration is in rows too
+    lasting = f"{duration(event['duration'])}, " if timed else ""
+    length = "one row" if rows == 1 else f"{lasting}{rows:,} rows"
     text = Markup("{} ({})").format(span(event["start"], event["end"]), length)
     if pd.notna(event["severity"]):
         text += f", up to {event['severity']:.1f} times the threshold"
