@@ -39,7 +39,7 @@ FITS: dict[str, dict[str, Any]] = {
                "units": {"oil": "bar"}},
 }  # fmt: skip
 
-LONGEST = 60.0  # seconds: a guard against hanging, on a slow and busy machine
+LONGEST = 1.0  # seconds of CPU time, which other processes do not count in
 
 
 def table(n: int = 300) -> pd.DataFrame:
@@ -125,10 +125,10 @@ def test_a_zone_without_a_name_is_refused_when_saving(tmp_path):
 
 def refused(path: Path) -> None:
     """It is a StorageError, quickly, or it is a model that can be used."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(StorageError, match=r"Cannot (load|read)"):
         load_model(path)
-    assert time.perf_counter() - begun < LONGEST
+    assert time.process_time() - begun < LONGEST
 
 
 @pytest.mark.parametrize("kind", ["modes", "online modes", "rules", "mean", "period"])
@@ -181,7 +181,7 @@ def attempt(path: Path, state: dict[str, Any], *, on_disk: bool = True) -> Model
     """The model, or None if it was refused as it should be; not every one is worth waiting for the disk."""
     if on_disk:
         write_state(path, KIND, state)
-    begun = time.perf_counter()
+    begun = time.process_time()
     try:
         with pytest.MonkeyPatch.context() as patch:
             if not on_disk:
@@ -191,7 +191,7 @@ def attempt(path: Path, state: dict[str, Any], *, on_disk: bool = True) -> Model
         assert str(error).startswith("Cannot load")  # noqa: PT017
         return None
     finally:
-        assert time.perf_counter() - begun < LONGEST
+        assert time.process_time() - begun < LONGEST
 
 
 def usable(model: Model) -> None:

@@ -19,7 +19,7 @@ from penstock.tables import Table, TableError, read_table
 from penstock.tables._text_source import LONGEST_LINE, CleanBytes, TextSource
 
 HOSTILE = hostile_tables.hostile()
-LONGEST = 60.0  # seconds, on a slow and busy machine; the slowest takes a few
+LONGEST = 10.0  # seconds of CPU time, which other processes do not count in; the slowest takes about four
 
 
 def assert_sensible(table: Table) -> None:
@@ -49,14 +49,14 @@ def test_read_or_refused(tmp_path, name):
     path = tmp_path / "table.csv"
     path.write_bytes(HOSTILE[name]())
     refusal = None
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         table = read_table(path)
         assert_sensible(table)
         choose_inputs(table, check_columns(table))
     except TableError as error:
         refusal = error
-    assert time.perf_counter() - start < LONGEST
+    assert time.process_time() - start < LONGEST
     assert refusal is None or (len(str(refusal)) < 600 and refusal.__cause__ is None)
 
 
