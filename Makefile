@@ -9,10 +9,11 @@ export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 PLAIN_LOG := .coverage-plain.log
 SECOND_LOG := .coverage-second.log
 
-.PHONY: help install demo test test-first test-second test-plain test-all lint bench constraints clean
+.PHONY: help install demo study test test-first test-second test-plain test-all lint bench constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
+	@echo "make study     the paper's study, all of it, and docs/reproduction.md from it (hours; goes on where it stopped)"
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make lint      ruff and mypy"
@@ -35,6 +36,11 @@ install: $(VENV)/.installed
 
 demo: install
 	@$(BIN)/python examples/demo.py
+
+# Results are kept in study/: what is there is not run again.
+study: install
+	$(BIN)/penstock bench --folder study
+	$(BIN)/penstock bench report study --plant --markdown docs/reproduction.md --overwrite
 
 # Three parts, two at a time: all tests in two shares, and the kernels once more without the JIT, so that the lines inside
 # them are counted and checked as plain Python. Two parts write to files, shown when all have ended; make itself runs

@@ -46,10 +46,11 @@ def test_scores_are_the_definition(k: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_practical_k_is_that_of_the_largest_deviation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lomst, "LARGEST_K", 15)
+def test_practical_k_is_that_of_the_largest_deviation(seed: int) -> None:
     X = some_rows(20, 2, seed)
-    assert LoMST("sd", scale=None).fit(X).n_neighbors_ == naive_detect.practical_k(X.tolist(), 2, 15)
+    for rule, scaled in (("sd", True), ("raw sd", False)):
+        found = LoMST(rule, max_neighbors=15, scale=None).fit(X).n_neighbors_
+        assert found == naive_detect.practical_k(X.tolist(), 2, 15, scaled)
 
 
 def test_where_all_local_trees_are_one_tree_nothing_stands_out() -> None:

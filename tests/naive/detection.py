@@ -76,11 +76,11 @@ def min_max(values):
     return [(value - low) / (high - low) if high > low else 0.0 for value in values]
 
 
-def practical_k(X, smallest, largest):
-    """Ahmed et al. (2019): the k of the largest standard deviation of the scaled scores."""
+def practical_k(X, smallest, largest, scaled=True):
+    """Ahmed et al. (2019): the k of the largest standard deviation of the scores, scaled or not."""
     spread = {}
     for k in range(smallest, largest + 1):
-        scores = min_max(lomst_contrasts(X, k))
+        scores = min_max(lomst_contrasts(X, k)) if scaled else lomst_contrasts(X, k)
         mean = sum(scores) / len(scores)
         spread[k] = sum((s - mean) ** 2 for s in scores)
     return max(spread, key=lambda k: (spread[k], -k))

@@ -1,10 +1,11 @@
-"""The twenty benchmark sets of the paper's Table 1, read from a local folder. No data come with the package."""
+"""The benchmark sets of the paper's Table 1 and the user's own labelled files. No data come with the package."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.bench import registry
+from penstock.bench._cache import cache_folder, cached_file
 
-_NAMES = (
-    "Annthyroid", "Arrhythmia", "Cardiotocography", "HeartDisease", "PageBlocks", "Parkinson", "Pima", "SpamBase",
-    "Stamps", "WBC", "Waveform", "WPBC", "WDBC", "ALOI", "Shuttle", "Ionosphere", "Glass", "PenDigits",
-    "Lymphography", "KDDCup99",
-)  # fmt: skip
+_FILE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_DOWNLOAD = "penstock bench datasets --download"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,18 @@ class Dataset:
     def n_anomalies(self) -> int:
         return int(self.y.sum())
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content, whatever the name: n and p, X row by row and y, all as little-endian 64-bit numbers.
+
+        >>> Dataset("one", np.array([[0.5], [1.0]]), np.array([0, 1])).digest[:12]
+        '325f7bc565dc'
+        """
+        content = hashlib.sha256(np.array([self.n, self.p], dtype="<i8").tobytes())
+        content.update(np.ascontiguousarray(self.X, dtype="<f8").tobytes())
+        content.update(np.ascontiguousarray(self.y, dtype="<i8").tobytes())
+        return content.hexdigest()
+
 
 def names() -> list[str]:
     """The twenty data sets, in the order of the paper's Table 1.
@@ -47,19 +59,80 @@ def names() -> list[str]:
     >>> len(names()), names()[:2]
     (20, ['Annthyroid', 'Arrhythmia'])
     """
-    return list(_NAMES)
+    return registry.names()
 
 
-def load(name: str) -> Dataset:
-    """Read ``<name>.csv.gz`` from the folder in the environment variable PENSTOCK_DATA, or from its ``dami/``.
+def load(name: str | os.PathLike[str]) -> Dataset:
+    """Read a data set by its name, or a labelled file by its path. Nothing is fetched from the network.
 
-    Any file of that folder can be named, the variants beside the twenty too (``Glass``, ``WBC_nodup``). The last column
-    is ``outlier``, 0 or 1; all others are numbers.
+    A name stands for ``<name>.csv.gz`` in the folder of the environment variable PENSTOCK_DATA or in its ``dami/``, or
+    else for a set that was downloaded before (`penstock.bench.download`). Any file of the folder can be named, the
+    variants beside the twenty too (``Glass``, ``WBC_nodup``). The last column is ``outlier``, 0 or 1; all others are
+    numbers. What ends in .csv, .csv.gz or .parquet, or has a path separator in it, is a file of the user's own
+    (`penstock.bench.csv_sets.load_file`), with its label column after ``::`` if need be (``pump.csv::fault``).
     """
-    folder = data_folder()
-    path = folder / f"{name}.csv.gz"
-    if Path(name).name != name or not path.is_file():
-        raise _not_found(name, folder)
+    name = os.fspath(name)
+    if is_file_name(name):
+        from penstock.bench.csv_sets import load_file
+
+        return load_file(name)
+    return _read(find_file(name), name)
+
+
+def is_file_name(name: str) -> bool:
+    """Whether this means a file of the user's own, rather than a data set by name.
+
+    >>> is_file_name("Glass"), is_file_name("pump.csv::fault"), is_file_name("./pump")
+    (False, True, True)
+    """
+    path = name.partition("::")[0]
+    return path.lower().endswith(_FILE_ENDINGS) or any(sign in path for sign in (os.sep, os.altsep) if sign)
+
+
+def data_folder() -> Path:
+    """The folder that holds the ``.csv.gz`` files, from PENSTOCK_DATA."""
+    setting = os.environ.get("PENSTOCK_DATA", "")
+    if not setting:
+        raise FileNotFoundError(
+            "The environment variable PENSTOCK_DATA is not set. Set it to the folder that holds the benchmark files "
+            f"(or their folder dami/), one <Name>.csv.gz per data set, or fetch them with `{_DOWNLOAD}`."
+        )
+    folder = Path(setting).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(f"PENSTOCK_DATA is {setting!r}, but there is no such folder.")
+    return folder / "dami" if (folder / "dami").is_dir() else folder
+
+
+def find_file(name: str) -> Path:
+    """The file of a data set: the user's folder first, then what was downloaded."""
+    folders = _folders()
+    for folder in folders:
+        if (folder / f"{name}.csv.gz").is_file():
+            return folder / f"{name}.csv.gz"
+    cache = cache_folder()
+    downloaded = cached_file(cache, name)
+    if downloaded is not None:
+        return downloaded
+    present = [path.name.removesuffix(".csv.gz") for folder in folders for path in folder.glob("*.csv.gz")]
+    known = sorted({*registry.known_names(), *present})
+    if name not in known:
+        raise registry.unknown_name(name, known)
+    data_folder()  # which has its own message where there is none
+    raise FileNotFoundError(
+        f"Data set {name!r}: there is no file {folders[0] / name}.csv.gz, and it was not downloaded to "
+        f"{cache / 'dami'}. Put it there, set PENSTOCK_DATA to another folder, or fetch it with `{_DOWNLOAD}`."
+    )
+
+
+def _folders() -> list[Path]:
+    """Where files are looked for: dami/ and the folder it is in."""
+    if not os.environ.get("PENSTOCK_DATA", ""):
+        return []
+    return list(dict.fromkeys([data_folder(), Path(os.environ["PENSTOCK_DATA"]).expanduser()]))
+
+
+def _read(path: Path, name: str) -> Dataset:
+    """A file in the format of the benchmark folder."""
     table = pd.read_csv(path)
     if len(table.columns) < 2 or table.columns[-1] != "outlier":
         raise ValueError(f"{path}: the last column must be 'outlier', after at least one other; got {_listed(table)}.")
@@ -71,31 +144,6 @@ def load(name: str) -> Dataset:
         raise ValueError(f"{path}: all columns but 'outlier' must be numbers without gaps; see {wrong or 'the gaps'}.")
     X = np.array(columns, dtype=np.float64, order="C")
     return Dataset(name, X, np.array(table["outlier"], dtype=np.int64))
-
-
-def data_folder() -> Path:
-    """The folder that holds the ``.csv.gz`` files, from PENSTOCK_DATA."""
-    setting = os.environ.get("PENSTOCK_DATA", "")
-    if not setting:
-        raise FileNotFoundError(
-            "The environment variable PENSTOCK_DATA is not set. Set it to the folder that holds the benchmark files "
-            "(or their folder dami/), one <Name>.csv.gz per data set."
-        )
-    folder = Path(setting).expanduser()
-    if not folder.is_dir():
-        raise FileNotFoundError(f"PENSTOCK_DATA is {setting!r}, but there is no such folder.")
-    return folder / "dami" if (folder / "dami").is_dir() else folder
-
-
-def _not_found(name: str, folder: Path) -> Exception:
-    if name in _NAMES:
-        return FileNotFoundError(f"Data set {name!r}: there is no file {folder / name}.csv.gz.")
-    present = [path.name.removesuffix(".csv.gz") for path in folder.glob("*.csv.gz")]
-    known = sorted({*_NAMES, *present})
-    lowered = {candidate.lower(): candidate for candidate in known}
-    close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(known)}."
-    return ValueError(f"There is no data set {name!r}. {hint}")
 
 
 def _listed(table: pd.DataFrame) -> str:

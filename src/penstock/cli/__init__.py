@@ -11,6 +11,7 @@ import typer
 import penstock
 from penstock.cli._errors import CommandError
 from penstock.cli._printable import printable
+from penstock.cli.bench import bench
 from penstock.cli.detect import detect
 from penstock.cli.fit import fit
 from penstock.cli.score import score
@@ -28,6 +29,7 @@ app.command()(fit)
 app.command()(score)
 app.command()(watch)
 app.add_typer(simulate, name="simulate")
+app.add_typer(bench, name="bench")
 
 
 def _show_version(wanted: bool) -> None:

@@ -16,7 +16,8 @@ from penstock.graph.search import search_over
 from penstock.storage import Record
 from penstock.thresholds import Contamination
 
-SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, cut to n − 1
+SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, unless told otherwise; cut to n − 1
+_RULES = ("sd", "raw sd", "stable")
 _ROUNDING = 1e-13  # relative error of a tree's length, generously
 STABLE_STEP = 0.01  # of the scores' range: the mean score is stable while it changes by no more from k to k + 1
 
@@ -33,11 +34,14 @@ class LoMST(BaseDetector):
 
     Parameters
     ----------
-    n_neighbors : "sd", "stable" or int
+    n_neighbors : "sd", "raw sd", "stable" or int
         k. "sd" is the 'practical k': the one in 2..50 (at most n − 1) whose scores have the largest standard deviation,
-        the smallest of several. "stable" is its authors' way: the same choice, but only from the longest run of k in
-        which the mean score is stable, that is, changes by at most 0.01 of the scores' range from one k to the next.
-        The authors give no number for it; 0.01 is ours.
+        the smallest of several. "raw sd" takes that of the c_i, before they are scaled; it nearly always ends at the
+        largest k, and comes nearest to what the paper reports (docs/reproduction.md). "stable" is its authors' way: as
+        "sd", but only from the longest run of k in which the mean score is stable, that is, changes by at most 0.01 of
+        the scores' range from one k to the next. The authors give no number for it; 0.01 is ours.
+    max_neighbors : int
+        The largest k that is tried, where it is chosen.
     contamination : "auto" or float in (0, 0.5]
         See `penstock.thresholds.score_threshold`.
     scale : "minmax" or None
@@ -58,16 +62,22 @@ class LoMST(BaseDetector):
     """
 
     def __init__(
-        self, n_neighbors: int | str = "sd", contamination: Contamination = "auto", scale: str | None = "minmax"
+        self,
+        n_neighbors: int | str = "sd",
+        max_neighbors: int = LARGEST_K,
+        contamination: Contamination = "auto",
+        scale: str | None = "minmax",
     ) -> None:
         self.n_neighbors = n_neighbors
+        self.max_neighbors = max_neighbors
         self.contamination = contamination
         self.scale = scale
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_whole_number("max_neighbors", self.max_neighbors, least=SMALLEST_K)
         if isinstance(self.n_neighbors, str):
-            check_choice("n_neighbors", self.n_neighbors, ("sd", "stable"))
+            check_choice("n_neighbors", self.n_neighbors, _RULES)
         else:
             check_whole_number("n_neighbors", self.n_neighbors, least=1)
 
@@ -77,16 +87,16 @@ class LoMST(BaseDetector):
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         n = len(A)
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
-        largest = min(LARGEST_K, n - 1) if fixed is None else fixed
+        largest = min(self.max_neighbors, n - 1) if fixed is None else fixed
         tree = search_over(A)
         self._rows = tree.frame.scale(A)
         near, distances = tree.neighbors(largest)
         self._fitted: FittedRows = keep_rows(tree, distances)
         lengths = local_tree_lengths(self._rows, near, largest)
-        k = choose_k(lengths, near, stable=self.n_neighbors == "stable") if fixed is None else fixed
+        k = choose_k(lengths, near, str(self.n_neighbors)) if fixed is None else fixed
         self.n_neighbors_ = k
         self._tree_lengths = np.ascontiguousarray(lengths[:, k - 1])
-        contrasts = _contrasts(self._tree_lengths, self._tree_lengths, near[:, :k])
+        contrasts = tree_contrasts(self._tree_lengths, self._tree_lengths, near[:, :k])
         self._lowest, self._span = float(contrasts.min()), float(np.ptp(contrasts))
         return self._scaled(contrasts)
 
@@ -96,7 +106,7 @@ class LoMST(BaseDetector):
         scores = []
         for near in (company.without_twin, company.with_twin):
             own = _tree_lengths(self._rows, rows, near)[:, -1]
-            scores.append(self._scaled(_contrasts(own, self._tree_lengths, near)))
+            scores.append(self._scaled(tree_contrasts(own, self._tree_lengths, near)))
         return company.mix(*scores)
 
     def _pack_model(self) -> dict[str, Any]:
@@ -139,17 +149,17 @@ def local_tree_lengths(X: FloatArray, neighbors: IndexArray, k: int) -> FloatArr
     return _tree_lengths(X, X, neighbors[:, :k])
 
 
-def choose_k(lengths: FloatArray, neighbors: IndexArray, *, stable: bool) -> int:
-    """The practical k of Ahmed et al. (2019): that of the largest standard deviation of the scaled scores."""
+def choose_k(lengths: FloatArray, neighbors: IndexArray, rule: str) -> int:
+    """The practical k of Ahmed et al. (2019), that of the largest standard deviation, by one of the `_RULES`."""
     largest = lengths.shape[1]
     candidates = np.arange(min(SMALLEST_K, largest), largest + 1)
     means, deviations = np.empty(len(candidates)), np.empty(len(candidates))
     for place, k in enumerate(candidates):
         own = np.ascontiguousarray(lengths[:, k - 1])
-        contrasts = _contrasts(own, own, neighbors[:, :k])
-        scores = (contrasts - contrasts.min()) / (np.ptp(contrasts) or 1.0)
+        contrasts = tree_contrasts(own, own, neighbors[:, :k])
+        scores = contrasts if rule == "raw sd" else (contrasts - contrasts.min()) / (np.ptp(contrasts) or 1.0)
         means[place], deviations[place] = scores.mean(), scores.std()
-    start, stop = _longest_stable_run(means) if stable else (0, len(candidates))
+    start, stop = _longest_stable_run(means) if rule == "stable" else (0, len(candidates))
     return int(candidates[start + int(np.argmax(deviations[start:stop]))])
 
 
@@ -161,7 +171,7 @@ def _longest_stable_run(means: FloatArray) -> tuple[int, int]:
     return int(starts[longest]), int(stops[longest])
 
 
-def _contrasts(own: FloatArray, fitted: FloatArray, near: IndexArray) -> FloatArray:
+def tree_contrasts(own: FloatArray, fitted: FloatArray, near: IndexArray) -> FloatArray:
     """c_i = T_i − mean of T_j over the neighbours; summed one neighbour at a time, so that batches do not matter."""
     total = np.zeros(len(own))
     for neighbor in near.T:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from penstock.storage import StorageError
-from penstock.storage._files import replace_file
+from penstock.storage import replace_file
 from penstock.tables import TableError
 from penstock.tables._parquet import need_pyarrow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from penstock.simulate.hydropower import AREAS, SimulatedPlant
-from penstock.storage._files import replace_file
+from penstock.storage import replace_file
 
 
 def write_plant(

@@ -33,6 +33,7 @@ __all__ = [
     "WrongKindError",
     "read_state",
     "remove_leftovers",
+    "replace_file",
     "write_state",
 ]
 

@@ -1,0 +1,172 @@
+"""Does the tree make the difference, or the form of the objective? Both forms on all graphs, paired by data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from penstock._types import FloatArray
+from penstock.bench.significance import mean_ranks, wilcoxon
+from penstock.bench.tables import missing_cells, pivot
+
+FORMS = ("symmetric", "laplacian")
+GRAPHS = ("tree", "tree, 0-1", "5 nearest, 0-1", "gaussian")
+MEASURES = ("precision_at_n", "average_precision")
+_PART = "central claim"
+_RESAMPLES, _SEED, _LEVEL = 10_000, 20210, 0.95
+_EFFECT_COLUMNS = ["factor", "contrast", "measure", "datasets", "mean_difference", "low", "high", "p_value"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphEffect:
+    """Each form with each graph, and what changing the one or the other does.
+
+    `effects` are mean differences over data sets, in shares (0.1 is ten points of P@N): of the forms, averaged over the
+    graphs, and of the tree to each other graph, averaged over the forms; with a 95 % bootstrap interval over data sets
+    and a Wilcoxon p-value (Holm's correction within a factor). `verdict` says whose interval for P@N leaves 0 out:
+    "graph", "form", "both", "neither", or "not run".
+    """
+
+    table: pd.DataFrame
+    effects: pd.DataFrame
+    verdict: str
+    sentence: str
+    left_out: pd.DataFrame
+
+
+def graph_effect(rows: pd.DataFrame) -> GraphEffect:
+    """Hold the two forms and the four graphs of part "central claim" against each other.
+
+    >>> from penstock.bench.results import COLUMNS
+    >>> graph_effect(pd.DataFrame(columns=list(COLUMNS))).verdict
+    'not run'
+    """
+    named, grid = _with_combinations(rows)
+    tables = {measure: pivot(named, measure).reindex(columns=list(grid)) for measure in MEASURES}
+    effects = _all_effects(tables, grid)
+    verdict = _verdict(effects)
+    return GraphEffect(
+        table=_means(tables, grid),
+        effects=effects,
+        verdict=verdict,
+        sentence=_sentence(effects, verdict),
+        left_out=missing_cells(named, tables["precision_at_n"]),
+    )
+
+
+def _with_combinations(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, tuple[str, str]]]:
+    """The rows with "form | graph" as method, and what is in these names. Failed cells have it from their method."""
+    part = rows[rows["part"] == _PART]
+    known: dict[str, tuple[str, str]] = {}
+    for method, detail in zip(part["method"], part["detail"], strict=True):
+        if isinstance(detail, dict) and "form" in detail and "graph" in detail:
+            known[method] = (str(detail["form"]), str(detail["graph"]))
+    found = sorted(set(known.values()), key=lambda pair: (_place(FORMS, pair[0]), _place(GRAPHS, pair[1])))
+    part = part[part["method"].isin(known)]
+    names = [" | ".join(known[method]) for method in part["method"]]
+    return part.assign(method=names), {" | ".join(pair): pair for pair in found}
+
+
+def _place(order: tuple[str, ...], name: str) -> tuple[int, str]:
+    return (order.index(name) if name in order else len(order), name)
+
+
+def _means(tables: dict[str, pd.DataFrame], grid: dict[str, tuple[str, str]]) -> pd.DataFrame:
+    complete = {measure: table.dropna() for measure, table in tables.items()}
+    counted = complete["precision_at_n"]
+    ranks = mean_ranks(counted) if min(counted.shape) > 1 else pd.Series(np.nan, index=counted.columns)
+    lines = [
+        {
+            "form": form,
+            "graph": graph,
+            **{measure: float(table[name].mean()) for measure, table in complete.items()},
+            "mean_rank": float(ranks[name]),
+            "datasets": len(counted),
+        }
+        for name, (form, graph) in grid.items()
+    ]
+    return pd.DataFrame(lines, columns=["form", "graph", *MEASURES, "mean_rank", "datasets"])
+
+
+def _all_effects(tables: dict[str, pd.DataFrame], grid: dict[str, tuple[str, str]]) -> pd.DataFrame:
+    """For each factor and measure the contrasts of its first level to each other one."""
+    lines: list[dict[str, object]] = []
+    for place, (factor, order) in enumerate((("form", FORMS), ("graph", GRAPHS))):
+        levels = sorted({pair[place] for pair in grid.values()}, key=partial(_place, order))
+        for measure, table in tables.items():
+            found = [_effect(table, grid, place, levels[0], other) for other in levels[1:]]
+            corrected = _holm([float(line["p_value"]) for line in found])
+            for line, p_value in zip(found, corrected, strict=True):
+                lines.append({"factor": factor, "measure": measure, **line, "p_value": p_value})
+    return pd.DataFrame(lines, columns=_EFFECT_COLUMNS)
+
+
+def _effect(
+    table: pd.DataFrame, grid: dict[str, tuple[str, str]], place: int, level: str, other: str
+) -> dict[str, float | int | str]:
+    """The paired difference of two levels, averaged over the levels of the other factor that both have."""
+    partner = {(pair[place], pair[1 - place]): name for name, pair in grid.items()}
+    shared = [rest for kind, rest in partner if kind == level and (other, rest) in partner]
+    first = [partner[level, rest] for rest in shared]
+    second = [partner[other, rest] for rest in shared]
+    complete = table[[*first, *second]].dropna() if shared else table.iloc[:0]
+    pair = pd.DataFrame({"first": complete[first].mean(axis=1), "second": complete[second].mean(axis=1)})
+    difference = (pair["first"] - pair["second"]).to_numpy()
+    low, high = bootstrap_interval(difference)
+    return {
+        "contrast": f"{level} − {other}",
+        "datasets": len(difference),
+        "mean_difference": float(difference.mean()) if len(difference) else float("nan"),
+        "low": low,
+        "high": high,
+        "p_value": float(wilcoxon(pair, None)["first"]["second"]) if len(pair) > 1 else float("nan"),
+    }
+
+
+def bootstrap_interval(differences: FloatArray) -> tuple[float, float]:
+    """A 95 % percentile interval of the mean over data sets drawn with replacement; always the same draws.
+
+    >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
+    (1.0, 1.0)
+    """
+    if len(differences) < 2:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(_SEED)
+    drawn = rng.integers(0, len(differences), (_RESAMPLES, len(differences)))
+    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _holm(p_values: list[float]) -> list[float]:
+    """Holm's correction over those that there are."""
+    adjusted, so_far = list(p_values), 0.0
+    known = sorted((p, place) for place, p in enumerate(p_values) if not np.isnan(p))
+    for step, (p, place) in enumerate(known):
+        so_far = max(so_far, min(1.0, (len(known) - step) * p))
+        adjusted[place] = so_far
+    return adjusted
+
+
+def _verdict(effects: pd.DataFrame) -> str:
+    judged = effects[(effects["measure"] == "precision_at_n") & effects["low"].notna()]
+    if set(judged["factor"]) != {"form", "graph"}:
+        return "not run"
+    clear = set(judged["factor"][(judged["low"] > 0) | (judged["high"] < 0)])
+    return {0: "neither", 2: "both"}.get(len(clear)) or clear.pop()
+
+
+def _sentence(effects: pd.DataFrame, verdict: str) -> str:
+    if verdict == "not run":
+        return "The forms and graphs were not run on two data sets or more."
+    judged = effects[effects["measure"] == "precision_at_n"].dropna()
+    largest = judged.loc[judged["mean_difference"].abs().groupby(judged["factor"]).idxmax()].set_index("factor")
+    words = [
+        f"{line['contrast']} {line['mean_difference']:+.3f} ({line['low']:+.3f} to {line['high']:+.3f})"
+        for _, line in largest.iterrows()
+    ]
+    which = {"neither": "Neither the form nor the graph makes", "both": "Both the form and the graph make"}
+    subject = which.get(verdict, f"The {verdict} makes")
+    return f"{subject} a clear difference in P@N; the largest of each: {'; '.join(words)}."

@@ -1,0 +1,182 @@
+"""Methods of a study: any detector by name or import path, its parameters, and the scores of its training rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penstock import factor
+from penstock._types import FloatArray
+
+# Ours, by the names they have in penstock; those of the study have no other home.
+OURS = {
+    "AER": "penstock.detectors.deep.AER",
+    "BestLoMST": "penstock.bench.oracle.BestLoMST",
+    "DAGMM": "penstock.detectors.deep.DAGMM",
+    "GNMF": "penstock.detectors.gnmf.GNMF",
+    "GraphChoice": "penstock.bench.graph_choice.GraphChoice",
+    "KNNDistance": "penstock.detectors.controls.KNNDistance",
+    "LaplacianNSNMF": "penstock.detectors.nsnmf.LaplacianNSNMF",
+    "LoMST": "penstock.detectors.lomst.LoMST",
+    "MeanDistance": "penstock.detectors.controls.MeanDistance",
+    "NMF": "penstock.detectors.nmf.NMF",
+    "NSNMF": "penstock.detectors.nsnmf.NSNMF",
+    "NormScore": "penstock.detectors.controls.NormScore",
+    "OnlineNSNMF": "penstock.detectors.online.OnlineNSNMF",
+    "SNMF": "penstock.detectors.snmf.SNMF",
+}
+SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
+
+
+class MethodError(ValueError):
+    """A method that cannot be built: no such detector, no such parameter, a package that is not installed."""
+
+
+def import_path(detector: str) -> str:
+    """The import path of a detector given by a name of ours or by its path.
+
+    >>> import_path("NMF"), import_path("sklearn.ensemble.IsolationForest")
+    ('penstock.detectors.nmf.NMF', 'sklearn.ensemble.IsolationForest')
+    """
+    if "." in detector:
+        return detector.replace(":", ".")
+    if detector in OURS:
+        return OURS[detector]
+    lowered = {name.lower(): name for name in OURS}
+    close = [lowered[match] for match in get_close_matches(detector.lower(), lowered, n=2, cutoff=0.5)]
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Ours are {', '.join(sorted(OURS))}."
+    raise MethodError(
+        f"There is no detector {detector!r}. {hint} Any other one is named by its import path, such as "
+        "'sklearn.ensemble.IsolationForest'."
+    )
+
+
+def find_class(detector: str) -> Any:
+    """The class of a detector by name or import path."""
+    module, _, name = import_path(detector).rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except AttributeError:
+        raise MethodError(f"Module {module} has no {name!r}; check the import path {detector!r}.") from None
+    except ImportError as error:
+        missing = (error.name or module).partition(".")[0]
+        extra = {"torch": "deep", "pyod": "peers"}.get(missing)
+        how = f"pip install 'penstock[{extra}]'" if extra else f"install what provides the module {missing!r}"
+        raise MethodError(f"{detector} cannot be imported ({error}): {how}.") from error
+
+
+def takes_seed(cls: Any) -> bool:
+    """Whether chance has a part in the method: it has a parameter `random_state`.
+
+    >>> takes_seed(find_class("NMF")), takes_seed(find_class("KNNDistance"))
+    (True, False)
+    """
+    return "random_state" in _parameter_names(cls)
+
+
+def with_defaults(detector: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as given, and the plain defaults of the others: what a cell is known by.
+
+    >>> with_defaults("LoMST", {"n_neighbors": 5})["max_neighbors"]
+    50
+    """
+    return _plain_defaults(find_class(detector)) | dict(parameters)
+
+
+def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None) -> Any:
+    """The detector with these parameters, as they are written in a settings file, and this seed.
+
+    >>> build("NMF", {"n_components": 2, "solver": {"Coordinate": {"profile_passes": 1}}}, seed=3)
+    NMF(n_components=2, random_state=3, solver=Coordinate(profile_passes=1))
+    """
+    cls = find_class(detector)
+    known = _parameter_names(cls)
+    for name in parameters:
+        if known and name not in known and "**" not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(known)}."
+            raise MethodError(f"{detector} has no parameter {name!r}. {hint}")
+    values = {name: _as_object(value) for name, value in parameters.items()}
+    if seed is not None and "random_state" in known:
+        values["random_state"] = seed
+    try:
+        return cls(**values)
+    except ImportError as error:
+        raise MethodError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise MethodError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
+
+
+def training_scores(detector: Any, X: FloatArray, y: ArrayLike) -> FloatArray:
+    """Fit, and return how anomalous the training rows are, high = anomalous, whichever library the detector is of.
+
+    Looked for in this order: `scores_` (ours), `decision_scores_` (pyod), and with scikit-learn's sign
+    `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`. The labels are shown only to a detector that
+    says `uses_labels`, an oracle.
+
+    >>> from sklearn.neighbors import LocalOutlierFactor
+    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0]])
+    >>> int(training_scores(LocalOutlierFactor(n_neighbors=2), rows, None).argmax())
+    3
+    """
+    if getattr(detector, "uses_labels", False):
+        detector.fit(X, y)
+    else:
+        detector.fit(X)
+    for name, sign in (("scores_", 1.0), ("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
+        if hasattr(detector, name):
+            return _as_scores(getattr(detector, name), sign, len(X))
+    for name in ("score_samples", "decision_function"):
+        if hasattr(detector, name):
+            return _as_scores(getattr(detector, name)(X), -1.0, len(X))
+    raise MethodError(
+        f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
+        "fit, nor a method score_samples or decision_function."
+    )
+
+
+def _as_scores(values: Any, sign: float, n: int) -> FloatArray:
+    scores = sign * np.asarray(values, dtype=np.float64)
+    if scores.shape != (n,):
+        raise MethodError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
+    wrong = int((~np.isfinite(scores)).sum())
+    if wrong:
+        raise MethodError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
+    return scores
+
+
+def _parameter_names(cls: Any) -> list[str]:
+    """The parameters of a class; "**" among them if it takes any. Nothing known: an empty list."""
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = inspect.Parameter
+    names = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
+    return [*names, "**"] if any(p.kind is kinds.VAR_KEYWORD for p in parameters) else names
+
+
+@cache
+def _plain_defaults(cls: Any) -> dict[str, Any]:
+    try:
+        known = inspect.signature(cls).parameters
+    except (TypeError, ValueError):
+        return {}
+    plain = (type(None), bool, int, float, str)
+    return {name: known[name].default for name in known if type(known[name].default) in plain}
+
+
+def _as_object(value: Any) -> Any:
+    """Solver settings are written as a table with their name, `{BlockSGD = {rounds = 100}}`; all else is plain."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        name, fields = next(iter(value.items()))
+        if name in SOLVERS and isinstance(fields, Mapping):
+            return getattr(factor, name)(**fields)
+    return tuple(value) if isinstance(value, list) else value

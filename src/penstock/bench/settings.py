@@ -1,0 +1,105 @@
+"""What a study is: which methods, on which data sets, with which seeds. `settings_file` reads it from TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from penstock.bench.datasets import names
+
+TIME_LIMIT = 1800.0  # seconds per cell, if the file does not say
+
+
+class SettingsError(ValueError):
+    """A settings file that cannot be used: where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Above:
+    """Beyond so many rows a method runs with other parameters, and its cells bear a mark."""
+
+    rows: int
+    parameters: Mapping[str, Any]
+    mark: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a study: a detector, its parameters, and what is done to the rows first.
+
+    `order` is "file" or "shuffled" (by the seed; scores go back to their rows), `rows` a number of rows drawn at random
+    (by the seed) or None for all. `paper` names the column of the paper's tables that it is held against.
+    """
+
+    name: str
+    detector: str
+    part: str = "study"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    paper: str = ""
+    order: str = "file"
+    rows: int | None = None
+    above: Above | None = None
+    datasets: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    sweep: str = ""
+    base: str = ""
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is to be run."""
+
+    title: str
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    methods: tuple[Method, ...]
+    time_limit: float = TIME_LIMIT
+    text: str = ""
+
+    def only(
+        self,
+        *,
+        parts: Sequence[str] = (),
+        methods: Sequence[str] = (),
+        datasets: Sequence[str] = (),
+        seeds: int | None = None,
+    ) -> Study:
+        """The study cut down to these parts, methods (with what varies them), data sets and that many seeds."""
+        _check_known(parts, {method.part for method in self.methods}, "part")
+        _check_known(methods, {method.name for method in self.methods}, "method")
+        kept = [
+            replace(method, datasets=None if datasets else method.datasets, seeds=_first(method.seeds, seeds))
+            for method in self.methods
+            if (not parts or method.part in parts) and (not methods or {method.name, method.base} & set(methods))
+        ]
+        given = tuple(expand_datasets(datasets)) if datasets else self.datasets
+        return replace(self, methods=tuple(kept), datasets=given, seeds=_counted_seeds(seeds) or self.seeds)
+
+
+def expand_datasets(given: Iterable[str]) -> list[str]:
+    """ "paper" stands for the twenty; each is there once, in the order given."""
+    expanded = [name for item in given for name in (names() if item == "paper" else [item])]
+    return list(dict.fromkeys(expanded))
+
+
+def _counted_seeds(count: int | None) -> tuple[int, ...] | None:
+    return None if count is None else tuple(range(count))
+
+
+def _first(seeds: tuple[int, ...] | None, count: int | None) -> tuple[int, ...] | None:
+    return seeds if seeds is None or count is None else seeds[:count]
+
+
+def _check_known(given: Sequence[str], known: Iterable[str], kind: str) -> None:
+    there = sorted(set(known))
+    for name in given:
+        if name not in there:
+            raise SettingsError(f"There is no {kind} {name!r} in the study.{closest(name, there)}")
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,99 @@
+"""What `penstock bench` prints at its end: the paper's tables with ours beside them, ranks, tests, and what failed."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from penstock.bench.chosen_rows import main_rows
+from penstock.bench.comparison import compare_rows
+from penstock.bench.method_summary import failures, method_summary
+from penstock.bench.results import Results
+from penstock.bench.tables import PAPER_TABLES, detections, match_counts
+from penstock.tables._words import counted
+
+_HEADINGS = {
+    "TPR": "True detections, NMF methods (tbl:TPR): paper, ours (median over seeds)",
+    "TPRL": "True detections against LoMST (tbl:TPRL): paper, ours",
+    "TPRDL": "True detections against deep methods (tbl:TPRDL): paper, ours (median over seeds)",
+}
+_MOST_REASONS = 8
+
+
+def summary_text(results: Results) -> str:
+    """The summary as plain text."""
+    blocks = [*_paper_blocks(results), _methods_block(results), _tests_block(results), _failures_block(results)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _paper_blocks(results: Results) -> list[str]:
+    blocks = []
+    for name in PAPER_TABLES:
+        table = detections(results.rows, name)
+        run = table[table["runs"] > 0]
+        if run.empty or len(run["method"].unique()) < 2:
+            continue
+        blocks.append(f"{_HEADINGS[name]}\n\n{_beside(table)}\n\n{_matches(table)}")
+    return blocks
+
+
+def _beside(table: pd.DataFrame) -> str:
+    """Data sets × methods, the paper's figure and ours in each cell."""
+    shown = table.assign(cell=[_pair(paper, ours) for paper, ours in zip(table["paper"], table["median"], strict=True)])
+    wide = shown.pivot_table(index="dataset", columns="method", values="cell", aggfunc="first", sort=False)
+    return wide.rename_axis(index=None, columns=None).to_string()
+
+
+def _pair(paper: float, ours: float) -> str:
+    return f"{paper:g} · {'–' if pd.isna(ours) else f'{ours:g}'}"
+
+
+def _matches(table: pd.DataFrame) -> str:
+    counts = match_counts(table)
+    words = [f"{method} {row['matched']:g} of {row['run']:g}" for method, row in counts.iterrows() if row["run"]]
+    return f"Within 2 or 10 % of the paper: {', '.join(words)} sets."
+
+
+def _methods_block(results: Results) -> str:
+    rows = main_rows(results.rows)
+    if not (rows["status"] == "ok").any():
+        return ""
+    table = method_summary(rows)
+    shown = pd.DataFrame(
+        {
+            "sets": table["datasets"].astype(str),
+            "P@N": _shares(table["mean_precision_at_n"]),
+            "AP": _shares(table["mean_average_precision"]),
+            "ROC-AUC": _shares(table["mean_roc_auc"]),
+            "mean rank": [f"{rank:.2f}" if pd.notna(rank) else "–" for rank in table["mean_rank"]],
+        }
+    )
+    return f"Means over the data sets; ranks by P@N, 1 is best\n\n{shown.rename_axis(index=None).to_string()}"
+
+
+def _shares(values: pd.Series[float]) -> list[str]:
+    return [f"{value:.3f}" if pd.notna(value) else "–" for value in values]
+
+
+def _tests_block(results: Results) -> str:
+    comparison = compare_rows(main_rows(results.rows))
+    if comparison.friedman is None:
+        return ""
+    test = comparison.friedman
+    words = (
+        f"Friedman over {test.n} data sets and {test.k} methods: p = {test.p_value:.2e} (χ² = {test.statistic:.2f})."
+    )
+    left_out = comparison.left_out["dataset"].nunique()
+    return words + (f" {counted(left_out, 'data set')} left out for want of a cell." if left_out else "")
+
+
+def _failures_block(results: Results) -> str:
+    table = failures(results.rows)
+    if table.empty:
+        return ""
+    lines = []
+    for row in table.head(_MOST_REASONS).to_dict("records"):
+        why = f", {row['why']}" if row["why"] else ""
+        lines.append(f"  {row['method']} on {row['dataset']}: {row['status']}{why} ({counted(row['cells'], 'cell')})")
+    more = len(table) - _MOST_REASONS
+    lines += [f"  and {more:,} more"] if more > 0 else []
+    return f"{counted(int(table['cells'].sum()), 'cell')} without result:\n" + "\n".join(lines)
