@@ -7,26 +7,19 @@ could be handed to an operator. Then the five methods of the paper's application
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-import penstock
+from penstock.bench.plant import METHODS, TOP, list_tables, search, times_of
 from penstock.detection import Findings
 from penstock.findings_files import write_findings
 from penstock.report import write_html
-from penstock.simulate import found_days, found_events, simulate_hydropower, write_plant
+from penstock.simulate import simulate_hydropower, write_plant
 from penstock.simulate.hydropower import SimulatedPlant
 
 FOLDER = Path("demo")
-METHODS = {"NS-NMF": "nsnmf", "online": "online", "GNMF": "gnmf", "SNMF": "snmf", "NMF": "nmf"}
-# A unit at rest, and one that starts or stops, is farther from the usual than most faults: they are kept apart.
-MODES = {
-    "both units": "unit1_active_power > 5 and unit2_active_power > 5",
-    "unit 1": "unit1_active_power > 5",
-    "unit 2": "unit2_active_power > 5",
-}
-TOP = 100
 
 
 def main() -> None:
@@ -36,7 +29,8 @@ def main() -> None:
     faults = int(plant.events["is_fault"].sum())
     print(f"A simulated hydropower plant: {rows:,} samples of {columns} variables, {faults} faults (nobody is told).\n")
     started = time.perf_counter()
-    findings = search(FOLDER / "plant.csv", "nsnmf")
+    search_plant = partial(search, FOLDER / "plant.csv", units=FOLDER / "variables.csv")
+    findings = search_plant("nsnmf")
     write_html(findings, FOLDER / "report.html", overwrite=True, title="Hydropower plant")
     write_findings(findings, FOLDER / "findings.csv", overwrite=True)
     print(f"NS-NMF, {TOP} findings in {len(findings.events)} events, report written: {_since(started)}")
@@ -44,31 +38,13 @@ def main() -> None:
     lists = {name: times_of(findings) for name in ("NS-NMF",)}
     for name, method in METHODS.items():
         if name not in lists:
-            lists[name] = times_of(search(FOLDER / "plant.csv", method))
+            lists[name] = times_of(search_plant(method))
     print(f"\nWhat the lists of {TOP} time stamps hold, per method, units at rest and starts kept apart:\n")
     compare(plant, lists)
     print("\nThe same without operating modes, as the paper did it:\n")
-    compare(
-        plant, {name: times_of(search(FOLDER / "plant.csv", method, modes=False)) for name, method in METHODS.items()}
-    )
+    compare(plant, {name: times_of(search_plant(method, modes=False)) for name, method in METHODS.items()})
     print(f"\nOpen {FOLDER / 'report.html'} in a browser. Your own table:")
     print("    .venv/bin/penstock detect your.csv --report report.html")
-
-
-def search(path: Path, method: str, *, modes: bool = True) -> Findings:
-    return penstock.detect(
-        path,
-        method=method,
-        top=TOP,
-        units=FOLDER / "variables.csv",
-        modes=MODES if modes else (),
-        settle="2h" if modes else None,
-    )
-
-
-def times_of(findings: Findings) -> pd.DatetimeIndex:
-    assert findings.table.time is not None
-    return findings.table.time[findings.flags]
 
 
 def show_events(findings: Findings) -> None:
@@ -80,25 +56,11 @@ def show_events(findings: Findings) -> None:
 
 def compare(plant: SimulatedPlant, lists: dict[str, pd.DatetimeIndex]) -> None:
     """The paper's table 8 in numbers, its days, and what the lists have in common."""
-    events = {name: found_events(plant, times) for name, times in lists.items()}
-    faults = {name: found[found["is_fault"]] for name, found in events.items()}
-    summary = pd.DataFrame(
-        {
-            "rows in a fault": {name: found["found"].sum() for name, found in faults.items()},
-            "rows in a look-alike": {name: found["found"].sum() for name, found in events.items()},
-            "faults found, of 13": {name: (found["found"] > 0).sum() for name, found in faults.items()},
-        }
-    ).T
-    summary.loc["rows in a look-alike"] -= summary.loc["rows in a fault"]
-    days = pd.DataFrame({name: found_days(plant, times) for name, times in lists.items()})
-    harmless = set(plant.events["start"].dt.date[~plant.events["is_fault"]])
-    days.index = [f"{day:%-d %b %Y}{' (harmless)' if day in harmless else ''}" for day in days.index]
-    print(pd.concat([summary, days]).replace(0, "·").to_string())
-    offline = set.intersection(*(set(times) for name, times in lists.items() if name != "online"))
-    both = set(lists["NS-NMF"]) & set(lists["online"])
-    print(
-        f"\nTime stamps in common: {len(offline)} of the four offline methods, {len(both)} of NS-NMF offline and online"
-    )
+    found = list_tables(plant, lists)
+    named = [f"{day:%-d %b %Y}{' (harmless)' if day in found.harmless_days else ''}" for day in found.days.index]
+    print(pd.concat([found.summary, found.days.set_axis(named)]).replace(0, "·").to_string())
+    online = f"{found.common_online} of NS-NMF offline and online"
+    print(f"\nTime stamps in common: {found.common_offline} of the four offline methods, {online}")
     print("(the paper, on its own plant: 27 and 46).")
 
 

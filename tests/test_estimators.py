@@ -14,6 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from penstock.detectors import (
+    AER,
+    DAGMM,
     GNMF,
     NMF,
     NSNMF,
@@ -41,6 +43,8 @@ ALL_DETECTORS: list[BaseDetector] = [
     KNNDistance(),
     NormScore(),
     MeanDistance(),
+    AER(max_iter=100, random_state=0),
+    DAGMM(max_iter=100, random_state=0),
 ]
 # scikit-learn's checks use two columns, five iterations, and a table with holes in which two rows have no column in
 # common, so that the detectors rightly complain.

@@ -31,6 +31,7 @@ HOMES = {
     "rich": {"cli/"},
     "safetensors": {"storage/_container.py"},
     "threadpoolctl": {"_blas.py"},
+    "torch": {"detectors/_deep_"},
     "typer": {"cli/"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -13,7 +13,7 @@ from naive import significance as naive
 from scipy import stats
 
 from penstock.bench import paper
-from penstock.bench.significance import compare, conover, friedman, mean_ranks, wilcoxon
+from penstock.bench.significance import compare, conover, friedman, mean_ranks, wilcoxon, without_last_bits
 
 OFFLINE = ["NS-NMF", "NMF", "GNMF", "SNMF"]
 TABLE = paper.true_positives[OFFLINE]
@@ -160,6 +160,15 @@ def test_scipy_on_wilcoxon_without_ties() -> None:
         assert wilcoxon(table, None).loc[0, 1] == pytest.approx(other, rel=1e-10)
 
 
+@pytest.mark.parametrize("parts", [3, 7, 10, 47])
+def test_shares_of_one_size_tie_as_their_counts_do(parts: int) -> None:
+    """0.3 - 0.2 is not 0.1 - 0.0: without rounding, equal steps of P@N would have different ranks."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        counts = pd.DataFrame(rng.integers(0, parts + 1, (12, 3)), columns=list("ABC"))
+        pd.testing.assert_frame_equal(wilcoxon(counts / parts), wilcoxon(counts), rtol=1e-12)
+
+
 @pytest.mark.parametrize("correction", [None, "bonferroni", "holm"])
 def test_scikit_posthocs_on_conover(correction) -> None:
     posthocs = pytest.importorskip("scikit_posthocs")
@@ -167,7 +176,7 @@ def test_scikit_posthocs_on_conover(correction) -> None:
     for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
         other = posthocs.posthoc_conover_friedman(table, p_adjust=correction)
         found = conover(table, correction)
-        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-9)
+        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
 
 
 # Properties.
@@ -287,3 +296,12 @@ def test_results_are_frozen_and_tables_are_left_alone() -> None:
     conover(table), wilcoxon(table), compare(table, "GNMF")
     pd.testing.assert_frame_equal(table, paper.true_positives)
     assert compare(table, "GNMF").columns.tolist() == ["GNMF", "NS-NMF", "Online NS-NMF", "NMF", "SNMF"]
+
+
+@given(st.integers(1, 2000), st.data())
+def test_halves_of_shares_with_equal_sums_tie(n: int, data: st.DataObject) -> None:
+    total = data.draw(st.integers(0, n))
+    firsts = data.draw(st.lists(st.integers(0, total), min_size=4, max_size=4))
+    halves = without_last_bits([(first / n + (total - first) / n) / 2 for first in firsts])
+    assert len(set(halves)) == 1
+    assert halves[0] == pytest.approx(total / (2 * n), rel=1e-11)

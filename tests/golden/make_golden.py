@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 
 from penstock import (
+    AER,
+    DAGMM,
     GNMF,
     NMF,
     NSNMF,
@@ -79,6 +81,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "GNMF": lambda: GNMF(2, n_neighbors=3, random_state=0).fit(table()),
     "SNMF": lambda: SNMF(2, random_state=0).fit(table()),
     "LoMST": lambda: LoMST(scale=None).fit(by_time()),
+    "AER": lambda: AER(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
+    "DAGMM": lambda: DAGMM(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(table()),
     "KNNDistance": lambda: KNNDistance(3).fit(table().to_numpy()),
     "MeanDistance": lambda: MeanDistance().fit(by_name()),
     "NormScore": lambda: NormScore().fit(table()),

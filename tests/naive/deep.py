@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def forward(row, layers, bends_code):
 def split(sizes, weights):
     """(weights, biases) of each layer from one flat list: a matrix by rows, then the biases, layer after layer."""
     layers, at = [], 0
-    for n_in, n_out in zip(sizes, sizes[1:], strict=False):
+    for n_in, n_out in pairwise(sizes):
         matrix = [[float(weights[at + i * n_out + j]) for j in range(n_out)] for i in range(n_in)]
         at += n_in * n_out
         layers.append((matrix, [float(value) for value in weights[at : at + n_out]]))

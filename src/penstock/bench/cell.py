@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
-from penstock.bench.methods import MethodError, build, training_scores
+from penstock.bench.methods import MethodError, build
 from penstock.bench.metrics import average_precision, precision_at_n, roc_auc, true_detections
+from penstock.bench.training_scores import ScoresError, training_scores
 from penstock.prepare import learn_scaling
 
-# What a fitted detector says about itself, and the parameters that a table is made by.
+# What a fitted detector says about itself.
 _TOLD = ("n_iter_", "converged_", "n_neighbors_", "objective_", "collapsed_")
-_CHOICES = ("form", "graph")
 _FEWEST_ROWS_TIMED = 1000  # below, a tree takes less than a clock can tell
 
 
@@ -54,7 +54,7 @@ def run_cell(job: Job) -> dict[str, Any]:
             outcome = _judge(job)
         except MemoryError:
             outcome = failed("out of memory")
-        except MethodError as error:
+        except (MethodError, ScoresError) as error:
             outcome = failed(str(error))
         except Exception as error:
             outcome = failed(f"{type(error).__name__}: {error}")
@@ -80,7 +80,7 @@ def peak_memory() -> float:
 
 
 def _judge(job: Job) -> dict[str, Any]:
-    taken = _taken_rows(job)
+    taken = taken_rows(len(job.X), job.order, job.rows, job.seed)
     X, y = scaled(job.X[taken]), job.y[taken].astype(np.int64)
     detector = build(job.detector, job.parameters, job.seed)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -95,7 +95,7 @@ def _judge(job: Job) -> dict[str, Any]:
         "cpu_seconds": round(cpu, 6),
         "status": "ok",
         "why": "",
-        "detail": _details(detector, job, X),
+        "detail": _details(detector, X),
     }
 
 
@@ -109,18 +109,20 @@ def scaled(X: FloatArray) -> FloatArray:
     return learn_scaling(X).apply(X)
 
 
-def _taken_rows(job: Job) -> NDArray[np.intp]:
-    """Which rows are fitted, in which order; measures do not depend on the order, so scores need not go back."""
-    n = len(job.X)
-    if job.order == "file" and job.rows is None:
+def taken_rows(n: int, order: str, rows: int | None, seed: int | None) -> NDArray[np.intp]:
+    """Which of n rows are fitted, in which order; measures do not depend on the order, so scores need not go back.
+
+    >>> taken_rows(5, "file", 3, seed=0).tolist()
+    [2, 3, 4]
+    """
+    if order == "file" and rows is None:
         return np.arange(n)
-    drawn = np.random.default_rng(job.seed or 0).permutation(n)[: job.rows]
-    return drawn if job.order == "shuffled" else np.sort(drawn)
+    drawn = np.random.default_rng(seed or 0).permutation(n)[:rows]
+    return drawn if order == "shuffled" else np.sort(drawn)
 
 
-def _details(detector: Any, job: Job, X: FloatArray) -> dict[str, Any]:
+def _details(detector: Any, X: FloatArray) -> dict[str, Any]:
     told = {name.rstrip("_"): _plain(getattr(detector, name)) for name in _TOLD if hasattr(detector, name)}
-    told |= {name: job.parameters[name] for name in _CHOICES if isinstance(job.parameters.get(name), str)}
     if hasattr(detector, "tree_") and len(X) >= _FEWEST_ROWS_TIMED:
         told["tree_seconds"] = _tree_seconds(X)
     return {name: value for name, value in told.items() if value is not None}

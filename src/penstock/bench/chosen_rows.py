@@ -8,8 +8,9 @@ import pandas as pd
 
 STATUSES = ("ok", "failed", "timed out", "killed", "not run")
 # Parts whose methods are variants of others, in tables of their own; in the rest each method is what its name says.
-_VARIANTS = ("nearest", "sensitivity", "central claim")
+SIDE_PARTS = ("nearest", "sensitivity", "central claim", "convergence", "variants")
 _SAME_CELL = ["method", "dataset", "seed", "key"]
+_ORACLE = "(best k)"  # ends the name of a method that saw the labels, in rows that do not say so themselves
 
 
 def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -19,8 +20,38 @@ def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
     >>> main_rows(pd.DataFrame(columns=list(COLUMNS))).empty
     True
     """
-    kept = rows[(rows["sweep"] == "") & ~rows["part"].isin(_VARIANTS)]
-    return kept.drop_duplicates(_SAME_CELL)
+    kept = rows[(rows["sweep"] == "") & ~rows["part"].isin(SIDE_PARTS)]
+    return distinct_cells(kept)
+
+
+def distinct_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each cell of each method once, also if several parts list it. Methods that share a cell keep it each.
+
+    >>> from penstock.bench.results import COLUMNS
+    >>> distinct_cells(pd.DataFrame(columns=list(COLUMNS))).empty
+    True
+    """
+    return rows.drop_duplicates(_SAME_CELL)
+
+
+def saw_labels(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether each row is of a method that was given the labels: an oracle, not to be ranked with the others.
+
+    >>> saw_labels(pd.DataFrame({"method": ["LoMST", "LoMST (best k)"], "detail": [{}, {}]})).tolist()
+    [False, True]
+    """
+    said = [isinstance(detail, dict) and bool(detail.get("uses_labels")) for detail in rows["detail"]]
+    named = [str(method).endswith(_ORACLE) for method in rows["method"]]
+    return pd.Series([a or b for a, b in zip(said, named, strict=True)], index=rows.index, dtype="bool")
+
+
+def fair_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of methods that did not see the labels.
+
+    >>> fair_rows(pd.DataFrame({"method": ["LoMST", "LoMST (best k)"], "detail": [{}, {}]}))["method"].tolist()
+    ['LoMST']
+    """
+    return rows[~saw_labels(rows)]
 
 
 def rows_of_column(rows: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -33,7 +64,10 @@ def rows_of_column(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     >>> rows_of_column(pd.DataFrame(columns=list(COLUMNS)), "NMF").empty
     True
     """
-    candidates = main_rows(rows)
+    return _held_against(main_rows(rows), column)
+
+
+def _held_against(candidates: pd.DataFrame, column: str) -> pd.DataFrame:
     named = candidates[candidates["method"] == column]
     if len(named):
         return named
@@ -48,6 +82,7 @@ def rename_to_columns(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFram
     >>> len(rename_to_columns(pd.DataFrame(columns=list(COLUMNS)), ["NMF", "GNMF"]))
     0
     """
-    parts = [rows_of_column(rows, column).assign(method=column) for column in columns]
+    candidates = main_rows(rows)
+    parts = [_held_against(candidates, column).assign(method=column) for column in columns]
     parts = [part for part in parts if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else rows.iloc[:0]

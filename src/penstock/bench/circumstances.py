@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from penstock.bench.code_digest import owners_of_modules
@@ -31,14 +29,6 @@ def describe_run(detectors: Iterable[str], started: str) -> dict[str, Any]:
             continue
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     return {"started": started, "finished": now(), "versions": versions, "machine": machine}
-
-
-def first_begun(run_file: Path) -> str:
-    """When the study of this file was first begun; now, if it was not."""
-    try:
-        return str(json.loads(run_file.read_text(encoding="utf-8"))["started"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return now()
 
 
 def now() -> str:

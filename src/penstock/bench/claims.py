@@ -29,7 +29,8 @@ def check_claims(results: HasRows, plant: Any = None) -> pd.DataFrame:
 
     `rule` says when a claim holds. Both holds_in_paper and holds_in_run are "yes", "no", "undecided" (cells are missing
     that could change it), "not run", "cannot be checked" (the paper shows no table of it) or "not comparable" (the
-    paper's power plant is private; ours is simulated). `plant` is what `plant.plant_tables` returns.
+    paper's power plant is private, ours is simulated; or a time is that of another way to compute). `plant` is what
+    `plant.plant_tables` returns.
 
     >>> from penstock.bench.results import COLUMNS, Results
     >>> claims = check_claims(Results(pd.DataFrame(columns=list(COLUMNS))))

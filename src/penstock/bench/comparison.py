@@ -19,7 +19,8 @@ class Comparison:
 
     `mean_ranks` are in ascending order, the best first. `groups` are the methods that do not differ from each other by
     Conover's test at `alpha`, as drawn in a critical-difference diagram, `nemenyi_groups` those by Nemenyi's. A test
-    that could not be made is None, and `notes` say why.
+    that could not be made is None, and `notes` say why; without Conover's, `groups` are by Nemenyi's, as `groups_by`
+    then says ("Conover" or "Nemenyi").
     """
 
     table: pd.DataFrame
@@ -33,6 +34,7 @@ class Comparison:
     nemenyi: pd.DataFrame | None = None
     critical_difference: float = float("nan")
     groups: list[tuple[str, ...]] = field(default_factory=list)
+    groups_by: str = "Conover"
     nemenyi_groups: list[tuple[str, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -102,6 +104,7 @@ def _tested(complete: pd.DataFrame, left_out: pd.DataFrame, missing: list[str], 
         nemenyi=by_nemenyi,
         critical_difference=critical_difference(len(ranks), len(complete), alpha),
         groups=alike(ranks, by_nemenyi if pairwise is None else pairwise, alpha),
+        groups_by="Nemenyi" if pairwise is None else "Conover",
         nemenyi_groups=alike(ranks, by_nemenyi, alpha),
         notes=notes,
     )

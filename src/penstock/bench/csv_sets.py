@@ -26,7 +26,8 @@ _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude: Sequence[str] = ()) -> Dataset:
     """Read a labelled table as `penstock.tables.read_table` does, with its rows in the order of the file.
 
-    path : of the file, or ``path::column`` with the name of the label column.
+    path : of the file, or ``path::column`` with the name of the label column, or ``path::column::others`` with the
+        columns that are no inputs too, separated by commas.
     label : that column; if neither names it, it is the one called outlier, label, anomaly, is_anomaly, y, class or
         target in upper or lower case. It says of each row whether it is an anomaly: 0 and 1, false and true, no and
         yes, normal and anomaly and the like. A time column is no input; all others are, and must be complete numbers.
@@ -42,7 +43,8 @@ def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude
     >>> pump.name, pump.X.tolist(), pump.y.tolist()
     ('pump', [[3.5, 40.0], [3.6, 41.0], [9.1, 12.0]], [0, 0, 1])
     """
-    file, named = _file_and_label(os.fspath(path))
+    file, named, others = _file_and_columns(os.fspath(path))
+    exclude = [*exclude, *others]
     if label is None:
         label = named if named is not None else _label_among(_columns(file, exclude), file)
     table = read_table(file, label=label, exclude=exclude)
@@ -50,16 +52,32 @@ def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude
     values = table.values.sort_index()  # the order of the file, not that of time
     assert table.label is not None
     y = _anomalies(table.label.sort_index(), table.source)
-    return Dataset(_stem(file), _numbers(values, table.source), y)
+    X = _numbers(values, table.source)
+    _refuse_copies_of_the_label(X, y, list(values.columns), f"{file}::{table.label.name}")
+    return Dataset(_stem(file), X, y)
 
 
-def _file_and_label(text: str) -> tuple[str, str | None]:
-    file, sign, label = text.partition("::")
+def _file_and_columns(text: str) -> tuple[str, str | None, list[str]]:
+    """The path, the label column if it is named, and the columns that are no inputs."""
+    file, sign, columns = text.partition("::")
     if not sign or Path(text).exists():
-        return text, None
+        return text, None, []
+    label, _, others = columns.partition("::")
     if not label:
         raise TableError(f"There is no column after '::' in {quoted(text)}. Name the label column there.")
-    return file, label
+    return file, label, [name.strip() for name in others.split(",") if name.strip()]
+
+
+def _refuse_copies_of_the_label(X: FloatArray, y: NDArray[np.int64], names: Sequence[str], given: str) -> None:
+    """Raise for an input that is the label under another name: every method would find all anomalies by it."""
+    if y.min() == y.max():
+        return
+    for name, column in zip(names, X.T, strict=True):
+        if (column == y).all():
+            raise TableError(
+                f"Column {quoted(name)} is equal to the label in every row, and would give the anomalies away. Name it "
+                f"after the label to leave it out: {given}::{name}."
+            )
 
 
 def _columns(file: str, exclude: Sequence[str]) -> list[str]:

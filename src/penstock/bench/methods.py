@@ -1,4 +1,4 @@
-"""Methods of a study: any detector by name or import path, its parameters, and the scores of its training rows."""
+"""Methods of a study: any detector by name or import path, and its parameters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from penstock import factor
-from penstock._types import FloatArray
 
 # Ours, by the names they have in penstock; those of the study have no other home.
 OURS = {
@@ -45,7 +41,7 @@ def import_path(detector: str) -> str:
     >>> import_path("NMF"), import_path("sklearn.ensemble.IsolationForest")
     ('penstock.detectors.nmf.NMF', 'sklearn.ensemble.IsolationForest')
     """
-    if "." in detector:
+    if "." in detector or ":" in detector:
         return detector.replace(":", ".")
     if detector in OURS:
         return OURS[detector]
@@ -60,16 +56,24 @@ def import_path(detector: str) -> str:
 
 def find_class(detector: str) -> Any:
     """The class of a detector by name or import path."""
-    module, _, name = import_path(detector).rpartition(".")
+    path, _, name = import_path(detector).rpartition(".")
+    module = _import(path, detector)
     try:
-        return getattr(import_module(module), name)
+        return getattr(module, name)
     except AttributeError:
-        raise MethodError(f"Module {module} has no {name!r}; check the import path {detector!r}.") from None
+        raise MethodError(f"Module {path} has no {name!r}; check the import path {detector!r}.") from None
+
+
+def _import(path: str, detector: str) -> Any:
+    try:
+        return import_module(path)
     except ImportError as error:
-        missing = (error.name or module).partition(".")[0]
+        missing = (error.name or path).partition(".")[0]
         extra = {"torch": "deep", "pyod": "peers"}.get(missing)
         how = f"pip install 'penstock[{extra}]'" if extra else f"install what provides the module {missing!r}"
         raise MethodError(f"{detector} cannot be imported ({error}): {how}.") from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+        raise MethodError(f"{detector} cannot be imported: {type(error).__name__}: {error}.") from error
 
 
 def takes_seed(cls: Any) -> bool:
@@ -103,53 +107,15 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
             close = get_close_matches(name, known, n=1)
             hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(known)}."
             raise MethodError(f"{detector} has no parameter {name!r}. {hint}")
-    values = {name: _as_object(value) for name, value in parameters.items()}
-    if seed is not None and "random_state" in known:
-        values["random_state"] = seed
     try:
+        values = {name: _as_object(value) for name, value in parameters.items()}
+        if seed is not None and "random_state" in known:
+            values.setdefault("random_state", seed)
         return cls(**values)
     except ImportError as error:
         raise MethodError(str(error)) from error
     except (TypeError, ValueError) as error:
         raise MethodError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
-
-
-def training_scores(detector: Any, X: FloatArray, y: ArrayLike) -> FloatArray:
-    """Fit, and return how anomalous the training rows are, high = anomalous, whichever library the detector is of.
-
-    Looked for in this order: `scores_` (ours), `decision_scores_` (pyod), and with scikit-learn's sign
-    `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`. The labels are shown only to a detector that
-    says `uses_labels`, an oracle.
-
-    >>> from sklearn.neighbors import LocalOutlierFactor
-    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0]])
-    >>> int(training_scores(LocalOutlierFactor(n_neighbors=2), rows, None).argmax())
-    3
-    """
-    if getattr(detector, "uses_labels", False):
-        detector.fit(X, y)
-    else:
-        detector.fit(X)
-    for name, sign in (("scores_", 1.0), ("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
-        if hasattr(detector, name):
-            return _as_scores(getattr(detector, name), sign, len(X))
-    for name in ("score_samples", "decision_function"):
-        if hasattr(detector, name):
-            return _as_scores(getattr(detector, name)(X), -1.0, len(X))
-    raise MethodError(
-        f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
-        "fit, nor a method score_samples or decision_function."
-    )
-
-
-def _as_scores(values: Any, sign: float, n: int) -> FloatArray:
-    scores = sign * np.asarray(values, dtype=np.float64)
-    if scores.shape != (n,):
-        raise MethodError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
-    wrong = int((~np.isfinite(scores)).sum())
-    if wrong:
-        raise MethodError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
-    return scores
 
 
 def _parameter_names(cls: Any) -> list[str]:

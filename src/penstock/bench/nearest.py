@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from penstock.bench import paper
-from penstock.bench.tables import pivot, within
+from penstock.bench.chosen_rows import distinct_cells
+from penstock.bench.tables import pivot, tolerance, within
 
 _PLAIN_PARTS = ("paper", "lomst", "deep")
 
@@ -20,8 +21,8 @@ class Nearest:
     `configurations` are ranked by data sets matched (the median over seeds within tolerance), then by exact matches,
     by mean absolute difference, by name. The best of many matches more than it deserves: it was chosen by the figures
     it is judged on. `held_out` therefore chooses for each data set by all the others, and `held_out_matched` counts on
-    how many that choice matches: the honest number. In `per_set` data sets that no configuration matches have
-    `matched_by` 0.
+    how many that choice matches: the honest number. Methods that are one configuration by different names count once,
+    and `also` has the other names. In `per_set` data sets that no configuration matches have `matched_by` 0.
     """
 
     column: str
@@ -57,10 +58,13 @@ def nearest(rows: pd.DataFrame, column: str) -> Nearest:
     """
     figures = paper_column(column)
     wanted = (rows["sweep"] == "") & (rows["paper"] == column) & rows["part"].isin(("nearest", *_PLAIN_PARTS))
-    chosen = rows[wanted].drop_duplicates(["method", "dataset", "seed", "key"])
+    chosen, others = _merged(distinct_cells(rows[wanted]))
     medians = pivot(chosen).reindex(index=figures.index)
     medians = medians.loc[:, medians.notna().any()]  # what ran nowhere was not compared
     ranking = _ranked(medians, figures)
+    ranking["also"] = pd.Series(
+        ["; ".join(others[name]) for name in ranking.index], index=ranking.index, dtype="object"
+    )
     best = str(ranking.index[0]) if len(ranking) else ""
     held_out = _held_out(medians, figures)
     return Nearest(
@@ -89,24 +93,46 @@ def paper_column(column: str) -> pd.Series:
     raise ValueError(f"The paper's tables have no column {column!r}; they have {known}.")
 
 
+def _merged(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """The rows with one name per configuration, and the other names of each.
+
+    A key is made of all that an outcome depends on: methods with the same keys wherever both were planned are one
+    configuration, with the runs of all of them. It has the plain method's name, or that of most runs.
+    """
+    plain = set(rows["method"][rows["part"].isin(_PLAIN_PARTS)])
+    cells: dict[str, dict[tuple[str, int | None], str]] = {}
+    for method, dataset, seed, key in zip(rows["method"], rows["dataset"], rows["seed"], rows["key"], strict=True):
+        cells.setdefault(method, {})[dataset, None if pd.isna(seed) else int(seed)] = key
+    others: dict[str, list[str]] = {}
+    for name in sorted(cells, key=lambda name: (name not in plain, -len(cells[name]))):
+        same = next((kept for kept in others if _agree(cells[kept], cells[name])), None)
+        if same is None:
+            others[name] = []
+        else:
+            others[same].append(name)
+            cells[same] |= cells[name]
+    names = {name: kept for kept, more in others.items() for name in (kept, *more)}
+    return distinct_cells(rows.assign(method=[names[method] for method in rows["method"]])), others
+
+
+def _agree(first: dict[tuple[str, int | None], str], second: dict[tuple[str, int | None], str]) -> bool:
+    common = first.keys() & second.keys()
+    return bool(common) and all(first[cell] == second[cell] for cell in common)
+
+
 def _ranked(medians: pd.DataFrame, figures: pd.Series) -> pd.DataFrame:
-    lines = []
-    for name in medians.columns:
-        difference = medians[name] - figures
-        lines.append(
-            {
-                "configuration": str(name),
-                "sets": len(figures),
-                "run": int(difference.notna().sum()),
-                "matched": int(within(medians[name], figures).fillna(False).sum()),
-                "exact": int((difference == 0).sum()),
-                "mean_abs_difference": float(difference.abs().mean()),
-            }
-        )
-    columns = ["configuration", "sets", "run", "matched", "exact", "mean_abs_difference"]
-    found = pd.DataFrame(lines, columns=columns).sort_values(
-        ["matched", "exact", "mean_abs_difference", "configuration"], ascending=[False, False, True, True]
-    )
+    difference = medians.sub(figures, axis=0)
+    near = difference.abs().le(figures.map(tolerance).astype("float64"), axis=0)
+    found = pd.DataFrame(
+        {
+            "configuration": [str(name) for name in medians.columns],
+            "sets": len(figures),
+            "run": difference.notna().sum().to_numpy(dtype="int64"),
+            "matched": near.sum().to_numpy(dtype="int64"),
+            "exact": (difference == 0).sum().to_numpy(dtype="int64"),
+            "mean_abs_difference": difference.abs().mean().to_numpy(dtype="float64"),
+        }
+    ).sort_values(["matched", "exact", "mean_abs_difference", "configuration"], ascending=[False, False, True, True])
     return found.set_index("configuration")
 
 

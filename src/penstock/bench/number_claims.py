@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.bench.claim_sources import NOT_RUN, Finding, Holds, Source
+from penstock.bench.claim_sources import NOT_RUN, Finding, Source, yes_or_no
 from penstock.bench.significance import compare, conover, friedman, mean_ranks
 from penstock.bench.tables import MANY_ATTRIBUTES, OFFLINE
 
@@ -35,7 +35,7 @@ def rule_of(claim: str) -> str:
     if "p-value" in claim:
         return "the same to three digits"
     if claim.startswith("times faster"):
-        return "within 10 %"
+        return "within 10 %, both in the way of the paper"
     if claim.startswith("common to"):
         return "another plant: not to be compared"
     return "the same number"
@@ -66,7 +66,7 @@ def _check_count(source: Source, claim: str, method: str, stated: float) -> Find
         return NOT_RUN
     found = counted(complete)
     if missing == 0:
-        return Finding(str(found), "yes" if found == stated else "no")
+        return Finding(str(found), yes_or_no(found == stated))
     possible = found <= stated <= found + missing
     text = f"{found} of {len(complete)} data sets; {missing} without a result"
     return Finding(text, "undecided" if possible else "no")
@@ -121,7 +121,7 @@ def _check_ranks(source: Source, claim: str, method: str, stated: float) -> Find
         text, same = f"{value:.2e}", f"{value:.2e}" == f"{stated:.2e}"
     if missing:
         return Finding(f"{text} on {len(complete)} data sets; {missing} without a result", "undecided")
-    return Finding(text, _yes(same))
+    return Finding(text, yes_or_no(same))
 
 
 def _rank_value(complete: pd.DataFrame, claim: str, method: str) -> float:
@@ -136,7 +136,7 @@ def _check_speed(source: Source, method: str, stated: float) -> Finding:
     ratio = float(source.minutes["SNMF"]) / float(source.minutes[method])
     if np.isnan(ratio):
         return NOT_RUN
-    return Finding(f"{ratio:.3g}{source.time_note}", _yes(abs(ratio - stated) <= 0.1 * stated))
+    return source.timed(f"{ratio:.3g}", ["SNMF", method], abs(ratio - stated) <= 0.1 * stated)
 
 
 def _check_plant(source: Source, claim: str, plant: Any) -> Finding:
@@ -147,7 +147,3 @@ def _check_plant(source: Source, claim: str, plant: Any) -> Finding:
     lists = plant.without_modes  # as the paper did it
     found = lists.common_online if "offline and online" in claim else lists.common_offline
     return Finding(f"{found} (simulated plant)", "not comparable")
-
-
-def _yes(holds: bool) -> Holds:
-    return "yes" if holds else "no"

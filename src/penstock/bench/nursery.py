@@ -7,16 +7,18 @@ on what was standard output. Where there is no fork, cells run in this process, 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import select
 import signal
 import struct
 import sys
+import time
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
+_GLANCE = 0.2  # seconds between two looks at whether a child is still there
 
 
 def send(stream: BinaryIO, message: Any) -> None:
@@ -59,14 +61,16 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it closes the pipe
     settings = receive(jobs)
     sys.path[:] = settings["path"]
-    _warm()
+    from penstock.bench.rehearsal import rehearse
+
+    rehearse(settings["detectors"])
     send(outcomes, "ready")
     while True:
         try:
             job, limit = receive(jobs)
         except EOFError:
             return
-        send(outcomes, _in_a_child(job, limit, jobs) if hasattr(os, "fork") else _run(job))
+        send(outcomes, _in_a_child(job, limit, jobs, outcomes) if hasattr(os, "fork") else _run(job))
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -78,19 +82,6 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     return os.fdopen(jobs, "rb", buffering=0), os.fdopen(outcomes, "wb", buffering=0)
 
 
-def _warm() -> None:
-    """Compile, or fetch from its cache, what the paper's methods need, once for all cells."""
-    import numpy as np
-
-    from penstock.detectors import GNMF, NMF, NSNMF, SNMF, KNNDistance, LoMST, OnlineNSNMF
-
-    rows = np.random.default_rng(0).random((60, 4))
-    detectors: list[Any] = [NSNMF(2), NMF(2), GNMF(2), SNMF(2), LoMST(3), OnlineNSNMF(2), KNNDistance(3)]
-    for detector in detectors:
-        with contextlib.suppress(Exception):  # then a cell will say what is wrong
-            detector.fit(rows)
-
-
 def _run(job: Any) -> dict[str, Any]:
     from penstock._threads import thread_limit
     from penstock.bench.cell import run_cell
@@ -99,18 +90,21 @@ def _run(job: Any) -> dict[str, Any]:
         return run_cell(job)
 
 
-def _in_a_child(job: Any, limit: float, jobs: BinaryIO) -> dict[str, Any]:
+def _in_a_child(job: Any, limit: float, jobs: BinaryIO, outcomes: BinaryIO) -> dict[str, Any]:
     from penstock.bench.cell import failed
 
+    nursery = os.getpid()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _be_the_child(job, reading, writing)
+        _be_the_child(job, writing, nursery, (reading, jobs.fileno(), outcomes.fileno()))
+    with suppress(OSError):  # the child does the same: whoever comes first
+        os.setpgid(child, child)
     os.close(writing)
     with os.fdopen(reading, "rb", buffering=0) as pipe:
-        outcome = _wait(pipe, jobs, limit)
-        if outcome is None:
-            os.kill(child, signal.SIGKILL)
+        outcome, status = _watch(child, pipe, jobs, limit)
+    _end_group(child)
+    if status is None:
         _, status = os.waitpid(child, 0)
     if isinstance(outcome, dict):
         return outcome
@@ -120,11 +114,15 @@ def _in_a_child(job: Any, limit: float, jobs: BinaryIO) -> dict[str, Any]:
     return marked | failed(_end_of(status), "killed")
 
 
-def _be_the_child(job: Any, reading: int, writing: int) -> None:
+def _be_the_child(job: Any, writing: int, nursery: int, not_ours: tuple[int, ...]) -> None:
     """Run the cell and vanish, without the clean-up that belongs to the nursery."""
     code = 1
     try:
-        os.close(reading)
+        with suppress(OSError):
+            os.setpgid(0, 0)  # with what it starts it is a group of its own, to be ended as one
+        _end_with(nursery)
+        for descriptor in not_ours:
+            os.close(descriptor)
         with os.fdopen(writing, "wb", buffering=0) as pipe:
             send(pipe, _run(job))
         code = 0
@@ -132,24 +130,57 @@ def _be_the_child(job: Any, reading: int, writing: int) -> None:
         os._exit(code)
 
 
-def _wait(pipe: BinaryIO, jobs: BinaryIO, limit: float) -> dict[str, Any] | str | None:
-    """The child's outcome; "died" without one; None if its time is up. If the parent is gone, so is all of this."""
-    import time
+def _end_with(nursery: int) -> None:
+    """If the nursery is killed, so is this process; where the system cannot promise that, it ends with its cell."""
+    if sys.platform == "linux":
+        import ctypes
 
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != nursery:  # it was killed before that
+            os._exit(1)
+
+
+def _watch(child: int, pipe: BinaryIO, jobs: BinaryIO, limit: float) -> tuple[dict[str, Any] | str | None, int | None]:
+    """The child's outcome, "died" without one, or None if its time is up; and its exit status, if that is known."""
     end = time.monotonic() + limit
-    while True:
-        left = end - time.monotonic()
-        if left <= 0:
-            return None
-        ready, _, _ = select.select([pipe, jobs], [], [], left)
-        if pipe in ready:
-            try:
-                outcome: dict[str, Any] = receive(pipe)
-                return outcome
-            except EOFError:
-                return "died"
+    listening = [pipe]
+    while (left := end - time.monotonic()) > 0:
+        ready, _, _ = select.select([*listening, jobs], [], [], min(left, _GLANCE))
         if jobs in ready:  # the parent sends one job at a time: this can only be the end of it
-            os.killpg(0, signal.SIGKILL)
+            _end_group(child)
+            os._exit(1)
+        if pipe not in ready:
+            gone, status = os.waitpid(child, os.WNOHANG)  # others may hold its end of the pipe
+            if not gone:
+                continue
+            if not select.select(listening, [], [], 0)[0]:
+                return "died", status
+        try:
+            outcome: dict[str, Any] = receive(pipe)
+            return outcome, None
+        except EOFError:
+            listening = []
+            ended = _exit_status(child)
+            if ended is not None:
+                return "died", ended
+    return None, None
+
+
+def _exit_status(child: int) -> int | None:
+    """How a child ended that has closed its pipe; None if it lives on."""
+    end = time.monotonic() + 10 * _GLANCE
+    while time.monotonic() < end:
+        gone, status = os.waitpid(child, os.WNOHANG)
+        if gone:
+            return status
+        time.sleep(_GLANCE / 10)
+    return None
+
+
+def _end_group(child: int) -> None:
+    """The cell, and whatever it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _end_of(status: int) -> str:

@@ -149,7 +149,7 @@ _RUN_TIMES = {
     "SNMF": (480.0, "almost eight hours"),
 }
 
-_OFFLINE = ("NS-NMF", "NMF", "GNMF", "SNMF")
+OFFLINE = ("NS-NMF", "NMF", "GNMF", "SNMF")
 # tbl:3. Performance comparison of the four offline methods, in numbers of data sets.
 _PERFORMANCE = {
     "Better": (16, 1, 0, 0),
@@ -202,7 +202,7 @@ def _build_claims() -> pd.DataFrame:
     summary = [
         (statement, method, number, "tbl:3")
         for statement, numbers in _PERFORMANCE.items()
-        for method, number in zip(_OFFLINE, numbers, strict=True)
+        for method, number in zip(OFFLINE, numbers, strict=True)
     ]
     table = pd.DataFrame([*summary, *_CLAIMS], columns=["claim", "method", "value", "where"])
     return table.astype({"value": "float64"})

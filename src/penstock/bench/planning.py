@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.bench.cell import Job
-from penstock.bench.code_digest import code_digest
+from penstock.bench.cell import Job, taken_rows
+from penstock.bench.code_digest import code_digest, forget_digests, judging_digest
 from penstock.bench.datasets import Dataset, load
 from penstock.bench.methods import MethodError, build, find_class, takes_seed, with_defaults
 from penstock.bench.settings import Method, Study
+
+_CHOICES = ("form", "graph")  # parameters that the central claim is judged by
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,7 @@ class Cell:
     key: str
     data: Dataset | None
     trouble: str = ""
+    uses_labels: bool = False
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -38,7 +42,11 @@ class Cell:
     @property
     def _special(self) -> Any:
         above = self.method.above
-        return above if above is not None and self.data is not None and self.data.n > above.rows else None
+        return above if above is not None and self._n > above.rows else None
+
+    @property
+    def _n(self) -> int:
+        return 0 if self.data is None else min(self.data.n, self.method.rows or self.data.n)
 
     def planned(self) -> dict[str, Any]:
         """The cell as a row, before anything came of it."""
@@ -52,22 +60,37 @@ class Cell:
             "value": method.value,
             "dataset": self.dataset if data is None else data.name,
             "seed": self.seed,
-            "n": 0 if data is None else min(data.n, method.rows or data.n),
+            "n": self._n,
             "p": 0 if data is None else data.p,
-            "n_anomalies": 0 if data is None else data.n_anomalies,
+            "n_anomalies": 0 if data is None else self._n_anomalies(data),
             "key": self.key,
+            "mark": self.mark,
+            "detail": self._choices(),
         }
+
+    def _n_anomalies(self, data: Dataset) -> int:
+        """Of the rows that are drawn."""
+        if self.method.rows is None:
+            return data.n_anomalies
+        return int(data.y[taken_rows(data.n, self.method.order, self.method.rows, self.seed)].sum())
+
+    def _choices(self) -> dict[str, Any]:
+        """What tables tell methods apart by; as the method says, also where a cell is run in another way."""
+        chosen = {name: self.method.parameters[name] for name in _CHOICES if name in self.method.parameters}
+        return chosen | ({"uses_labels": True} if self.uses_labels else {})
 
 
 def plan(study: Study) -> Iterator[Cell]:
     """All cells of a study. Data sets are read; one that cannot be is a trouble of its cells, not the end."""
+    forget_digests()
     data = _told_apart({name: _read(name) for name in dict.fromkeys(_used_datasets(study))})
     for method in study.methods:
-        seeds, trouble = _seeds(method, study)
+        seeds, uses_labels, trouble = _seeds(method, study)
         for name in method.datasets or study.datasets:
             dataset, why = data[name]
             for seed in seeds:
-                yield _cell(method, name, dataset, seed, trouble or why)
+                cell = Cell(method, name, seed, "", dataset, trouble or why, uses_labels)
+                yield replace(cell, key=_key(cell))
 
 
 def _used_datasets(study: Study) -> Iterator[str]:
@@ -79,7 +102,9 @@ def _told_apart(data: dict[str, tuple[Dataset | None, str]]) -> dict[str, tuple[
     """Files of the same name in different folders are called as they were given."""
     count = Counter(dataset.name for dataset, _ in data.values() if dataset is not None)
     return {
-        given: (replace(dataset, name=given), why) if dataset is not None and count[dataset.name] > 1 else (dataset, why)
+        given: (replace(dataset, name=given), why)
+        if dataset is not None and count[dataset.name] > 1
+        else (dataset, why)
         for given, (dataset, why) in data.items()
     }
 
@@ -87,6 +112,8 @@ def _told_apart(data: dict[str, tuple[Dataset | None, str]]) -> dict[str, tuple[
 def _read(name: str) -> tuple[Dataset | None, str]:
     try:
         dataset = load(name)
+    except (EOFError, zlib.error) as error:
+        return None, f"{name}: a damaged file ({error})."
     except (OSError, ValueError) as error:
         return None, str(error)
     if dataset.n_anomalies in (0, dataset.n):
@@ -95,31 +122,35 @@ def _read(name: str) -> tuple[Dataset | None, str]:
     return dataset, ""
 
 
-def _seeds(method: Method, study: Study) -> tuple[tuple[int | None, ...], str]:
-    """The seeds of a method, one None where chance has no part; and why it cannot be built."""
+def _seeds(method: Method, study: Study) -> tuple[tuple[int | None, ...], bool, str]:
+    """The seeds of a method, one None where chance has no part; whether it sees the labels; why it cannot be built."""
     try:
         cls = find_class(method.detector)
         build(method.detector, method.parameters)
     except MethodError as error:
-        return (None,), str(error)
+        return (None,), False, str(error)
+    except (Exception, SystemExit) as error:  # a module of the user's own may do anything when it is imported
+        return (None,), False, f"{method.detector} cannot be made: {type(error).__name__}: {error}"
     by_chance = takes_seed(cls) or method.order == "shuffled" or method.rows is not None
-    return (method.seeds or study.seeds) if by_chance else (None,), ""
+    seeds = (method.seeds or study.seeds) if by_chance else (None,)
+    return seeds, bool(getattr(cls, "uses_labels", False)), ""
 
 
-def _cell(method: Method, name: str, dataset: Dataset | None, seed: int | None, trouble: str) -> Cell:
-    cell = Cell(method, name, seed, "", dataset, trouble)
+def _key(cell: Cell) -> str:
+    """What a cell is known by: everything that its outcome depends on."""
+    method = cell.method
     content = {
         "detector": method.detector,
-        "code": trouble or code_digest(method.detector),
-        "parameters": cell.parameters if trouble else with_defaults(method.detector, cell.parameters),
+        "code": cell.trouble or code_digest(method.detector),
+        "judged by": judging_digest(),
+        "parameters": cell.parameters if cell.trouble else with_defaults(method.detector, cell.parameters),
         "order": method.order,
         "rows": method.rows,
-        "data": name if dataset is None else dataset.digest,
-        "seed": seed,
+        "data": cell.dataset if cell.data is None else cell.data.digest,
+        "seed": cell.seed,
     }
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    key = hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
-    return Cell(method, name, seed, key, dataset, trouble)
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def job_of(cell: Cell, threads: int) -> Job:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock._threads import thread_count
 from penstock.bench.cell import failed
-from penstock.bench.circumstances import describe_run, first_begun
+from penstock.bench.chosen_rows import SIDE_PARTS
 from penstock.bench.overlap import Overlap, find_overlaps
 from penstock.bench.planning import Cell, job_of, plan
-from penstock.bench.results import PLAN_FILE, RUN_FILE, SETTINGS_FILE, Results, frame_of
+from penstock.bench.results import Results
 from penstock.bench.rows_file import RowsFile, read_rows
 from penstock.bench.settings import Study
+from penstock.bench.study_folder import begin, collect, conclude
 from penstock.bench.workers import run_jobs
-from penstock.storage import replace_file
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def run_study(
     Parameters
     ----------
     study : Study
-        From `penstock.bench.settings.read_settings`.
+        From `penstock.bench.settings_file.read_settings`.
     folder : path
         Where the results are kept; made if it is not there.
     jobs : int, optional
@@ -68,25 +67,16 @@ def run_study(
     place = Path(folder)
     cells = list(plan(study))
     with RowsFile(place) as file:
-        overlaps = _overlaps(cells)
-        _write_plan(place, study.title, cells, overlaps)
-        replace_file(place / SETTINGS_FILE, [memoryview(study.text.encode("utf-8"))])
         known = read_rows(place)
+        begin(place, study, cells, _overlaps(cells), known)
         wanted = {cell.key: cell for cell in cells if _is_wanted(known.get(cell.key), study.time_limit, retry)}
-        started = first_begun(place / RUN_FILE)
-        detectors = {cell.method.detector for cell in cells}
-        _write(place / RUN_FILE, describe_run(detectors, started))
-        counter = len({cell.key for cell in cells}) - len(wanted)
-        total, kept = counter + len(wanted), counter
-        for cell, outcome in _outcomes(wanted, jobs, study.time_limit):
-            file.append(outcome)
+        kept = len({cell.key for cell in cells}) - len(wanted)
+        for done, (cell, outcome) in enumerate(_outcomes(wanted, jobs, study.time_limit), start=kept + 1):
+            file.append({"method": cell.method.name, "dataset": cell.dataset, "seed": cell.seed} | outcome)
             known[cell.key] = dict(outcome)
-            counter += 1
             if progress is not None:
-                progress(Progress(counter, total, kept, cell, outcome))
+                progress(Progress(done, kept + len(wanted), kept, cell, outcome))
         file.flush()
-        run = describe_run(detectors, started)
-        _write(place / RUN_FILE, run)
         if file.trouble is not None:
             raise OSError(
                 file.trouble.errno,
@@ -94,22 +84,15 @@ def run_study(
                 "study again, which runs only what is missing",
                 str(file.path),
             )
-    return Results(
-        rows=frame_of([cell.planned() for cell in cells], known),
-        title=study.title,
-        versions=run["versions"],
-        machine=run["machine"],
-        started=run["started"],
-        finished=run["finished"],
-        settings_text=study.text,
-        overlaps=overlaps,
-    )
+        if wanted:
+            conclude(place, cells)
+    return collect(place, known)
 
 
-def _overlaps(cells: list[Cell]) -> tuple[Overlap, ...]:
-    """Which of the study's own data sets share rows."""
-    data = {cell.data.name: cell.data for cell in cells if cell.data is not None}
-    return tuple(find_overlaps(list(data.values())))
+def _overlaps(cells: list[Cell]) -> list[Overlap]:
+    """Which of the data sets that methods are compared on share rows."""
+    compared = [cell.data for cell in cells if cell.data is not None and cell.method.part not in SIDE_PARTS]
+    return find_overlaps(list({data.name: data for data in compared}.values()))
 
 
 def _is_wanted(outcome: Mapping[str, Any] | None, time_limit: float, retry: bool) -> bool:
@@ -133,17 +116,3 @@ def _outcomes(wanted: dict[str, Cell], jobs: int | None, limit: float) -> Iterat
     with closing(run_jobs((job_of(cell, threads) for cell in runnable), n_workers, limit)) as outcomes:
         for outcome in outcomes:
             yield wanted[outcome["key"]], outcome
-
-
-def _write_plan(place: Path, title: str, cells: list[Cell], overlaps: tuple[Overlap, ...]) -> None:
-    content = {
-        "title": title,
-        "overlaps": [asdict(overlap) for overlap in overlaps],
-        "cells": [cell.planned() for cell in cells],
-    }
-    _write(place / PLAN_FILE, content)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=1)
-    replace_file(path, [memoryview(text.encode("utf-8"))])

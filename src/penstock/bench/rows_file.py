@@ -16,6 +16,10 @@ from typing import Any, Self
 ROWS_FILE = "rows.jsonl"
 
 
+class RowsFileError(ValueError):
+    """A file of outcomes that was changed or damaged: where, and what to do."""
+
+
 def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
     """Outcomes by the key of their cell; of several for one key (a retry) the last."""
     path = folder / ROWS_FILE
@@ -24,11 +28,13 @@ def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
     outcomes = {}
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last line end was cut off
+        if not line.strip():  # one that a person deleted the text of
+            continue
         try:
             outcome = json.loads(line)
             outcomes[outcome["key"]] = outcome
         except (ValueError, TypeError, KeyError):
-            raise ValueError(
+            raise RowsFileError(
                 f"{path}, line {number}: not the outcome of a cell. The file was changed or damaged; delete the line "
                 "to have its cell run again."
             ) from None
@@ -51,7 +57,8 @@ class RowsFile:
         self.path = folder / ROWS_FILE
         self.waiting: list[bytes] = []
         self.trouble: OSError | None = None
-        self._file = self.path.open("r+b" if self.path.exists() else "w+b", buffering=0)
+        self.path.touch()  # never "w": what another study has written meanwhile must stay
+        self._file = self.path.open("r+b", buffering=0)
         try:
             _lock(self._file.fileno(), self.path)
             self._end = _whole_lines(self._file.read())
@@ -62,7 +69,7 @@ class RowsFile:
 
     def append(self, outcome: Mapping[str, Any]) -> None:
         """Keep an outcome; if the disk will not, hold it back and try again with the next."""
-        self.waiting.append(json.dumps(outcome, allow_nan=False, ensure_ascii=False).encode("utf-8") + b"\n")
+        self.waiting.append(json.dumps(outcome, allow_nan=False).encode("ascii") + b"\n")
         self.flush()
 
     def flush(self) -> None:

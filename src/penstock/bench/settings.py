@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -10,6 +11,7 @@ from typing import Any
 from penstock.bench.datasets import names
 
 TIME_LIMIT = 1800.0  # seconds per cell, if the file does not say
+_LONGEST = 1e9  # seconds, thirty years: more than clocks can wait for is more than anyone means
 
 
 class SettingsError(ValueError):
@@ -58,6 +60,7 @@ class Study:
     methods: tuple[Method, ...]
     time_limit: float = TIME_LIMIT
     text: str = ""
+    options: str = ""
 
     def only(
         self,
@@ -67,7 +70,11 @@ class Study:
         datasets: Sequence[str] = (),
         seeds: int | None = None,
     ) -> Study:
-        """The study cut down to these parts, methods (with what varies them), data sets and that many seeds."""
+        """The study cut down to these parts, methods (with what varies them), data sets and that many seeds.
+
+        Those are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
+        was cut is remembered in `options`, in the words of the command line.
+        """
         _check_known(parts, {method.part for method in self.methods}, "part")
         _check_known(methods, {method.name for method in self.methods}, "method")
         kept = [
@@ -75,22 +82,53 @@ class Study:
             for method in self.methods
             if (not parts or method.part in parts) and (not methods or {method.name, method.base} & set(methods))
         ]
+        if not kept:
+            raise SettingsError(f"Nothing is left: no method {' or '.join(methods)} is in part {' or '.join(parts)}.")
         given = tuple(expand_datasets(datasets)) if datasets else self.datasets
-        return replace(self, methods=tuple(kept), datasets=given, seeds=_counted_seeds(seeds) or self.seeds)
+        counted = self.seeds if seeds is None or seeds <= len(self.seeds) else tuple(range(seeds))
+        options = [*_option("part", parts), *_option("method", methods), *_option("data", datasets)]
+        options += _option("seeds", [] if seeds is None else [str(seeds)])
+        return replace(self, methods=tuple(kept), datasets=given, seeds=counted[:seeds], options=shlex.join(options))
+
+    def limited(self, seconds: float) -> Study:
+        """The study with another time limit for each cell."""
+        return replace(self, time_limit=checked_time_limit(seconds))
+
+
+def _option(name: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (f"--{name}", value)]
+
+
+def checked_time_limit(seconds: object) -> float:
+    """A time limit that can be waited for.
+
+    >>> checked_time_limit(60)
+    60.0
+    """
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST:
+        return float(seconds)
+    raise SettingsError(f"time_limit must be a number of seconds above 0 and at most {_LONGEST:g}; got {seconds!r}.")
 
 
 def expand_datasets(given: Iterable[str]) -> list[str]:
-    """ "paper" stands for the twenty; each is there once, in the order given."""
-    expanded = [name for item in given for name in (names() if item == "paper" else [item])]
-    return list(dict.fromkeys(expanded))
+    """ "paper" stands for the twenty, "-Name" leaves one out again; each is there once, in the order given.
 
-
-def _counted_seeds(count: int | None) -> tuple[int, ...] | None:
-    return None if count is None else tuple(range(count))
+    >>> expand_datasets(["paper", "-ALOI", "mine.csv"])[-3:]
+    ['PenDigits', 'Lymphography', 'mine.csv']
+    """
+    expanded: dict[str, None] = {}
+    for item in given:
+        if item.startswith("-"):
+            if item[1:] not in expanded:
+                raise SettingsError(f"datasets: {item!r} leaves out a data set that is not there to be left out.")
+            del expanded[item[1:]]
+        else:
+            expanded |= dict.fromkeys(names() if item == "paper" else [item])
+    return list(expanded)
 
 
 def _first(seeds: tuple[int, ...] | None, count: int | None) -> tuple[int, ...] | None:
-    return seeds if seeds is None or count is None else seeds[:count]
+    return None if seeds is None else seeds[:count]
 
 
 def _check_known(given: Sequence[str], known: Iterable[str], kind: str) -> None:

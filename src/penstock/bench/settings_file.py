@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench.datasets import names
-from penstock.bench.settings import TIME_LIMIT, Above, Method, SettingsError, Study, closest, expand_datasets
+from penstock.bench.settings import (
+    TIME_LIMIT,
+    Above,
+    Method,
+    SettingsError,
+    Study,
+    checked_time_limit,
+    closest,
+    expand_datasets,
+)
 
 
 def paper_settings() -> str:
@@ -59,15 +68,13 @@ def parse_settings(text: str, place: str = "settings") -> Study:
         varied += _grid(entry, by_name, f"{place}: [[grid]] {number}")
     if not plain:
         raise SettingsError(f"{place}: there is no [[method]].")
-    limit = content.get("time_limit", TIME_LIMIT)
-    if not isinstance(limit, int | float) or isinstance(limit, bool) or not limit > 0:
-        raise SettingsError(f"{place}: time_limit must be a number of seconds above 0; got {limit!r}.")
+    _by_name([*plain, *varied], place)
     return Study(
         title=_typed(content, "title", str, place, "Study"),
         datasets=_datasets(content, place) or tuple(names()),
         seeds=_seeds(content, place) or tuple(range(5)),
         methods=(*plain, *varied),
-        time_limit=float(limit),
+        time_limit=_time_limit(content, place),
         text=text,
     )
 
@@ -75,17 +82,14 @@ def parse_settings(text: str, place: str = "settings") -> Study:
 def _method(entry: dict[str, Any], place: str) -> Method:
     known = ("name", "detector", "part", "parameters", "paper", "order", "rows", "above", "datasets", "seeds")
     _check_keys(entry, known, place)
-    order = _typed(entry, "order", str, place, "file")
-    if order not in ("file", "shuffled"):
-        raise SettingsError(f"{place}: order must be 'file' or 'shuffled'; got {order!r}.")
     return Method(
         name=_typed(entry, "name", str, place),
         detector=_typed(entry, "detector", str, place),
         part=_typed(entry, "part", str, place, "study"),
         parameters=_typed(entry, "parameters", dict, place, {}),
         paper=_typed(entry, "paper", str, place, ""),
-        order=order,
-        rows=_typed(entry, "rows", int, place, None),
+        order=_order(entry.get("order", "file"), place),
+        rows=_rows(entry["rows"], place) if "rows" in entry else None,
         above=_above(entry, place),
         datasets=_datasets(entry, place),
         seeds=_seeds(entry, place),
@@ -112,7 +116,7 @@ def _sweep(entry: dict[str, Any], methods: Mapping[str, Method], place: str) -> 
     name = _typed(entry, "name", str, place)
     return [
         replace(
-            _varied(base, parameter, value),
+            _varied(base, parameter, value, place),
             name=f"{base.name}, {name} {_shown(value)}",
             part=_typed(entry, "part", str, place, "sensitivity"),
             paper="",
@@ -122,8 +126,8 @@ def _sweep(entry: dict[str, Any], methods: Mapping[str, Method], place: str) -> 
             base=base.name,
             value=value if isinstance(value, str | int | float) else _shown(value),
         )
-        for base in (_named(methods, key, place) for key in _typed(entry, "methods", list, place))
-        for value in _typed(entry, "values", list, place)
+        for base in (_named(methods, key, place) for key in _filled(entry, "methods", list, place))
+        for value in _filled(entry, "values", list, place)
     ]
 
 
@@ -131,12 +135,12 @@ def _grid(entry: dict[str, Any], methods: Mapping[str, Method], place: str) -> l
     """A method in all combinations of some parameters' values."""
     _check_keys(entry, ("base", "axes", "part", "datasets", "seeds"), place)
     base = _named(methods, _typed(entry, "base", str, place), place)
-    axes = _typed(entry, "axes", dict, place)
+    axes = _filled(entry, "axes", dict, place)
     varied = []
-    for values in itertools.product(*axes.values()):
+    for values in itertools.product(*(_filled(axes, key, list, f"{place}: axes") for key in axes)):
         method = base
         for parameter, value in zip(axes, values, strict=True):
-            method = _varied(method, parameter, value)
+            method = _varied(method, parameter, value, place)
         shown = ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in zip(axes, values, strict=True))
         varied.append(
             replace(
@@ -151,20 +155,25 @@ def _grid(entry: dict[str, Any], methods: Mapping[str, Method], place: str) -> l
     return varied
 
 
-def _varied(method: Method, parameter: str, value: Any) -> Method:
+def _varied(method: Method, parameter: str, value: Any, place: str) -> Method:
     """The method with one parameter set; "order" and "rows" are the protocol's, a dotted name leads into tables."""
-    if parameter in ("order", "rows"):
-        return replace(method, **{parameter: value})
-    first, *rest = parameter.split(".")
-    old = method.parameters.get(first, {})
-    return replace(method, parameters=dict(method.parameters) | {first: _set_inside(old, rest, value)})
+    if parameter == "order":
+        return replace(method, order=_order(value, place))
+    if parameter == "rows":
+        return replace(method, rows=_rows(value, place))
+    path = parameter.split(".")
+    above = method.above
+    if above is not None:  # what is varied is varied there too
+        above = replace(above, parameters=_set_inside(above.parameters, path, value))
+    return replace(method, parameters=_set_inside(method.parameters, path, value), above=above)
 
 
-def _set_inside(old: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    table = dict(old) if isinstance(old, Mapping) else {}
-    return table | {path[0]: _set_inside(table.get(path[0], {}), path[1:], value)}
+def _set_inside(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    first, *rest = path
+    if not rest:
+        return dict(table) | {first: value}
+    inner = table.get(first)
+    return dict(table) | {first: _set_inside(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
 def _shown(value: Any) -> str:
@@ -181,6 +190,25 @@ def _shown(value: Any) -> str:
             for name, fields in value.items()
         )
     return str(value)
+
+
+def _time_limit(content: dict[str, Any], place: str) -> float:
+    try:
+        return checked_time_limit(content.get("time_limit", TIME_LIMIT))
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
+
+
+def _order(value: Any, place: str) -> str:
+    if value not in ("file", "shuffled"):
+        raise SettingsError(f"{place}: order must be 'file' or 'shuffled'; got {value!r}.")
+    return str(value)
+
+
+def _rows(value: Any, place: str) -> int:
+    if type(value) is not int or value < 1:
+        raise SettingsError(f"{place}: rows must be a whole number above 0; got {value!r}.")
+    return value
 
 
 def _tables(content: dict[str, Any], kind: str, place: str) -> list[dict[str, Any]]:
@@ -200,7 +228,7 @@ def _by_name(methods: Iterable[Method], place: str) -> dict[str, Method]:
 
 
 def _named(methods: Mapping[str, Method], name: Any, place: str) -> Method:
-    if name not in methods:
+    if not isinstance(name, str) or name not in methods:
         raise SettingsError(f"{place}: there is no [[method]] named {name!r}.{closest(str(name), methods)}")
     return methods[name]
 
@@ -214,6 +242,14 @@ def _typed(entry: dict[str, Any], key: str, kind: type, place: str, *default: An
     if type(entry[key]) is not kind:
         raise SettingsError(f"{place}: {key} must be {words[kind]}; got {entry[key]!r}.")
     return entry[key]
+
+
+def _filled(entry: dict[str, Any], key: str, kind: type, place: str) -> Any:
+    """A list or table with something in it: an empty one would quietly run nothing."""
+    found = _typed(entry, key, kind, place)
+    if not found:
+        raise SettingsError(f"{place}: {key} must not be empty.")
+    return found
 
 
 def _datasets(entry: dict[str, Any], place: str) -> tuple[str, ...] | None:

@@ -1,7 +1,8 @@
 """Whether methods differ over many data sets: ranks, Friedman's test, pairwise tests and counts of wins.
 
 A table has a row per data set and a column per method; higher is better. A data set has one row: average the runs of
-one before, since the tests take rows to be independent. Values that should tie must be equal to the last bit.
+one before, since the tests take rows to be independent. Values that should tie must be equal to the last bit: see
+`without_last_bits`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
 from penstock._types import FloatArray
 
 Correction = Literal["bonferroni", "holm"] | None
+DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,18 @@ class FriedmanResult:
     k: int
     mean_ranks: pd.Series[float]
     uncorrected: float
+
+
+def without_last_bits(values: npt.ArrayLike) -> FloatArray:
+    """The values to 12 significant digits, so that those that differ by the rounding of a division or a mean tie.
+
+    >>> without_last_bits([0.1 + 0.2, 0.3, np.nan]).tolist()
+    [0.3, 0.3, nan]
+    """
+    given = np.asarray(values, dtype=np.float64)
+    # By way of text: scaling by a power of ten is itself rounded, and could part what should tie.
+    rounded = np.array([float(f"{value:.{DIGITS}g}") for value in given.ravel()], dtype=np.float64)
+    return rounded.reshape(given.shape)
 
 
 def mean_ranks(table: pd.DataFrame) -> pd.Series[float]:
@@ -216,11 +231,16 @@ def _square(methods: pd.Index, p_values: FloatArray, correction: Correction) -> 
     """Pairwise p-values, in the order of `np.triu_indices`, corrected and laid out as a symmetric table."""
     square = np.ones((len(methods), len(methods)))
     first, second = np.triu_indices(len(methods), 1)
-    square[first, second] = square[second, first] = _corrected(p_values, correction)
+    square[first, second] = square[second, first] = corrected(p_values, correction)
     return pd.DataFrame(square, index=methods, columns=methods)
 
 
-def _corrected(p_values: FloatArray, correction: Correction) -> FloatArray:
+def corrected(p_values: FloatArray, correction: Correction) -> FloatArray:
+    """P-values of several tests, corrected for their number.
+
+    >>> corrected(np.array([0.01, 0.02, 0.5]), "holm").tolist()
+    [0.03, 0.04, 0.5]
+    """
     m = len(p_values)
     if correction is None:
         return p_values

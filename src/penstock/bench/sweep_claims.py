@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 
-from penstock.bench.claim_sources import NO_TABLE, NOT_RUN, Finding, Source
-from penstock.bench.sweeps import sweep_names, sweep_table
+from penstock.bench.claim_sources import NO_TABLE, NOT_RUN, Finding, Source, yes_or_no
+from penstock.bench.significance import without_last_bits
 
+GNMF_SWEEPS = ("GNMF penalty", "GNMF neighbours")  # its own two parameters; other sweeps may have it as a base too
 _SMALL = 0.1
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """Mean P@N, values × methods, all over the same data sets, and how many cells of the sweep have no result."""
+
+    table: pd.DataFrame
+    missing: int
 
 
 def k_range_is_best(source: Source) -> Finding:
@@ -15,14 +27,14 @@ def k_range_is_best(source: Source) -> Finding:
     means = _means_by_value(source, "K")
     if isinstance(means, Finding):
         return means
-    by_k = means.mean(axis=1)
+    by_k = means.table.mean(axis=1)
     inside = by_k[(by_k.index >= 5) & (by_k.index <= 15)]
     outside = by_k.drop(inside.index)
     if inside.empty or outside.empty:
         return NOT_RUN
     words = ", ".join(f"K = {k:g}: {value:.3f}" for k, value in by_k.items())
     text = f"mean P@N {words}; best at K = {by_k.idxmax():g}"
-    return Finding(text, "yes" if inside.mean() > outside.mean() else "no")
+    return _judged(text, bool(inside.mean() - outside.mean() > _ROUNDING), means.missing)
 
 
 def k_keeps_the_order(source: Source) -> Finding:
@@ -30,58 +42,87 @@ def k_keeps_the_order(source: Source) -> Finding:
     means = _means_by_value(source, "K")
     if isinstance(means, Finding):
         return means
-    if min(means.shape) < 2:
+    if min(means.table.shape) < 2:
         return NOT_RUN
-    orders = [" > ".join(line.sort_values(ascending=False, kind="stable").index) for _, line in means.iterrows()]
-    words = "; ".join(f"K = {k:g}: {order}" for k, order in zip(means.index, orders, strict=True))
-    return Finding(words, "yes" if len(set(orders)) == 1 else "no")
+    orders = [_order(line) for _, line in means.table.iterrows()]
+    words = "; ".join(f"K = {k:g}: {order}" for k, order in zip(means.table.index, orders, strict=True))
+    return _judged(words, len(set(orders)) == 1, means.missing)
 
 
 def spread_is_small(source: Source) -> Finding:
     """Does P@N hardly change with alpha?"""
-    means = _means_by_value(source, "alpha")
+    means = _means_by_value(source, "alpha", "NS-NMF")
     if isinstance(means, Finding):
         return means
-    if "NS-NMF" not in means or len(means) < 2:
+    values = means.table["NS-NMF"]
+    if len(values) < 2:
         return NOT_RUN
-    spread = _relative_spread(means["NS-NMF"])
-    text = f"mean P@N from {means['NS-NMF'].min():.3f} to {means['NS-NMF'].max():.3f}, {spread:.0%} of the mean"
-    return Finding(text, "yes" if spread <= _SMALL else "no")
+    spread = _relative_spread(values)
+    text = f"mean P@N from {values.min():.3f} to {values.max():.3f}, {spread:.0%} of the mean"
+    return _judged(text, spread <= _SMALL, means.missing)
 
 
 def gnmf_is_sensitive(source: Source) -> Finding:
     """Does P@N of GNMF change with its own parameters, more than that of NS-NMF with alpha?"""
-    alpha = _means_by_value(source, "alpha")
+    alpha = _means_by_value(source, "alpha", "NS-NMF")
     if isinstance(alpha, Finding):
         return alpha
-    if "NS-NMF" not in alpha or source.rows is None:
+    ours = _relative_spread(alpha.table["NS-NMF"])
+    found = {name: _means_by_value(source, name, "GNMF") for name in GNMF_SWEEPS}
+    ran = {name: means for name, means in found.items() if isinstance(means, _Means) and len(means.table) > 1}
+    if not ran:
         return NOT_RUN
-    ours = _relative_spread(alpha["NS-NMF"])
-    spreads = {}
-    for name in sweep_names(source.rows):
-        means = _means_by_value(source, name)
-        if name not in ("K", "alpha") and isinstance(means, pd.DataFrame) and "GNMF" in means and len(means) > 1:
-            spreads[name] = _relative_spread(means["GNMF"])
-    if not spreads:
-        return NOT_RUN
-    words = ", ".join(f"{name} {spread:.0%}" for name, spread in spreads.items())
-    sensitive = all(spread > max(ours, _SMALL) for spread in spreads.values())
-    return Finding(f"of the mean: {words}; NS-NMF, alpha {ours:.0%}", "yes" if sensitive else "no")
+    spreads = {name: _relative_spread(means.table["GNMF"]) for name, means in ran.items()}
+    words = ", ".join(f"{name} {spreads[name]:.0%}" if name in ran else f"{name} not run" for name in GNMF_SWEEPS)
+    text = f"of the mean: {words}; NS-NMF, alpha {ours:.0%}"
+    steady = [name for name, spread in spreads.items() if spread <= max(ours, _SMALL)]
+    missing = alpha.missing + sum(means.missing for means in ran.values())
+    if any(alpha.missing + ran[name].missing == 0 for name in steady):
+        return Finding(text, "no")  # one parameter that changes little is enough, whatever the rest would give
+    if missing == 0 and len(ran) < len(GNMF_SWEEPS):
+        return Finding(text, "undecided")
+    return _judged(text, not steady, missing)
 
 
-def _means_by_value(source: Source, name: str) -> pd.DataFrame | Finding:
-    """Mean P@N, values × methods, of the values that are numbers and that all methods have."""
-    if source.rows is None:
+def _judged(text: str, holds: bool, missing: int) -> Finding:
+    if missing:
+        return Finding(f"{text}; {missing} cells without a result", "undecided")
+    return Finding(text, yes_or_no(holds))
+
+
+def _order(values: pd.Series) -> str:
+    """The methods from the best to the worst; those that tie by name, with = between."""
+    by_value = {value: sorted(values.index[values == value]) for value in sorted(set(values), reverse=True)}
+    return " > ".join(" = ".join(names) for names in by_value.values())
+
+
+def _means_by_value(source: Source, name: str, base: str | None = None) -> _Means | Finding:
+    """Means over the data sets on which every method (or only `base`) ran with every value that is a number.
+
+    A method or a value without any result is not in them, but its cells are counted as missing.
+    """
+    sweep = source.sweep(name)
+    if sweep is None:
         return NO_TABLE
-    summary = sweep_table(source.rows, name).summary
-    summary = summary[[isinstance(value, int | float) for value in summary["value"]]]
-    if summary.empty:
+    cells, gaps = sweep.per_set, sweep.left_out
+    if base is not None:
+        cells, gaps = cells[cells["base"] == base], gaps[gaps["base"] == base]
+    ran = cells[cells["precision_at_n"].notna() & cells["value"].map(_is_number).astype(bool)]
+    if ran.empty:
         return NOT_RUN
-    wide = summary.assign(value=summary["value"].astype("float64")).pivot(
-        index="value", columns="base", values="precision_at_n"
-    )
-    wide = wide.dropna()
-    return wide if len(wide) else NOT_RUN
+    ran = ran.assign(value=ran["value"].astype("float64"))
+    shared = ran.groupby("value")["base"].nunique()
+    ran = ran[ran["value"].isin(shared.index[shared == ran["base"].nunique()])]
+    wide = ran.pivot(index="dataset", columns=["base", "value"], values="precision_at_n").dropna()
+    if wide.empty:
+        return NOT_RUN
+    means = wide.mean()
+    rounded = pd.Series(without_last_bits(means), index=means.index)
+    return _Means(rounded.unstack("base"), len(gaps))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _relative_spread(values: pd.Series) -> float:

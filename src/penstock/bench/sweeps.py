@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from penstock.bench.significance import without_last_bits
 from penstock.bench.tables import missing_cells
 
 _MEASURES = ["precision_at_n", "average_precision", "cpu_seconds"]
@@ -63,18 +64,19 @@ def sweep_table(rows: pd.DataFrame, sweep: str) -> Sweep:
 
 
 def _medians(part: pd.DataFrame) -> pd.DataFrame:
-    """Per value and data set the medians over seeds, and ranks among the values within a data set."""
-    lines = []
-    for value in sorted(dict.fromkeys(part["value"]), key=_order):
-        same = part[[other == value for other in part["value"]]]
-        for dataset in pd.unique(same["dataset"]):
-            cells = same[same["dataset"] == dataset]
-            done = cells[(cells["status"] == "ok") & cells["precision_at_n"].notna()]
-            lines.append({"value": value, "dataset": dataset, "runs": len(done), **done[_MEASURES].median().to_dict()})
-    found = pd.DataFrame(lines, columns=["value", "dataset", "runs", *_MEASURES])
-    found["value"] = pd.Series([line["value"] for line in lines], dtype="object")
+    """Per value and data set the medians over seeds, and ranks among the values within a data set; equal ones tie."""
+    values = sorted(dict.fromkeys(part["value"]), key=_order)
+    place = {value: number for number, value in enumerate(values)}
+    known = part.assign(place=[place[value] for value in part["value"]])
+    pairs = known[["place", "dataset"]].drop_duplicates().sort_values("place", kind="stable")
+    done = known[(known["status"] == "ok") & known["precision_at_n"].notna()].groupby(["place", "dataset"])
+    medians = done[_MEASURES].median().assign(runs=done.size()).reset_index()
+    found = pairs.merge(medians, on=["place", "dataset"], how="left").astype({"runs": "Int64"})
+    found["runs"] = found["runs"].fillna(0).astype("int64")
+    found["value"] = pd.Series([values[number] for number in found["place"]], dtype="object")
+    found["precision_at_n"] = without_last_bits(found["precision_at_n"])
     found["rank"] = found.groupby("dataset")["precision_at_n"].rank(ascending=False)
-    return found
+    return found.drop(columns="place")
 
 
 def _complete(found: pd.DataFrame) -> pd.DataFrame:

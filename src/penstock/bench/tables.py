@@ -10,11 +10,11 @@ import pandas as pd
 
 from penstock.bench import paper
 from penstock.bench.chosen_rows import rename_to_columns
-from penstock.bench.significance import compare, mean_ranks
+from penstock.bench.significance import compare, mean_ranks, without_last_bits
 
 Statistic = Literal["median", "mean", "max", "min"]
 PAPER_TABLES = {"TPR": "true_positives", "TPRL": "lomst_true_positives", "TPRDL": "deep_true_positives"}
-OFFLINE = ["NS-NMF", "NMF", "GNMF", "SNMF"]
+OFFLINE = list(paper.OFFLINE)  # a list, to choose columns with
 MANY_ATTRIBUTES = 20
 
 
@@ -54,7 +54,7 @@ def pivot(rows: pd.DataFrame, measure: str = "true_detections", statistic: Stati
     """Data sets × methods: the median (or mean, max, min) of a measure over the seeds that ran; NaN where none did.
 
     Methods are told apart by name alone: choose the rows before. All planned data sets and methods are there, in the
-    order of their first row.
+    order of their first row. Values are rounded to 12 digits: medians of shares that are equal tie in ranks and tests.
 
     >>> from penstock.bench.results import COLUMNS
     >>> pivot(pd.DataFrame(columns=list(COLUMNS))).shape
@@ -65,6 +65,7 @@ def pivot(rows: pd.DataFrame, measure: str = "true_detections", statistic: Stati
     datasets, methods = pd.unique(rows["dataset"]), pd.unique(rows["method"])
     done = rows[rows["status"] == "ok"]
     values = done[measure].astype("float64").groupby([done["dataset"], done["method"]]).agg(statistic)
+    values = pd.Series(without_last_bits(values), index=values.index)
     table = values.unstack("method") if len(values) else pd.DataFrame()
     table = table.reindex(index=datasets, columns=methods).astype("float64")
     return table.rename_axis(index="dataset", columns="method")
@@ -80,8 +81,9 @@ def missing_cells(
     >>> missing_cells(pd.DataFrame(columns=list(COLUMNS)), table).to_dict("records")
     [{'dataset': 'Glass', 'method': 'NMF', 'why': 'not planned'}]
     """
+    cells = rows.groupby(["dataset", "method"], sort=False).indices
     found = [
-        (dataset, method, _why_missing(rows[(rows["dataset"] == dataset) & (rows["method"] == method)], otherwise))
+        (dataset, method, _why_missing(rows.iloc[cells.get((dataset, method), [])], otherwise))
         for dataset, method in _gaps(table)
     ]
     return pd.DataFrame(found, columns=["dataset", "method", "why"], dtype="object")

@@ -26,10 +26,12 @@ def run_jobs(jobs: Iterable[Job], n_workers: int, time_limit: float) -> Generato
     Closing the iterator, or an exception in the caller's loop (Ctrl-C too), ends the workers at once.
     """
     waiting: queue.Queue[Job] = queue.Queue()
+    detectors: dict[str, None] = {}
     for job in jobs:
         waiting.put(job)
+        detectors[job.detector] = None
     done: queue.Queue[dict[str, Any] | BaseException] = queue.Queue()
-    workers = [_Worker(time_limit) for _ in range(min(n_workers, waiting.qsize()))]
+    workers = [_Worker(time_limit, list(detectors)) for _ in range(min(n_workers, waiting.qsize()))]
     remaining = waiting.qsize()
     with ThreadPoolExecutor(max(len(workers), 1)) as pool:
         try:
@@ -52,8 +54,9 @@ def run_jobs(jobs: Iterable[Job], n_workers: int, time_limit: float) -> Generato
 class _Worker:
     """A nursery, started when it is needed and anew if it dies."""
 
-    def __init__(self, time_limit: float) -> None:
+    def __init__(self, time_limit: float, detectors: list[str]) -> None:
         self._limit = time_limit
+        self._detectors = detectors
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -102,19 +105,21 @@ class _Worker:
                 raise RuntimeError("The study was ended.")
             if self._process is not None and self._process.poll() is None:
                 return self._process
-            limits = dict.fromkeys(_THREAD_VARIABLES, str(threads))
+            # Of the libraries, one thread each: a pool that is there before the fork hangs in the child, and their
+            # rounding must not depend on how many cells run at a time.
+            limits = dict.fromkeys(_THREAD_VARIABLES, "1")
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "penstock.bench.nursery"],
+                [sys.executable, "-P", "-m", "penstock.bench.nursery"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | limits | {"PENSTOCK_THREADS": str(threads)},
                 start_new_session=True,  # with its children it is a group of its own, to be ended as one
             )
             process = self._process
-        send(process.stdin, {"path": list(sys.path)})  # type: ignore[arg-type]
         try:
+            send(process.stdin, {"path": list(sys.path), "detectors": self._detectors})  # type: ignore[arg-type]
             receive(process.stdout)  # type: ignore[arg-type]
-        except EOFError:
+        except (EOFError, OSError):
             if self._closed:
                 raise RuntimeError("The study was ended.") from None
             raise RuntimeError(
@@ -123,7 +128,7 @@ class _Worker:
         return process
 
     def _kill(self) -> None:
-        process = self._process
+        process, self._process = self._process, None
         if process is None:
             return
         with suppress(ProcessLookupError, PermissionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from penstock.bench.chosen_rows import main_rows
+from penstock.bench.chosen_rows import fair_rows, main_rows
 from penstock.bench.comparison import compare_rows
 from penstock.bench.method_summary import failures, method_summary
 from penstock.bench.results import Results
@@ -17,12 +17,25 @@ _HEADINGS = {
     "TPRDL": "True detections against deep methods (tbl:TPRDL): paper, ours (median over seeds)",
 }
 _MOST_REASONS = 8
+_FEW_SETS = 5
 
 
 def summary_text(results: Results) -> str:
     """The summary as plain text."""
-    blocks = [*_paper_blocks(results), _methods_block(results), _tests_block(results), _failures_block(results)]
+    blocks = [_data_block(results), *_paper_blocks(results), _methods_block(results), _tests_block(results)]
+    blocks.append(_failures_block(results))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _data_block(results: Results) -> str:
+    """What was judged, where there is not much of it."""
+    sets = results.rows[results.rows["n"] > 0].groupby("dataset", sort=False)[["n", "p", "n_anomalies"]].max()
+    if not 0 < len(sets) <= _FEW_SETS:
+        return ""
+    return "\n".join(
+        f"{name}: {counted(int(n), 'row')} of {counted(int(p), 'input')}, {found:,} anomalous"
+        for name, (n, p, found) in zip(sets.index, sets.itertuples(index=False), strict=True)
+    )
 
 
 def _paper_blocks(results: Results) -> list[str]:
@@ -67,7 +80,8 @@ def _methods_block(results: Results) -> str:
             "mean rank": [f"{rank:.2f}" if pd.notna(rank) else "–" for rank in table["mean_rank"]],
         }
     )
-    return f"Means over the data sets; ranks by P@N, 1 is best\n\n{shown.rename_axis(index=None).to_string()}"
+    heading = "Means over the data sets of the medians over seeds; ranks by P@N, 1 is best"
+    return f"{heading}\n\n{shown.rename_axis(index=None).to_string()}"
 
 
 def _shares(values: pd.Series[float]) -> list[str]:
@@ -75,7 +89,7 @@ def _shares(values: pd.Series[float]) -> list[str]:
 
 
 def _tests_block(results: Results) -> str:
-    comparison = compare_rows(main_rows(results.rows))
+    comparison = compare_rows(fair_rows(main_rows(results.rows)))
     if comparison.friedman is None:
         return ""
     test = comparison.friedman
@@ -90,10 +104,15 @@ def _failures_block(results: Results) -> str:
     table = failures(results.rows)
     if table.empty:
         return ""
+    # What is wrong with a data set is wrong for all its methods: said once.
+    reasons = (
+        table.groupby(["dataset", "status", "why"], sort=False).agg({"method": list, "cells": "sum"}).reset_index()
+    )
     lines = []
-    for row in table.head(_MOST_REASONS).to_dict("records"):
+    for row in reasons.head(_MOST_REASONS).to_dict("records"):
+        who = row["method"][0] if len(row["method"]) == 1 else counted(len(row["method"]), "method")
         why = f", {row['why']}" if row["why"] else ""
-        lines.append(f"  {row['method']} on {row['dataset']}: {row['status']}{why} ({counted(row['cells'], 'cell')})")
-    more = len(table) - _MOST_REASONS
+        lines.append(f"  {who} on {row['dataset']}: {row['status']}{why} ({counted(int(row['cells']), 'cell')})")
+    more = len(reasons) - _MOST_REASONS
     lines += [f"  and {more:,} more"] if more > 0 else []
     return f"{counted(int(table['cells'].sum()), 'cell')} without result:\n" + "\n".join(lines)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from penstock.bench.datasets import load
 from penstock.bench.protocol import Progress, run_study
-from penstock.bench.results import read_results
-from penstock.bench.settings import SettingsError, Study
+from penstock.bench.rows_file import RowsFileError
+from penstock.bench.settings import SettingsError, Study, expand_datasets
 from penstock.bench.settings_file import read_settings
+from penstock.bench.study_folder import read_results
 from penstock.cli._bench_summary import summary_text
 from penstock.cli._errors import CommandError
 from penstock.cli._printable import printable
@@ -22,9 +23,10 @@ from penstock.tables._words import counted
 
 
 def run_bench(context: typer.Context) -> int:
-    """Run a study; exit code 0, also if cells failed: the study says so."""
+    """Run a study; exit code 0, also if some cells failed: the study says so. 1 if none has a result."""
     options = context.params
     study = _study(options)
+    _check_data(options["data"] or [])
     # Modules beside the user, such as a detector of their own, are found as from a script.
     sys.path.insert(0, str(Path.cwd()))
     with _Bar(quiet=options["quiet"]) as bar:
@@ -35,17 +37,26 @@ def run_bench(context: typer.Context) -> int:
         except KeyboardInterrupt:
             bar.say("stopped; what is done is kept, the same command goes on from here")
             raise
+        except RowsFileError as error:
+            raise CommandError(str(error), exit_code=2) from None
         except RuntimeError as error:
             raise CommandError(str(error)) from None
     if not options["quiet"]:
         print_text("\n".join(printable(line) for line in summary_text(results).splitlines()))
         print_text(f"\nRows: {options['folder'] / 'rows.jsonl'}. A page: penstock bench report {options['folder']}")
-    return 0
+    return 0 if (results.rows["status"] == "ok").any() else 1
 
 
-def run_report(
-    folder: Path, html: Path | None, markdown: Path | None, *, plant: bool, overwrite: bool, quiet: bool
-) -> int:
+def _check_data(given: list[str]) -> None:
+    """Refuse what was named on the command line and cannot be read; in a file of many it is for the study to say."""
+    for name in expand_datasets(given):
+        try:
+            load(name)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"--data {name}: {error}", exit_code=2) from None
+
+
+def run_report(folder: Path, markdown: Path | None, *, plant: bool, overwrite: bool, quiet: bool) -> int:
     """Write the report of a study's folder."""
     from penstock.bench.plant import plant_tables
     from penstock.report.study import write_study
@@ -60,8 +71,8 @@ def run_report(
         try:
             written = write_study(
                 results,
-                html=html or folder / "study.html",
-                markdown=markdown or folder / "reproduction.md",
+                folder,
+                markdown=markdown,
                 plant=tables,
                 overlaps=results.overlaps,
                 overwrite=overwrite,
@@ -83,12 +94,14 @@ def _study(options: dict[str, Any]) -> Study:
             datasets=options["data"] or (),
             seeds=options["seeds"],
         )
+        limit = options["time_limit"]
+        return study if limit is None else study.limited(limit)
     except SettingsError as error:
         raise CommandError(str(error), exit_code=2) from None
     except UnicodeDecodeError as error:
         raise CommandError(f"{options['config']}: not a text in UTF-8: {error}.", exit_code=2) from None
-    limit = options["time_limit"]
-    return study if limit is None else replace(study, time_limit=limit)
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}.", exit_code=2) from None
 
 
 class _Bar:

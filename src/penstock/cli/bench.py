@@ -48,9 +48,8 @@ def run(
 @bench.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="The study's folder.")] = _FOLDER,
-    html: Annotated[Path | None, typer.Option("--html", help="The page; FOLDER/study.html by default.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="The tables; FOLDER/reproduction.md by default, with images/.")
+        Path | None, typer.Option("--markdown", help="Where the Markdown goes, if not to FOLDER/reproduction.md.")
     ] = None,
     plant: Annotated[
         bool, typer.Option("--plant", help="Also the paper's power plant tables, on the simulated plant (minutes).")
@@ -58,10 +57,10 @@ def report(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing.")] = False,
 ) -> int:
-    """Write a study's report: one HTML page, and Markdown tables with pictures. Unfinished studies are fine."""
+    """Write a study's report: FOLDER/study.html, one page, and Markdown with pictures. Unfinished studies are fine."""
     from penstock.cli._run_bench import run_report
 
-    return run_report(folder, html, markdown, plant=plant, overwrite=overwrite, quiet=quiet)
+    return run_report(folder, markdown, plant=plant, overwrite=overwrite, quiet=quiet)
 
 
 @bench.command()

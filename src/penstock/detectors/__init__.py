@@ -3,6 +3,7 @@
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._factor_base import FactorDetector
 from penstock.detectors.controls import KNNDistance, MeanDistance, NormScore
+from penstock.detectors.deep import AER, DAGMM
 from penstock.detectors.gnmf import GNMF
 from penstock.detectors.lomst import LoMST
 from penstock.detectors.nmf import NMF
@@ -11,6 +12,8 @@ from penstock.detectors.online import OnlineNSNMF
 from penstock.detectors.snmf import SNMF
 
 __all__ = [
+    "AER",
+    "DAGMM",
     "GNMF",
     "NMF",
     "NSNMF",

@@ -12,6 +12,8 @@ from penstock.storage import Record, StorageError, read_state
 
 # The name in a file, and where the class of that name lives. A file names nothing that is not listed here.
 _HOMES = {
+    "AER": "penstock.detectors.deep",
+    "DAGMM": "penstock.detectors.deep",
     "GNMF": "penstock.detectors.gnmf",
     "KNNDistance": "penstock.detectors.controls",
     "LaplacianNSNMF": "penstock.detectors.nsnmf",

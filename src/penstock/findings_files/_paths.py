@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from penstock.storage import StorageError
-from penstock.storage import replace_file
+from penstock.storage import StorageError, replace_file
 from penstock.tables import TableError
 from penstock.tables._parquet import need_pyarrow
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
 from penstock.findings_files import events_to_explain, refuse_existing, write_new
 from penstock.report.axis import Axis, make_axis
 from penstock.report.calendar import make_calendar
+from penstock.report.closed_page import environment, policy, template_text
 from penstock.report.columns import column_table
 from penstock.report.event_cards import event_card
 from penstock.report.event_charts import event_chart_data
@@ -88,12 +85,12 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
 
 
 def _render(data: dict[str, Any], context: dict[str, Any], title: str) -> str:
-    style, script = _file("report.css"), _script()
-    template = _environment().get_template("report.html")
+    style, script = template_text("report.css"), _script()
+    template = environment().get_template("report.html")
     return template.render(
         context,
         title=title,
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         data=Markup(script_json(data)),
@@ -152,35 +149,9 @@ def _listed(findings: Findings) -> Any:
     return findings.events.sort_values("rank").head(MOST_LISTED).sort_index()
 
 
-def _environment() -> Environment:
-    loader = PackageLoader("penstock.report", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def _file(name: str) -> str:
-    return (resources.files("penstock.report") / "templates" / name).read_text(encoding="utf-8").strip()
-
-
 def _script() -> str:
-    parts = "\n".join(_file(name) for name in _SCRIPTS)
+    parts = "\n".join(template_text(name) for name in _SCRIPTS)
     return f'(function () {{\n"use strict";\n{parts}\n}})();'
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may be loaded, and only this very script and style count."""
-    return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        f"base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    """As browsers compute it.
-
-    >>> _digest("alert(1)")
-    'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='
-    """
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _silent(stage: str) -> None:
