@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from penstock.storage import replace_file
+
 _CHECKSUMS = "checksums.json"
 
 
@@ -60,18 +62,9 @@ def cached_file(cache: Path, name: str) -> Path | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that at any moment there is all of it, or what was there before."""
+    """Write a file, and the folder if need be, so that at any moment there is all of it, or what was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, [memoryview(content)])
 
 
 def _read(cache: Path) -> dict[str, str]:
