@@ -37,9 +37,9 @@ class LoMST(BaseDetector):
     n_neighbors : "sd", "raw sd", "stable" or int
         k. "sd" is the 'practical k': the one in 2..50 (at most n − 1) whose scores have the largest standard deviation,
         the smallest of several. "raw sd" takes that of the c_i, before they are scaled; it nearly always ends at the
-        largest k, and comes nearest to what the paper reports (docs/reproduction.md). "stable" is its authors' way: as
-        "sd", but only from the longest run of k in which the mean score is stable, that is, changes by at most 0.01 of
-        the scores' range from one k to the next. The authors give no number for it; 0.01 is ours.
+        largest k. "stable" is its authors' way: as "sd", but only from the longest run of k in which the mean score is
+        stable, that is, changes by at most 0.01 of the scores' range from one k to the next. The authors give no number
+        for it; 0.01 is ours. Both come nearer to the paper's figures than "sd" (docs/reproduction.md).
     max_neighbors : int
         The largest k that is tried, where it is chosen.
     contamination : "auto" or float in (0, 0.5]
