@@ -8,8 +8,9 @@ export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 # Not .coverage.something: `coverage combine` would take that for data.
 PLAIN_LOG := .coverage-plain.log
 SECOND_LOG := .coverage-second.log
+THIRD_LOG := .coverage-third.log
 
-.PHONY: help install demo study test test-first test-second test-plain test-all lint bench constraints clean
+.PHONY: help install demo study test test-first test-second test-third test-plain test-all lint bench constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -42,24 +43,29 @@ study: install
 	$(BIN)/penstock bench --folder study
 	$(BIN)/penstock bench report study --plant --markdown docs/reproduction.md --overwrite
 
-# Three parts, two at a time: all tests in two shares, and the kernels once more without the JIT, so that the lines inside
-# them are counted and checked as plain Python. Two parts write to files, shown when all have ended; make itself runs
+# Four parts, two at a time: all tests in three shares, and the kernels once more without the JIT, so that the lines inside
+# them are counted and checked as plain Python. Three parts write to files, shown when all have ended; make itself runs
 # them, since a shell lets what it puts into the background ignore Ctrl-C.
 test: install
 	rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-plain test-second; failed=$$?; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-plain test-second test-third; failed=$$?; \
 	echo; echo "The second share of the tests ($(SECOND_LOG)):"; tail -n 40 $(SECOND_LOG); \
+	echo; echo "The third share of the tests ($(THIRD_LOG)):"; tail -n 40 $(THIRD_LOG); \
 	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 test-first: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow" --share 1/2
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow" --share 1/3
 
 # Without pytest's cache, which the first part writes at the same time.
 test-second: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 2/2 \
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 2/3 \
 	> $(SECOND_LOG) 2>&1
+
+test-third: install
+	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 3/3 \
+	> $(THIRD_LOG) 2>&1
 
 test-plain: install
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m kernels tests \
@@ -86,5 +92,5 @@ constraints:
 	rm -rf $(VENV)-fresh
 
 clean:
-	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) $(SECOND_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) $(SECOND_LOG) $(THIRD_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
