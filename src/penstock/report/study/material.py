@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.bench.plant import PlantTables
 
 
-
 @dataclass(frozen=True, eq=False)
 class Material:
     """A study, with the simulated plant's tables and the data sets that share rows, if these are known."""

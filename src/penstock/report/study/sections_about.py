@@ -120,7 +120,7 @@ def _provenance_table(known: pd.DataFrame, used: pd.DataFrame) -> DataTable:
     numeric = ["rows", "attributes", "anomalies"]
     formats = dict.fromkeys([*numeric, *(f"{name} (paper)" for name in numeric), "duplicates"], count)
     caption = "Data sets as used, beside the paper's Table 1. Duplicates are rows equal to an earlier one."
-    titles = {name: "used" for name in numeric} | {f"{name} (paper)": "paper" for name in numeric}
+    titles = dict.fromkeys(numeric, "used") | {f"{name} (paper)": "paper" for name in numeric}
     groups = [("", 1), *((name, 2) for name in numeric), ("", 2)]
     return make_table(frame, caption, formats, titles=titles, groups=groups)
 

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from penstock.bench.run_times import aloi_times, run_times, speed_ups
-from penstock.report.study.blocks import plain, Block, DataTable, Details, Paragraph, Picture, make_table
+from penstock.report.study.blocks import Block, DataTable, Details, Paragraph, Picture, make_table, plain
 from penstock.report.study.draw_times import draw_times
 from penstock.report.study.material import Material, in_paper_order
 from penstock.report.study.words import count, percent, plural, seconds

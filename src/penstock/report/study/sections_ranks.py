@@ -66,7 +66,9 @@ def _tests(found: Comparison, who: str, name: str) -> list[Block]:
     blocks.append(_rank_picture(found, name))
     if found.groups:
         joined = "; ".join(enumerate_names(group, 20) for group in found.groups if len(group) > 1)
-        blocks.append(Paragraph(f"**Not told apart by {found.groups_by}'s test** at {percent(found.alpha)}: {joined or 'none'}."))
+        blocks.append(
+            Paragraph(f"**Not told apart by {found.groups_by}'s test** at {percent(found.alpha)}: {joined or 'none'}.")
+        )
     blocks += _pairwise(found)
     if len(found.left_out):
         gaps = make_table(found.left_out, "", {}, titles={"dataset": "data set"})

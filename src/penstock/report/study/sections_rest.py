@@ -63,7 +63,10 @@ def plant(material: Material) -> list[Block] | str:
             "so their numbers cannot be held against the paper's; but here it is known what is a fault."
         )
     ]
-    both = {"Without modes of operation, as in the paper": tables.without_modes, "By mode of operation": tables.with_modes}
+    both = {
+        "Without modes of operation, as in the paper": tables.without_modes,
+        "By mode of operation": tables.with_modes,
+    }
     for title, lists in both.items():
         blocks += _lists(title, lists, tables.top)
     return blocks

@@ -24,8 +24,8 @@ def summary(material: Material) -> list[Block]:
     ]
     rule = (
         "A method **matches** the paper on a data set if the median of its true detections over the seeds is within 2, "
-        "or within 10 % if that is more, of the number that the paper prints. Small numbers are matched easily: finding "
-        f"nothing at all would match NS-NMF on {_by_nothing('NS-NMF')} of its 20 sets, and NMF on {_by_nothing('NMF')}."
+        "or within 10 % if that is more, of the number that the paper prints. Small numbers are matched easily: "
+        f"finding nothing at all would match NS-NMF on {_by_nothing('NS-NMF')} of its 20 sets, and NMF on {_by_nothing('NMF')}."
     )
     if not material.detections:
         rule = "No cell that could be held against the paper's tables has a result, so nothing can be said about them."
@@ -117,7 +117,11 @@ def _claims(material: Material) -> list[str]:
     }
     parts = [f"{counts[key]} {words.get(key, plain(key))}" for key in order if counts.get(key, 0)]
     against = int((claims["holds_in_paper"] == "no").sum())
-    own = f" {against} of all {'does' if against == 1 else 'do'} not follow from the paper's own tables." if against else ""
+    own = (
+        f" {against} of all {'does' if against == 1 else 'do'} not follow from the paper's own tables."
+        if against
+        else ""
+    )
     return [f"**Of {plural(len(claims), 'statement')} in the paper's text and tables,** {', '.join(parts)}.{own}"]
 
 
