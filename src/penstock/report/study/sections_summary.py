@@ -22,10 +22,11 @@ def summary(material: Material) -> list[Block]:
         *_others(material),
         *_gaps(material),
     ]
+    nothing = f"NS-NMF on {_by_nothing('NS-NMF')} of its 20 sets, and NMF on {_by_nothing('NMF')}"
     rule = (
         "A method **matches** the paper on a data set if the median of its true detections over the seeds is within 2, "
         "or within 10 % if that is more, of the number that the paper prints. Small numbers are matched easily: "
-        f"finding nothing at all would match NS-NMF on {_by_nothing('NS-NMF')} of its 20 sets, and NMF on {_by_nothing('NMF')}."
+        f"finding nothing at all would match {nothing}."
     )
     if not material.detections:
         rule = "No cell that could be held against the paper's tables has a result, so nothing can be said about them."
