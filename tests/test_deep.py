@@ -264,6 +264,7 @@ def test_far_rows_score_higher(kind) -> None:
 # Collapse and divergence
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", ["Glass", "Parkinson", "Stamps"])
 def test_scores_of_real_rows_are_diverse(kind, name: str, benchmark_data: Path) -> None:
@@ -312,6 +313,7 @@ def test_nets_start_at_the_column_means() -> None:
         np.testing.assert_allclose(fitted._net.weights[-4:], fitted.scaling_.apply(X).mean(axis=0), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Glass", "Parkinson", "Stamps"])
 def test_nets_rebuild_real_rows(name: str, benchmark_data: Path) -> None:
     X = datasets.load(name).X
