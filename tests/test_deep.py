@@ -14,7 +14,7 @@ import pytest
 from naive import deep as naive
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
-from test_saving_refusals import at, changed, places, wrong_values
+from test_saving_refusals import count_refused
 
 import penstock
 from penstock.bench import datasets
@@ -431,20 +431,11 @@ def test_files_that_do_not_fit_are_refused_or_harmless(kind, tmp_path: Path, mon
     """Every part of a state in turn is replaced by what does not belong there."""
     X = some_rows(20)
     kind(hidden=(3,), max_iter=3, random_state=0).fit(X).save(tmp_path / "saved")
-    sound = read_state(tmp_path / "saved")[1]
-    refused = 0
-    for way in places(sound):
-        for value in wrong_values(at(sound, way)):
-            state = changed(sound, way, value)
-            monkeypatch.setattr("penstock.detectors.registry.read_state", lambda *_, state=state: ("detector", state))
-            try:
-                loaded = penstock.load("file")
-            except StorageError:
-                refused += 1
-                continue
-            if hasattr(loaded, "scores_"):
-                assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all(), (way, value)
-    assert refused > 200
+
+    def works(loaded) -> None:
+        assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all()
+
+    assert count_refused(tmp_path / "saved", monkeypatch, works) > 200
 
 
 @both

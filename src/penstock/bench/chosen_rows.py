@@ -10,7 +10,6 @@ STATUSES = ("ok", "failed", "timed out", "killed", "not run")
 # Parts whose methods are variants of others, in tables of their own; in the rest each method is what its name says.
 SIDE_PARTS = ("nearest", "sensitivity", "central claim", "convergence", "variants")
 _SAME_CELL = ["method", "dataset", "seed", "key"]
-_ORACLE = "(best k)"  # ends the name of a method that saw the labels, in rows that do not say so themselves
 
 
 def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -37,18 +36,18 @@ def distinct_cells(rows: pd.DataFrame) -> pd.DataFrame:
 def saw_labels(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether each row is of a method that was given the labels: an oracle, not to be ranked with the others.
 
-    >>> saw_labels(pd.DataFrame({"method": ["LoMST", "LoMST (best k)"], "detail": [{}, {}]})).tolist()
+    >>> saw_labels(pd.DataFrame({"method": ["LoMST", "best"], "detail": [{}, {"uses_labels": True}]})).tolist()
     [False, True]
     """
     said = [isinstance(detail, dict) and bool(detail.get("uses_labels")) for detail in rows["detail"]]
-    named = [str(method).endswith(_ORACLE) for method in rows["method"]]
-    return pd.Series([a or b for a, b in zip(said, named, strict=True)], index=rows.index, dtype="bool")
+    return pd.Series(said, index=rows.index, dtype="bool")
 
 
 def fair_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of methods that did not see the labels.
 
-    >>> fair_rows(pd.DataFrame({"method": ["LoMST", "LoMST (best k)"], "detail": [{}, {}]}))["method"].tolist()
+    >>> rows = pd.DataFrame({"method": ["LoMST", "best"], "detail": [{}, {"uses_labels": True}]})
+    >>> fair_rows(rows)["method"].tolist()
     ['LoMST']
     """
     return rows[~saw_labels(rows)]

@@ -48,6 +48,11 @@ class Cell:
     def _n(self) -> int:
         return 0 if self.data is None else min(self.data.n, self.method.rows or self.data.n)
 
+    @property
+    def size(self) -> int:
+        """How many values are fitted."""
+        return 0 if self.data is None else self._n * self.data.p
+
     def planned(self) -> dict[str, Any]:
         """The cell as a row, before anything came of it."""
         method, data = self.method, self.data

@@ -112,7 +112,7 @@ def _outcomes(wanted: dict[str, Cell], jobs: int | None, limit: float) -> Iterat
     threads = max(1, cores // n_workers)
     runnable = [cell for cell in wanted.values() if not cell.trouble]
     # The large ones first: else a core idles at the end while the other works through the largest.
-    runnable.sort(key=lambda cell: -cell.planned()["n"] * cell.planned()["p"])
+    runnable.sort(key=lambda cell: -cell.size)
     with closing(run_jobs((job_of(cell, threads) for cell in runnable), n_workers, limit)) as outcomes:
         for outcome in outcomes:
             yield wanted[outcome["key"]], outcome
