@@ -11,9 +11,8 @@ from scipy import sparse
 from strategies_factors import random_tree, tables
 
 from penstock._threads import thread_limit
-from penstock.factor import BlockSGD, Coordinate, fit_factors, laplacian_nsnmf, nsnmf, snmf, solve
-from penstock.factor import block_sgd as module
-from penstock.factor.block_sgd import draw_instances
+from penstock.factor import BlockSGD, Coordinate, fit_factors, laplacian_nsnmf, nsnmf, snmf, solve, strata
+from penstock.factor.strata import draw_instances
 
 pytestmark = pytest.mark.kernels
 
@@ -40,7 +39,7 @@ def test_equal_and_unequal_pairs_both_occur():
 @settings(max_examples=15, deadline=None)
 def test_rounds_equal_the_formulas(scale_steps, problem):
     A, S, K, rng = problem
-    module._PIECE, kept = 2, module._PIECE  # several pieces per block even in a small table
+    strata.PIECE, kept = 2, strata.PIECE  # several pieces per block even in a small table
     try:
         objective = nsnmf(A, sparse.csr_array(S))
         chosen = BlockSGD(n_blocks=3, first_step=0.01, last_step=0.002, rounds=9, scale_steps=scale_steps)
@@ -50,19 +49,18 @@ def test_rounds_equal_the_formulas(scale_steps, problem):
         with ThreadPoolExecutor(2) as pool:
             for t in range(5):
                 instances = draw_instances(3, rng)
-                solver._round = t
-                solver._take_round(instances, pool, 2)
+                solver._take_round(instances, t, pool, 2)
                 step = 0.01 + t / 8 * (0.002 - 0.01)
                 steps = step * solver._scale_W, step * solver._scale_H
                 W, H = naive.block_round(A, S, W, H, 0.8, 0.2, 3, instances, *steps)
                 np.testing.assert_allclose(solver.factors.W, W, rtol=1e-10, atol=1e-12)
                 np.testing.assert_allclose(solver.factors.H, H, rtol=1e-10, atol=1e-12)
     finally:
-        module._PIECE = kept
+        strata.PIECE = kept
 
 
 def test_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(module, "_PIECE", 7)
+    monkeypatch.setattr(strata, "PIECE", 7)
     rng = np.random.default_rng(0)
     objective = nsnmf(rng.random((60, 7)), sparse.csr_array(random_tree(60, rng)))
     runs = []
@@ -130,7 +128,8 @@ def test_refuses_what_it_is_not_defined_for():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_blocks": 0}, {"rounds": 0}, {"first_step": 0.001}, {"last_step": 0.0}, {"stall": -1.0}]
+    "wrong",
+    [{"n_blocks": 0}, {"rounds": 0}, {"first_step": 0.001}, {"last_step": 0.0}, {"stall": -1.0}, {"blocks": "near"}],
 )
 def test_refuses_wrong_settings(wrong):
     with pytest.raises(ValueError, match="must"):

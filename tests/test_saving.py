@@ -19,7 +19,7 @@ from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
 from penstock.detectors import BaseDetector, FactorDetector
 from penstock.detectors._saving import Saveable
 from penstock.detectors.registry import _HOMES
-from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative
+from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.graph.kdtree import build_tree
 from penstock.storage import StorageError, WrongKindError, read_state, write_state
 
@@ -31,6 +31,8 @@ pytestmark = [
 MORE_DETECTORS = [
     NSNMF(duplicates="zero", similarity="binary", solver=Coordinate(), random_state=1),
     NSNMF(duplicates="floor", n_components=1, solver=Auto(n_starts=1), random_state=1),
+    NSNMF(n_components=2, solver=Auto(n_blocks=2), random_state=1),
+    NMF(n_components=2, solver=RowBlocks(2), random_state=1),
     NMF(n_components=20, random_state=0),
     KNNDistance(n_neighbors=1),
     LoMST(3),

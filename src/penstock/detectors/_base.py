@@ -118,8 +118,12 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         self._row_labels = pandas_index(X)
         self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
         scores = self._fit_rows(self._own_rows(table, X))
+        return self._conclude(scores, shares_seen(table))
+
+    def _conclude(self, scores: FloatArray, seen: FloatArray) -> Self:
+        """The end of every fit: scores, and the threshold that follows from them."""
         self.scores_ = _bounded(scores)
-        self.seen_ = shares_seen(table)
+        self.seen_ = seen
         self.threshold_ = score_threshold(self.scores_, self.contamination)
         return self
 

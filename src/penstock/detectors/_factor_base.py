@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,7 @@ from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.duplicates import first_copies
 from penstock.graph.neighbors import nearest_neighbors
-from penstock.graph.search import RowSearch, search_over
+from penstock.graph.search import FittedSearch, search_over
 from penstock.scoring import residual_scores
 from penstock.storage import Record
 
@@ -48,6 +48,25 @@ class Problem:
     reach: FloatArray
     strongest: FloatArray
     decays: bool = True
+
+
+class Ending(Protocol):
+    """What a detector is told of how a solver ended, wherever that ran."""
+
+    @property
+    def objective(self) -> float: ...
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def converged(self) -> bool: ...
+
+    @property
+    def kkt_residual(self) -> float: ...
+
+    @property
+    def start_objectives(self) -> FloatArray: ...
 
 
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
@@ -93,8 +112,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         check_number("tol", self.tol, least=0.0)
         if self.solver != "auto" and not isinstance(self.solver, Settings):
             raise ValueError(
-                f"solver must be 'auto' or settings from penstock.factor (Auto, Coordinate, Multiplicative, "
-                f"BlockSGD); got {self.solver!r}."
+                f"solver must be 'auto' or settings from penstock.factor (Auto, Coordinate, RowBlocks, "
+                f"Multiplicative, BlockSGD); got {self.solver!r}."
             )
         draws_from(self.random_state)  # raises if it is no source of random numbers
 
@@ -102,9 +121,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         return self.n_components
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        original = first_copies(A) if self._merges_copies else np.arange(len(A))
-        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(A)))
-        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
+        self._note_copies(first_copies(A) if self._merges_copies else np.arange(len(A)))
         rows = np.ascontiguousarray(A[self._kept])
         refuse_huge(rows)
         self._problem = self._pose(rows)
@@ -112,6 +129,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._index_rows(rows)
         self._show_factors()
         return self._training_scores(rows)[self._copy_of]
+
+    def _note_copies(self, original: IndexArray) -> None:
+        """Which rows are fitted, given for each row the first one that equals it (or itself, to be fitted anyway)."""
+        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(original)))
+        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
 
     def _show_factors(self) -> None:
         """The attributes for users."""
@@ -123,7 +145,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _index_rows(self, A: FloatArray) -> None:
         """Make the fitted rows ready to be searched for the nearest of a new one."""
-        self._tree: RowSearch = search_over(A)
+        self._tree: FittedSearch = search_over(A)
 
     def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
         self.n_components_ = self._usable_components(*A.shape)
@@ -135,6 +157,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             tol=self.tol,
             random_state=self.random_state,
         )
+        self._note_solution(solution)
+        # The multiplicative solver and block SGD come near 0, not down to it; for a table of zeros H = 0 is exact.
+        return solution.factors if (A > 0).any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
+
+    def _note_solution(self, solution: Ending) -> None:
+        """How the solver ended, for users; with a warning if it ran out of iterations."""
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
         self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
         if not solution.converged:
@@ -142,10 +170,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (KKT residual "
                 f"{solution.kkt_residual:.1e}). Raise max_iter, or the rounds of BlockSGD, to go on.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-        # The multiplicative solver and block SGD come near 0, not down to it; for a table of zeros H = 0 is exact.
-        return solution.factors if (A > 0).any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
 
     def _usable_components(self, n: int, p: int) -> int:
         if self.n_components > n:

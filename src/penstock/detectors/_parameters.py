@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative
+from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.storage import Record, StorageError
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
@@ -20,7 +20,9 @@ _SETTINGS: dict[str, Any] = {
     "BlockSGD": BlockSGD,
     "Coordinate": Coordinate,
     "Multiplicative": Multiplicative,
+    "RowBlocks": RowBlocks,
 }
+_LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -98,16 +100,25 @@ def _unpack_settings(record: Record, place: str) -> Any:
         raise record.trouble("name", f"one of {', '.join(_SETTINGS)}")
     content = record.part("fields")
     defaults = {field.name: field.default for field in fields(_SETTINGS[name])}
-    content.only(*defaults)
-    values = {field: _unpack(content.value(field), f"{place}.{field}") for field in defaults}
-    for field, default in defaults.items():
-        if not _is_like(values[field], default):
-            raise content.trouble(field, f"a value like {default!r}")
+    stored = [field for field in defaults if field in record.value("fields") or field not in _LATER.get(name, ())]
+    content.only(*stored)
+    values = {field: _unpack(content.value(field), f"{place}.{field}") for field in stored}
+    for field, value in values.items():
+        if not _is_like(value, defaults[field]):
+            like = "None or a whole number" if defaults[field] is None else f"a value like {defaults[field]!r}"
+            raise content.trouble(field, like)
     return _SETTINGS[name](**values)
 
 
 def _is_like(value: Any, default: Any) -> bool:
-    """Whether a setting's value is of the sort of its default: a switch, a whole number or a number."""
+    """Whether a setting's value is of the sort of its default: a word, a switch, a whole number or a number.
+
+    A default of None stands for a whole number that need not be given.
+    """
+    if default is None:
+        return value is None or (isinstance(value, Integral) and not isinstance(value, bool | np.bool_))
+    if isinstance(default, str):
+        return isinstance(value, str)
     if isinstance(default, bool) or isinstance(value, bool | np.bool_):
         return isinstance(default, bool) and isinstance(value, bool | np.bool_)
     return isinstance(value, Integral if isinstance(default, int) else Real)

@@ -127,7 +127,7 @@ class NSNMF(_TreeDetector):
     solver : "auto" or settings
         "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
         `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
-        `Auto(n_starts=…)`.
+        `Auto(n_starts=…)`; for many rows and several cores `Auto(n_blocks=…)` or `RowBlocks()`.
     score : {"residual", "structural"}
         "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
     contamination : "auto" or float in (0, 0.5]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from penstock._jit import kernel
 from penstock._types import FloatArray, IndexArray
 
@@ -70,10 +68,11 @@ def sweep_rows(
     In f/4 the terms of one coordinate x are symmetric·x⁴/4 + a x²/2 + b x with, for w the row and M̃ = M less the row's
     own part, a = M̃_kk + symmetric·Σ_{l≠k} w_l² + shift_i and b = Σ_{l≠k} w_l M̃_lk − pull_k, where
     M = symmetric·WᵀW + (α/2)HHᵀ is kept up to date in place and pull_k = linear_ik + coupling·Σ_{j≠i} S_ij W_jk.
+    W may have more rows than are in the order: they are looked at, never moved.
     """
-    n, K = W.shape
+    K = W.shape[1]
     total = 0.0
-    for position in range(n):
+    for position in range(order.shape[0]):
         i = order[position]
         norm = 0.0
         for k in range(K):
@@ -116,96 +115,3 @@ def sweep_rows(
         if scale > 0.0:
             total += violation / scale
     return total
-
-
-@kernel
-def finish_round(
-    pieces: IndexArray,
-    partners: IndexArray,
-    columns: IndexArray,
-    piece_grams: FloatArray,
-    piece_slopes: FloatArray,
-    grams: FloatArray,
-    H: FloatArray,
-    step: float,
-    alpha: float,
-    ridge: float,
-) -> None:
-    """Add up what the pieces of a round left behind: the blocks' Gram matrices, and a clipped step on H (as p×K)."""
-    K = H.shape[1]
-    grams[:, :, :] = 0.0
-    slopes = np.zeros((grams.shape[0], piece_slopes.shape[1], K))
-    for piece in range(pieces.shape[0]):
-        block = pieces[piece, 0]
-        grams[block] += piece_grams[piece]
-        slopes[block] += piece_slopes[piece]
-    for block in range(partners.shape[0]):
-        if block > partners[block]:
-            continue  # its partner has moved their columns
-        for c in range(columns[block, 1], columns[block, 2]):
-            row = c - columns[block, 1]
-            for k in range(K):
-                gradient = alpha * (slopes[block, row, k] + slopes[partners[block], row, k]) + ridge * H[c, k]
-                H[c, k] = max(H[c, k] - step * gradient, 0.0)
-
-
-@kernel
-def step_pieces(
-    W: FloatArray,
-    H: FloatArray,
-    A: FloatArray,
-    moved: FloatArray,
-    pieces: IndexArray,
-    partners: IndexArray,
-    columns: IndexArray,
-    weights: FloatArray,
-    grams: FloatArray,
-    entries: IndexArray,
-    indices: IndexArray,
-    data: FloatArray,
-    start: int,
-    stop: int,
-    piece_grams: FloatArray,
-    piece_slopes: FloatArray,
-) -> None:
-    """A gradient step, clipped at 0, on the rows of pieces start..stop of one round of block SGD.
-
-    `pieces` has (block, first row, last row); for each block, `partners` names the other block of its instance set,
-    `columns` its block of columns and the first and last of these, and `weights` the step and the factors of
-    structure, attributes and ridge. Reads A (cut into blocks of columns), W, H (as p×K) and the blocks' Gram matrices;
-    writes the new rows to `moved`, their Gram matrix to `piece_grams` and −(A−WH)ᵀW, their part of the gradient of H,
-    to `piece_slopes`. Row i's entries of S in block b lie from entries[b, i] to entries[b+1, i].
-    """
-    K = W.shape[1]
-    change = np.empty(K)
-    for piece in range(start, stop):
-        block = pieces[piece, 0]
-        partner = partners[block]
-        profile, c0, c1 = columns[block, 0], columns[block, 1], columns[block, 2]
-        step, structure, attribute, ridge = weights[block, 0], weights[block, 1], weights[block, 2], weights[block, 3]
-        G = grams[partner]
-        gram = piece_grams[piece]
-        slope = piece_slopes[piece]
-        gram[:, :] = 0.0
-        slope[:, :] = 0.0
-        for i in range(pieces[piece, 1], pieces[piece, 2]):
-            for k in range(K):
-                change[k] = ridge * W[i, k]
-            for k in range(K):
-                for m in range(K):
-                    change[k] += structure * W[i, m] * G[m, k]
-            for e in range(entries[partner, i], entries[partner + 1, i]):
-                for k in range(K):
-                    change[k] -= structure * data[e] * W[indices[e], k]
-            for c in range(c0, c1):
-                residual = A[profile, i, c - c0]
-                for k in range(K):
-                    residual -= W[i, k] * H[c, k]
-                for k in range(K):
-                    change[k] -= attribute * residual * H[c, k]
-                    slope[c - c0, k] -= residual * W[i, k]
-            for k in range(K):
-                moved[i, k] = max(W[i, k] - step * change[k], 0.0)
-            for k in range(K):
-                for m in range(K):
-                    gram[k, m] += moved[i, k] * moved[i, m]

@@ -6,20 +6,20 @@ import math
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
-from penstock.factor._kernels import finish_round, step_pieces
+from penstock.factor._sgd_kernels import finish_round, step_pieces
 from penstock.factor.objectives import Objective
+from penstock.factor.sgd_by_blocks import refuse_other_terms
+from penstock.factor.sgd_in_space import Layout, Run, SpaceDescent, start_in_space
 from penstock.factor.start import draws_from
-
-_PIECE = 1600  # rows per piece of work, about 0.2 ms
-_EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
+from penstock.factor.strata import Course, cut_pieces, draw_instances, equal_runs, step_length, step_scales
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class BlockSGD:
     L_W = 4σ(3g + max D) + 2αq + 2γ/B and L_H = 2αg + 2γ/B. Without it ALAD's raw steps are taken, and a run that
     explodes ends in an error. Early stopping is part of the method: for a minimum use `Coordinate` or `Auto`.
 
+    Blocks are equal runs of "rows" in their order, or rows that are near each other in "space", so that fewer
+    similarities are between blocks. The latter is how a cluster works, and ends where it does, to the last bit, if its
+    parts are the same; without a table, where there is no space, its blocks are runs of rows.
+
     >>> BlockSGD(rounds=100, first_step=0.004, last_step=0.0004).n_blocks
     5
     """
@@ -49,6 +53,7 @@ class BlockSGD:
     rounds_per_check: int = 10
     stall: float = 1e-3
     scale_steps: bool = True
+    blocks: Literal["rows", "space"] = "rows"
 
     def __post_init__(self) -> None:
         for name in ("n_blocks", "rounds", "rounds_per_check"):
@@ -58,62 +63,70 @@ class BlockSGD:
             raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {self.first_step!r}, {self.last_step!r}.")
         if not self.stall >= 0:
             raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
+        if self.blocks not in ("rows", "space"):
+            raise ValueError(f"blocks must be 'rows' or 'space', but is {self.blocks!r}.")
+
+    def __repr__(self) -> str:
+        """Names `blocks` only where they are not runs of rows, so that files can be compared with older ones."""
+        named = [field.name for field in fields(self) if field.name != "blocks" or self.blocks != "rows"]
+        return f"BlockSGD({', '.join(f'{name}={getattr(self, name)!r}' for name in named)})"
 
     def start(self, objective: Objective, n_components: int, rng: Any) -> Factors:
-        """ALAD's start, 0.1·U(0,1)."""
+        """ALAD's start, 0.1·U(0,1); for blocks in space as the blocks of a cluster draw it."""
         rng = draws_from(rng)
+        if self.blocks == "space":
+            return start_in_space(objective, n_components, self.n_blocks, rng)
         W = 0.1 * rng.random((objective.n_rows, n_components))
         return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))
 
-    def begin(self, objective: Objective, start: Factors, rng: Any) -> BlockDescent:
-        if objective.laplacian or math.isfinite(objective.row_bound):
-            raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
-        return BlockDescent(objective, start, self, draws_from(rng))
-
-
-def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
-    """One round's instance sets {i,j,k}: no two share a W-index or an H-index; i = j is allowed. Algorithm 1.
-
-    Drawn one after the other, uniformly from those still compatible, until every W-index is used. So i = j comes up
-    more often than its share of the sum eq:loss, as the last index left can only be paired with itself.
-
-    >>> sorted(index for i, j, _ in draw_instances(5, np.random.default_rng(0)) for index in {i, j})
-    [0, 1, 2, 3, 4]
-    """
-    free = list(range(n_blocks))
-    columns = iter(rng.permutation(n_blocks))
-    drawn = []
-    while free:
-        i, j = (free[int(rng.random() * len(free))] for _ in range(2))
-        drawn.append((i, j, int(next(columns))))
-        free = [index for index in free if index not in (i, j)]
-    return drawn
+    def begin(self, objective: Objective, start: Factors, rng: Any) -> BlockDescent | SpaceDescent:
+        refuse_other_terms(objective)
+        if self.blocks == "rows":
+            return BlockDescent(objective, start, self, draws_from(rng))
+        layout = Layout.of(objective, self.n_blocks)
+        start = Factors(start.W[layout.order], start.H)
+        if objective.table is not objective.A:  # what fills its holes changes, and blocks keep what they are given
+            run: Run = BlockDescent(layout.arranged(objective), start, self, draws_from(rng), layout.bounds)
+        else:
+            run = layout.begin(objective, start, self, draws_from(rng))
+        return SpaceDescent(layout, run)
 
 
 class BlockDescent:
     """The state of a run: two copies of W, of which a round reads one and writes the other, and the blocks' Grams."""
 
-    def __init__(self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any) -> None:
+    residual = math.inf
+
+    def __init__(
+        self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any, bounds: IndexArray | None = None
+    ) -> None:
+        """The blocks are runs of rows, equal ones unless `bounds` says where each begins and the last one ends."""
         self._objective, self._settings, self._rng = objective, settings, rng
         self._W = start.W.copy(order="C")
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
-        self._B = min(settings.n_blocks, objective.n_rows)
-        rows = _bounds(objective.n_rows, self._B)
-        self._columns = _bounds(objective.n_columns, self._B)
+        rows = equal_runs(objective.n_rows, min(settings.n_blocks, objective.n_rows)) if bounds is None else bounds
+        self._B = len(rows) - 1
+        self._columns = equal_runs(objective.n_columns, self._B)
         self._A = _column_blocks(objective, self._columns)
         self._entries = _sliced(objective, rows)
-        self._pieces = _cut(rows)
+        self._pieces = cut_pieces(rows)
         K = self._W.shape[1]
         self._grams = np.array([self._W[a:b].T @ self._W[a:b] for a, b in pairwise(rows)])
         self._piece_grams = np.empty((len(self._pieces), K, K))
         self._piece_slopes = np.empty((len(self._pieces), int(np.diff(self._columns).max()), K))
-        self._scale_W, self._scale_H = _step_scales(objective, start, settings, self._B)
-        self._round = 0
-        self._stalls = 0
-        self._first = self._value = objective.value(start)
-        self.residual = math.inf
-        self.finished = self.settled = False
+        G, Q, degree = start.W.T @ start.W, start.H @ start.H.T, float(objective.degree.max())
+        self._scale_W, self._scale_H = step_scales(objective, G, Q, degree, settings, self._B)
+        value = objective.value(start)
+        self._course = Course(value, value)
+
+    @property
+    def finished(self) -> bool:
+        return self._course.finished(self._settings)
+
+    @property
+    def settled(self) -> bool:
+        return self._course.settled(self._settings)
 
     @property
     def factors(self) -> Factors:
@@ -123,30 +136,21 @@ class BlockDescent:
         """A few rounds, then a look at the objective: Algorithm 1 as ALAD runs it."""
         if self._objective.refill(self._W, self._Ht.T):
             self._A = _column_blocks(self._objective, self._columns)
-        rounds = range(self._round, min(self._round + self._settings.rounds_per_check, self._settings.rounds))
+        rounds = self._course.rounds_to_check(self._settings)
         threads = thread_count()
         with ThreadPoolExecutor(threads) as pool:
-            for self._round in rounds:
-                self._take_round(draw_instances(self._B, self._rng), pool, threads)
-            before, self._value = self._value, self._measure(pool)
-        self._round += 1
-        if not self._value <= _EXPLODED * self._first:  # NaN is not, either
-            raise FloatingPointError(
-                f"Block SGD exploded by round {self._round}: its steps are too long for these similarities. Use "
-                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
-            )
-        self._stalls = self._stalls + 1 if before - self._value < self._settings.stall * before else 0
-        stalled = self._settings.stall > 0 and self._stalls >= 2
-        all_taken = self._round >= self._settings.rounds
-        self.finished = stalled or all_taken
-        self.settled = stalled or (all_taken and self._settings.stall == 0)  # without a stall rule that was the wish
-        return self._value
+            for number in rounds:
+                self._take_round(draw_instances(self._B, self._rng), number, pool, threads)
+            value = self._measure(pool)
+        self._course.note(value, len(rounds), self._settings)
+        return value
 
-    def _take_round(self, instances: list[tuple[int, int, int]], pool: ThreadPoolExecutor, threads: int) -> None:
+    def _take_round(
+        self, instances: list[tuple[int, int, int]], number: int, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
         """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
-        settings, objective = self._settings, self._objective
-        share = self._round / max(settings.rounds - 1, 1)
-        step = settings.first_step + share * (settings.last_step - settings.first_step)
+        objective = self._objective
+        step = step_length(self._settings, number)
         order = [0] * self._B, [(0, 0, 0)] * self._B, [1.0] * self._B
         for i, j, k in instances:
             for block, partner in ((i, j), (j, i)):
@@ -197,10 +201,6 @@ def _share_out(work: Callable[[int, int], None], n: int, pool: ThreadPoolExecuto
         other.result()
 
 
-def _bounds(count: int, parts: int) -> IndexArray:
-    return np.array([count * part // parts for part in range(parts + 1)], dtype=np.int64)
-
-
 def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
     """A as (block, row, column within the block), so that an instance set reads its own columns in one stream."""
     blocks = np.zeros((len(columns) - 1, objective.n_rows, int(np.diff(columns).max())))
@@ -210,37 +210,9 @@ def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
     return blocks
 
 
-def _cut(rows: IndexArray) -> IndexArray:
-    """The blocks' rows in pieces, (block, first row, last row): fixed, so that threads do not change a bit."""
-    pieces = [
-        (block, a, min(a + _PIECE, rows[block + 1]))
-        for block in range(len(rows) - 1)
-        for a in range(rows[block], rows[block + 1], _PIECE)
-    ]
-    return np.array(pieces, dtype=np.int64)
-
-
 def _sliced(objective: Objective, bounds: IndexArray) -> IndexArray:
     """S cut along the blocks' columns: row i's entries in block b lie from result[b, i] to result[b+1, i]."""
     indptr, indices, _ = objective.graph
     key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * (objective.n_rows + 1) + indices
     rows = np.arange(objective.n_rows) * (objective.n_rows + 1)
     return np.array([np.searchsorted(key, rows + bound) for bound in bounds], dtype=np.int64)
-
-
-def _step_scales(objective: Objective, start: Factors, settings: BlockSGD, B: int) -> tuple[float, float]:
-    """What W's and H's steps are multiplied by; see `BlockSGD`."""
-    if not settings.scale_steps:
-        return 1.0, 1.0
-    size = math.sqrt(objective.norm_A) if objective.alpha else 0.0
-    degree = float(objective.degree.max()) if objective.symmetric else 0.0
-    g = max(_top(start.W.T @ start.W), degree, size)
-    q = max(_top(start.H @ start.H.T), size)
-    bend_W = 4 * objective.symmetric * (3 * g + degree) + 2 * objective.alpha * q + 2 * objective.gamma / B
-    bend_H = 2 * objective.alpha * g + 2 * objective.gamma / B
-    longest = settings.first_step
-    return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
-
-
-def _top(gram: FloatArray) -> float:
-    return float(np.linalg.eigvalsh(gram)[-1])

@@ -9,9 +9,11 @@ import numpy as np
 
 from penstock._types import Factors, FloatArray
 from penstock.factor._kernels import sweep_rows
-from penstock.factor.objectives import Objective, shorten_rows
+from penstock.factor.objectives import Objective
+from penstock.factor.stationarity import shorten_rows
+from penstock.factor.terms import Weighed, rounding_of
 
-_NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal and a hundred times slower
+NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal and a hundred times slower
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,13 @@ class CoordinateDescent:
         self._passes = profile_passes
         self._W, self._H = start.W.copy(order="C"), start.H.copy(order="C")
         self._order = np.argsort(start.W.sum(axis=1), kind="stable").astype(np.int64)
-        self._shift = _own_curvature(objective)
+        diagonal = None if objective.S is None else np.asarray(objective.S.diagonal(), dtype=np.float64)
+        self._shift = own_curvature(objective, objective.degree, diagonal)
         self._pull = np.empty(start.W.shape[1])
         self.residual = math.inf
         self._before: Factors | None = None
         self._pace, self._value = 1.0, math.inf
-        self._rounding = 1e-15 * (objective.symmetric * objective.norm_S + objective.alpha * objective.norm_A)
+        self._rounding = rounding_of(objective)
 
     @property
     def factors(self) -> Factors:
@@ -70,10 +73,9 @@ class CoordinateDescent:
         W, H = self._W, self._H
         push = 0.0
         if self._before is not None:
-            pace = (1 + math.sqrt(1 + 4 * self._pace**2)) / 2
-            push, self._pace = (self._pace - 1) / pace, pace
-            self._W = np.maximum(W + push * (W - self._before.W), 0.0)
-            self._H = shorten_rows(np.maximum(H + push * (H - self._before.H), 0.0), self._objective.row_bound)
+            self._pace, push = next_pace(self._pace)
+            self._W = reach(W, self._before.W, push)
+            self._H = shorten_rows(reach(H, self._before.H, push), self._objective.row_bound)
         else:
             self._W, self._H = W.copy(), H.copy()
         value = self._sweep()
@@ -111,23 +113,37 @@ class CoordinateDescent:
         return math.sqrt(total / len(W))
 
 
-def _own_curvature(objective: Objective) -> FloatArray:
+def next_pace(pace: float) -> tuple[float, float]:
+    """Nesterov's next pace, and how much of the last way a sweep starts further along.
+
+    >>> next_pace(1.0)
+    (1.618033988749895, 0.0)
+    """
+    following = (1 + math.sqrt(1 + 4 * pace**2)) / 2
+    return following, (pace - 1) / following
+
+
+def reach(now: FloatArray, before: FloatArray, push: float) -> FloatArray:
+    """Further along the way from `before` to `now`, but not below 0."""
+    further: FloatArray = np.maximum(now + push * (now - before), 0.0)
+    return further
+
+
+def own_curvature(terms: Weighed, degree: FloatArray, diagonal: FloatArray | None) -> FloatArray:
     """What a row's own degree and diagonal entry, and the ridge, add to the curvature of f/4 in its weights."""
-    if objective.S is None:
-        return np.full(objective.n_rows, objective.gamma / 2)
-    diagonal = np.asarray(objective.S.diagonal(), dtype=np.float64)
-    roughness = objective.laplacian / 2 * (objective.degree - diagonal)
-    return roughness + objective.gamma / 2 - objective.symmetric * diagonal
+    if diagonal is None:
+        return np.full(len(degree), terms.gamma / 2)
+    return terms.laplacian / 2 * (degree - diagonal) + terms.gamma / 2 - terms.symmetric * diagonal
 
 
-def update_profiles(objective: Objective, H: FloatArray, G: FloatArray, V: FloatArray) -> float:
+def update_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray) -> float:
     """Minimise f exactly over each row of H in turn, in place: HALS. Returns how far from stationary it found them.
 
     h_k ← max(0, α(V_k − Σ_{l≠k} G_kl h_l)/(αG_kk+γ)), shortened to `row_bound`. The curvature is the same in every
     direction of a row, so shortening the unbounded minimiser gives the bounded one. Minimises Ahmed et al. (2021),
     eq:main, over H.
     """
-    alpha, gamma = objective.alpha, objective.gamma
+    alpha, gamma = terms.alpha, terms.gamma
     total, typical = 0.0, float(H.mean())
     for k in range(len(H)):
         curvature = alpha * G[k, k] + gamma
@@ -135,8 +151,8 @@ def update_profiles(objective: Objective, H: FloatArray, G: FloatArray, V: Float
             continue  # nobody uses this group and nothing prices it: any row is as good
         rise = alpha * (G[k] @ H)
         best = np.maximum(H[k] + (alpha * V[k] - rise - gamma * H[k]) / curvature, 0.0)
-        best[best < _NEGLIGIBLE] = 0.0
-        best = shorten_rows(best[None, :], objective.row_bound)[0]
+        best[best < NEGLIGIBLE] = 0.0
+        best = shorten_rows(best[None, :], terms.row_bound)[0]
         moved = curvature * (best - H[k])
         scale = rise + gamma * H[k] + alpha * V[k] + curvature * typical
         total += float(moved @ moved) / (float(scale @ scale) or 1.0)

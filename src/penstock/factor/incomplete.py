@@ -13,6 +13,7 @@ from penstock._types import Factors, FloatArray, IndexArray, Solution
 from penstock.factor._incomplete_kernels import entries_loss, rebuild_entries
 from penstock.factor.objectives import Objective
 from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
+from penstock.factor.stationarity import Parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class SeenObjective(Objective):
         residual = np.nan_to_num(self.A - factors.W @ factors.H)
         return float(np.vdot(residual, residual))
 
-    def _parts(self, factors: Factors) -> tuple[Factors, Factors]:
+    def _parts(self, factors: Factors) -> tuple[Parts, Parts]:
         self.refill(factors.W, factors.H)
         return super()._parts(factors)
 

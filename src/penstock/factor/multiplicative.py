@@ -10,6 +10,7 @@ import numpy as np
 from penstock._types import Factors, FloatArray
 from penstock.factor.coordinate import update_profiles
 from penstock.factor.objectives import Objective
+from penstock.factor.terms import Weighed
 
 FLOOR = 1e-12  # an exact 0 could never grow again
 _LOOK_EVERY = 10  # steps between two looks at the KKT residual, which costs about a step
@@ -38,7 +39,11 @@ class Multiplicative:
             raise ValueError(f"exponent must lie in (0, 0.5], beyond which the loss can rise: {self.exponent!r}.")
 
     def begin(self, objective: Objective, start: Factors, rng: object) -> MultiplicativeDescent:
-        return MultiplicativeDescent(objective, start, self.exponent if objective.symmetric else 1.0)
+        return MultiplicativeDescent(objective, start, self.exponent_for(objective))
+
+    def exponent_for(self, terms: Weighed) -> float:
+        """β."""
+        return self.exponent if terms.symmetric else 1.0
 
 
 class MultiplicativeDescent:
@@ -74,29 +79,48 @@ class MultiplicativeDescent:
             return self._objective.value_from(self.factors, self._G, None)
         self._objective.refill(self._W, self._H)
         V = self._objective.attributes_by(self._W)
-        self._update_profiles(V)
+        scale_profiles(self._objective, self._H, self._G, V)
         return self._objective.value_from(self.factors, self._G, V)
 
     def _update_weights(self) -> None:
         """Ahmed et al. (2021), eq:main, minimised by a ratio of its halves; Cai et al. (2011) for GNMF."""
-        objective, W = self._objective, self._W
-        mix = 2 * objective.symmetric * self._G + objective.gamma * np.eye(len(self._G))
-        pull = 2 * objective.symmetric + objective.laplacian
-        numerator = pull * objective.spread(W) if pull else np.zeros_like(W)
-        if objective.alpha:
-            mix += objective.alpha * (self._H @ self._H.T)
-            numerator += objective.attributes_onto(objective.alpha * self._H)
-        denominator = W @ mix
-        if objective.laplacian:
-            denominator += objective.laplacian * objective.degree[:, None] * W
-        _scale(W, numerator, denominator, self._exponent)
+        objective, W, H = self._objective, self._W, self._H
+        SW = objective.spread(W) if objective.symmetric or objective.laplacian else None
+        C = objective.attributes_onto(objective.alpha * H) if objective.alpha else None
+        scale_weights(objective, W, self._G, H, objective.degree, SW, C, self._exponent)
 
-    def _update_profiles(self, V: FloatArray) -> None:
-        objective, H = self._objective, self._H
-        if math.isfinite(objective.row_bound):
-            update_profiles(objective, H, self._G, V)
-            return
-        _scale(H, objective.alpha * V, objective.alpha * (self._G @ H) + objective.gamma * H, 1.0)
+
+def scale_weights(
+    terms: Weighed,
+    W: FloatArray,
+    G: FloatArray,
+    H: FloatArray,
+    degree: FloatArray,
+    SW: FloatArray | None,
+    C: FloatArray | None,
+    exponent: float,
+) -> None:
+    """One update of these rows of W, in place, given G, and SW and C = αAHᵀ for these rows where something weighs them.
+
+    Overwrites SW.
+    """
+    mix = 2 * terms.symmetric * G + terms.gamma * np.eye(len(G))
+    numerator = np.zeros_like(W) if SW is None else np.multiply(2 * terms.symmetric + terms.laplacian, SW, out=SW)
+    if C is not None:
+        mix += terms.alpha * (H @ H.T)
+        numerator += C
+    denominator = W @ mix
+    if terms.laplacian:
+        denominator += terms.laplacian * degree[:, None] * W
+    _scale(W, numerator, denominator, exponent)
+
+
+def scale_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray) -> None:
+    """One update of H in place; HALS where its rows are bounded."""
+    if math.isfinite(terms.row_bound):
+        update_profiles(terms, H, G, V)
+        return
+    _scale(H, terms.alpha * V, terms.alpha * (G @ H) + terms.gamma * H, 1.0)
 
 
 def _scale(X: FloatArray, numerator: FloatArray, denominator: FloatArray, exponent: float) -> None:

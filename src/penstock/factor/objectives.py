@@ -11,9 +11,15 @@ import numpy as np
 
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.factor._similarity_check import checked_similarity
-
-# Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
-_CANCELS = 1e-3
+from penstock.factor.stationarity import (
+    Parts,
+    profile_parts,
+    profile_residual,
+    root_mean,
+    weight_parts,
+    weight_residuals,
+)
+from penstock.factor.terms import cancels, expanded_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,19 +137,18 @@ class Objective:
             total += self.laplacian * self._roughness(W)
         if self.alpha and V is not None:
             loss = self._expanded_loss(factors, G, V)
-            total += self.alpha * (loss if loss > _CANCELS * self.norm_A else self._attribute_loss(factors))
+            total += self.alpha * (self._attribute_loss(factors) if cancels(loss, self.norm_A) else loss)
         return total
 
     def _expanded_loss(self, factors: Factors, G: FloatArray, V: FloatArray) -> float:
         """‖A−WH‖² as a sum of three terms, quick where they do not cancel."""
-        H = factors.H
-        return self.norm_A - 2 * float(np.vdot(V, H)) + float(np.vdot(G, H @ H.T))
+        return expanded_loss(self, factors.H, G, V)
 
     def _structure_loss(self, W: FloatArray, G: FloatArray, SW: FloatArray) -> float:
         """‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF."""
         gram = float(np.vdot(G, G))
         loss = self.norm_S - 2 * float(np.vdot(W, SW)) + gram
-        if loss > _CANCELS * self.norm_S:
+        if not cancels(loss, self.norm_S):
             return loss
         rows, columns, data = self._edges
         fitted = np.sum(W[rows] * W[columns], axis=1)
@@ -175,24 +180,17 @@ class Objective:
 
         Differentiates Ahmed et al. (2021), eq:main.
         """
-        rise, fall = self._parts(factors)
-        return Factors(rise.W - fall.W, rise.H - fall.H)
+        (rise_W, fall_W), (rise_H, fall_H) = self._parts(factors)
+        return Factors(rise_W - fall_W, rise_H - fall_H)
 
-    def _parts(self, factors: Factors) -> tuple[Factors, Factors]:
-        """The gradient as a difference of two non-negative parts."""
+    def _parts(self, factors: Factors) -> tuple[Parts, Parts]:
+        """The gradient over W and over H, each as a difference of two non-negative parts."""
         W, H = factors.W, factors.H
-        G, Q = W.T @ W, H @ H.T
-        rise_W = W @ (4 * self.symmetric * G + 2 * self.alpha * Q) + 2 * self.gamma * W
-        fall_W = np.zeros_like(W)
-        if self.laplacian:
-            rise_W += 2 * self.laplacian * self.degree[:, None] * W
-        if self.symmetric or self.laplacian:
-            fall_W += (4 * self.symmetric + 2 * self.laplacian) * self.spread(W)
-        if not self.alpha:
-            return Factors(rise_W, 2 * self.gamma * H), Factors(fall_W, np.zeros_like(H))
-        fall_W += 2 * self.alpha * self.attributes_onto(H)
-        rise_H = 2 * self.alpha * G @ H + 2 * self.gamma * H
-        return Factors(rise_W, rise_H), Factors(fall_W, 2 * self.alpha * self.attributes_by(W))
+        G = W.T @ W
+        SW = self.spread(W) if self.symmetric or self.laplacian else None
+        C = self.attributes_onto(H) if self.alpha else None
+        V = self.attributes_by(W) if self.alpha else np.zeros_like(H)
+        return weight_parts(self, W, G, H, self.degree, SW, C), profile_parts(self, H, G, V)
 
     def kkt_residual(self, factors: Factors) -> float:
         """How far the factors are from a stationary point: 0 there, of order 1 at a random place, free of all units.
@@ -205,34 +203,10 @@ class Objective:
         of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide nobody.
         """
         W, H = factors.W, factors.H
-        rise, fall = self._parts(factors)
-        squares = W**2
-        curvature = 4 * self.symmetric * (squares.sum(axis=0) + squares.sum(axis=1)[:, None] + squares)
-        curvature += 2 * self.alpha * np.sum(H**2, axis=1) + 2 * self.gamma
-        curvature += 2 * self.laplacian * self.degree[:, None]
-        left = np.minimum(curvature * W, rise.W - fall.W)
-        residual = _relative_rows(left, rise.W + fall.W + curvature * W.mean())
-        if not self.alpha:
-            return residual
-        bend = 2 * self.alpha * squares.sum(axis=0)[:, None] + 2 * self.gamma
-        step = (rise.H - fall.H) / np.where(bend > 0, bend, 1.0)
-        left = bend * (H - shorten_rows(np.maximum(H - step, 0.0), self.row_bound))
-        return max(residual, _relative_rows(left, rise.H + fall.H + bend * H.mean()))
-
-
-def shorten_rows(H: FloatArray, bound: float) -> FloatArray:
-    """The rows of H ≥ 0, those longer than `bound` shortened to it: the projection onto the ball in the orthant."""
-    if math.isinf(bound):
-        return H
-    norms = np.sqrt(np.einsum("kj,kj->k", H, H))[:, None]
-    return np.where(norms > bound, H * (bound / np.where(norms > bound, norms, 1.0)), H)
-
-
-def _relative_rows(left: FloatArray, scale: FloatArray) -> float:
-    """The root mean square of the rows' ‖left‖/‖scale‖, where 0/0 is 0."""
-    tops, bottoms = np.sum(left**2, axis=1), np.sum(scale**2, axis=1)
-    ratios = tops / np.where(bottoms > 0, bottoms, 1.0)
-    return math.sqrt(float(np.mean(ratios))) if len(ratios) else 0.0
+        over_W, over_H = self._parts(factors)
+        sizes = np.sum(W**2, axis=0)
+        residual = root_mean(weight_residuals(self, W, H, sizes, self.degree, float(W.mean()), over_W))
+        return max(residual, profile_residual(self, H, sizes, over_H)) if self.alpha else residual
 
 
 def nmf(A: FloatArray) -> Objective:

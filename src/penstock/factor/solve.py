@@ -1,9 +1,7 @@
-"""The one loop: a solver takes steps, the loop watches, keeps the history and decides when to stop."""
+"""One call from an objective to its factors, whichever the solver."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -11,23 +9,23 @@ import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, Solution
+from penstock.factor.auto import Auto
 from penstock.factor.block_sgd import BlockSGD
 from penstock.factor.coordinate import Coordinate
+from penstock.factor.local_blocks import solve_locally
+from penstock.factor.loop import MAX_ITER, TOL, Progress, descend, finite
 from penstock.factor.multiplicative import Multiplicative
 from penstock.factor.objectives import Objective
+from penstock.factor.row_blocks import RowBlocks
 from penstock.factor.start import draws_from, random_start
 
-Progress = Callable[[int, float], None]
-MAX_ITER = 300
-TOL = 1e-4
+Settings = Auto | Coordinate | RowBlocks | Multiplicative | BlockSGD
+
+__all__ = ["MAX_ITER", "TOL", "Auto", "Progress", "Settings", "fit_factors", "solve"]
 
 
 class Solver(Protocol):
-    """A run under way: `step` goes on by one iteration and returns the objective; `residual` guides the stopping test.
-
-    `residual` may be a cheap stand-in for the KKT residual (infinite when unknown): the loop confirms it before
-    stopping. `finished` is a solver's own rule to stop; `settled` says that it is done rather than out of rounds.
-    """
+    """A run under way with all of W in memory. See `Descent`."""
 
     @property
     def residual(self) -> float: ...
@@ -42,31 +40,6 @@ class Solver(Protocol):
     def factors(self) -> Factors: ...
 
     def step(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Auto:
-    """Several random starts, a short multiplicative burn-in of each, coordinate descent from the best.
-
-    Coordinate descent alone is quickest but greedy: it gives each group to whichever rows it meets first. A few
-    multiplicative steps move all entries at once and lead to better basins. The defaults were measured with K=5 on
-    Glass, WDBC, PageBlocks and ALOI, three seeds each: after 3 starts of 10 steps, with the loop's defaults (at most
-    300 sweeps, KKT residual 1e-4), every run converged in 12 to 40 sweeps and ended within 1e-7 of what a run to
-    1e-10 reaches from the same seed. A multiplicative step costs a quarter of a sweep.
-
-    >>> Auto(n_starts=5).n_starts
-    5
-    """
-
-    n_starts: int = 3
-    burn_in: int = 10
-
-    def __post_init__(self) -> None:
-        if self.n_starts < 1 or self.burn_in < 0:
-            raise ValueError(f"Auto needs n_starts ≥ 1 and burn_in ≥ 0, not {self.n_starts!r} and {self.burn_in!r}.")
-
-
-Settings = Auto | Coordinate | Multiplicative | BlockSGD
 
 
 def solve(
@@ -94,9 +67,11 @@ def solve(
     settings = Auto() if settings is None else settings
     _check_shapes(objective, start)
     with one_blas_thread():
+        if isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None):
+            return solve_locally(objective, start, settings, max_iter, tol, progress, random_state)
         if isinstance(settings, Auto):
             warm = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
-            return _continue(objective, warm, max_iter, tol, progress)
+            return _run(objective, warm.factors, Coordinate(), max_iter, tol, progress, None, warm.history)
         return _run(objective, start, settings, max_iter, tol, progress, random_state)
 
 
@@ -124,13 +99,15 @@ def fit_factors(
         raise ValueError(f"n_components must lie between 1 and {objective.n_rows} rows, but is {n_components!r}.")
     rng = draws_from(random_state)
     with one_blas_thread():
+        if isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None):
+            return solve_locally(objective, int(n_components), settings, max_iter, tol, progress, rng)
         if not isinstance(settings, Auto):
             start = _draw(settings, objective, n_components, rng)
             return _run(objective, start, settings, max_iter, tol, progress, rng)
         starts = (random_start(objective, n_components, rng) for _ in range(settings.n_starts))
         warm = [_burn_in(objective, start, min(settings.burn_in, max_iter // 2)) for start in starts]
         best = min(warm, key=lambda tried: tried.history[-1])
-        solution = _continue(objective, best, max_iter, tol, progress)
+        solution = _run(objective, best.factors, Coordinate(), max_iter, tol, progress, None, best.history)
         return replace(solution, start_objectives=np.array([tried.history[-1] for tried in warm]))
 
 
@@ -150,18 +127,37 @@ class _Warm:
 
 def _burn_in(objective: Objective, start: Factors, steps: int) -> _Warm:
     solver = Multiplicative().begin(objective, start, None)
-    history = [_finite(objective.value(solver.factors))]
-    history += [_finite(solver.step()) for _ in range(steps)]
+    history = [finite(objective.value(solver.factors))]
+    history += [finite(solver.step()) for _ in range(steps)]
     return _Warm(solver.factors, history)
 
 
-def _continue(objective: Objective, warm: _Warm, max_iter: int, tol: float, progress: Progress | None) -> Solution:
-    """Coordinate descent from the end of a burn-in, with one history for both; progress counts from the burn-in on."""
-    past = len(warm.history) - 1
-    report = None if progress is None else lambda iteration, value: progress(past + iteration, value)
-    done = _run(objective, warm.factors, Coordinate(), max_iter - past, tol, report, None)
-    history = np.concatenate([warm.history, done.history[1:]])
-    return replace(done, history=history, n_iter=past + done.n_iter)
+class _InMemory:
+    """A solver's run as the loop sees it."""
+
+    def __init__(self, objective: Objective, solver: Solver) -> None:
+        self._objective, self._solver = objective, solver
+
+    @property
+    def residual(self) -> float:
+        return self._solver.residual
+
+    @property
+    def finished(self) -> bool:
+        return self._solver.finished
+
+    @property
+    def settled(self) -> bool:
+        return self._solver.settled
+
+    def step(self) -> float:
+        return self._solver.step()
+
+    def value(self) -> float:
+        return self._objective.value(self._solver.factors)
+
+    def kkt_residual(self) -> float:
+        return self._objective.kkt_residual(self._solver.factors)
 
 
 def _run(
@@ -172,40 +168,20 @@ def _run(
     tol: float,
     progress: Progress | None,
     rng: Any,
+    history: list[float] | None = None,
 ) -> Solution:
     solver: Solver = settings.begin(objective, start, rng)
-    history = [objective.value(solver.factors)]
-    converged = False
-    while len(history) <= max_iter and not converged:
-        history.append(_finite(solver.step()))
-        if progress is not None:
-            progress(len(history) - 1, history[-1])
-        if solver.residual <= tol:
-            converged = objective.kkt_residual(solver.factors) <= tol
-        if solver.finished:
-            break
-    factors = solver.factors
-    if not (np.isfinite(factors.W).all() and np.isfinite(factors.H).all()):
-        _finite(math.nan)
-    residual = objective.kkt_residual(factors)
+    run = _InMemory(objective, solver)
+    done = descend(run, [run.value()] if history is None else history, max_iter, tol, progress)
     return Solution(
-        factors=factors,
-        objective=objective.value(factors),
-        n_iter=len(history) - 1,
-        converged=solver.settled or residual <= tol,
-        kkt_residual=residual,
-        history=np.array(history),
-        start_objectives=np.array([history[-1]]),
+        factors=solver.factors,
+        objective=done.objective,
+        n_iter=done.n_iter,
+        converged=done.converged,
+        kkt_residual=done.kkt_residual,
+        history=done.history,
+        start_objectives=done.history[-1:],
     )
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise FloatingPointError(
-            "The factors are no longer finite: the data or the similarities are too large to square in double "
-            "precision. Scale the table to [0, 1] or use a bounded similarity such as 'normalized' or 'binary'."
-        )
-    return value
 
 
 def _check_shapes(objective: Objective, start: Factors) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from penstock._types import Factors, FloatArray
-from penstock.factor.objectives import Objective, shorten_rows
+from penstock.factor.objectives import Objective
+from penstock.factor.stationarity import shorten_rows
+from penstock.factor.terms import Weighed
 
 
 def draws_from(random_state: Any) -> Any:
@@ -40,34 +42,44 @@ def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
     H = rng.random((n_components, objective.n_columns))
     G = W.T @ W
     fit, energy = objective.fit_and_energy(W, H, G)
-    t = _best_scale(objective, W, H, G, fit, energy)
-    if objective.alpha and energy > 0:
-        H *= _profile_scale(objective, t, fit, energy, float(np.vdot(H, H)))  # u
-    return Factors(t * W, shorten_rows(H, objective.row_bound))
+    t, u = best_scales(objective, G, H, fit, energy, float(np.vdot(W, objective.spread(W))))
+    return Factors(t * W, shorten_rows(u * H, objective.row_bound))
 
 
-def _profile_scale(objective: Objective, t: float, fit: float, energy: float, norm_H: float) -> float:
+def best_scales(
+    terms: Weighed, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float
+) -> tuple[float, float]:
+    """The t and u of the best (tW, uH), given G = WᵀW, ⟨A, WH⟩, ‖WH‖² and ⟨W, SW⟩.
+
+    >>> from penstock.factor.terms import Terms
+    >>> best_scales(Terms(1, 1, alpha=1.0, norm_A=9.0), np.eye(1), np.eye(1), fit=4.0, energy=1.0, agreement=0.0)
+    (2.0, 2.0)
+    """
+    t = _weight_scale(terms, G, H, fit, energy, agreement)
+    return t, _profile_scale(terms, t, fit, energy, float(np.vdot(H, H))) if terms.alpha and energy > 0 else 1.0
+
+
+def _profile_scale(terms: Weighed, t: float, fit: float, energy: float, norm_H: float) -> float:
     """The u that minimises f(tW, uH); 1 when A holds nothing to fit."""
-    return objective.alpha * t * fit / (objective.alpha * t * t * energy + objective.gamma * norm_H) or 1.0
+    return terms.alpha * t * fit / (terms.alpha * t * t * energy + terms.gamma * norm_H) or 1.0
 
 
-def _best_scale(objective: Objective, W: FloatArray, H: FloatArray, G: FloatArray, fit: float, energy: float) -> float:
+def _weight_scale(terms: Weighed, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float) -> float:
     """The t that minimises f(tW, uH) with u at its best."""
-    norm_W, norm_H = float(np.trace(G)), float(np.vdot(H, H))
-    agreement, quartic = float(np.vdot(W, objective.spread(W))), float(np.vdot(G, G))
+    norm_W, norm_H, quartic = float(np.trace(G)), float(np.vdot(H, H)), float(np.vdot(G, G))
     balanced = math.sqrt(max(fit, 0.0) / energy) if energy > 0 and fit > 0 else 1.0
     structured = math.sqrt(agreement / quartic) if agreement > 0 else balanced
-    if not objective.alpha:
+    if not terms.alpha:
         return structured
-    if not objective.symmetric and math.isfinite(objective.row_bound):
-        return balanced**2 * math.sqrt(norm_H / len(H)) / objective.row_bound
-    if not objective.symmetric:
+    if not terms.symmetric and math.isfinite(terms.row_bound):
+        return balanced**2 * math.sqrt(norm_H / len(H)) / terms.row_bound
+    if not terms.symmetric:
         return balanced
     centre = math.sqrt(balanced * structured)
     scales = centre * 2.0 ** np.arange(-20, 20.5, 0.5)
     squares = scales**2
-    fitted = objective.alpha * squares * fit**2 * objective.alpha
-    fitted /= objective.alpha * squares * energy + objective.gamma * norm_H
-    values = objective.symmetric * (squares**2 * quartic - 2 * squares * agreement)
-    values += objective.gamma * squares * norm_W - fitted
+    fitted = terms.alpha * squares * fit**2 * terms.alpha
+    fitted /= terms.alpha * squares * energy + terms.gamma * norm_H
+    values = terms.symmetric * (squares**2 * quartic - 2 * squares * agreement)
+    values += terms.gamma * squares * norm_W - fitted
     return float(scales[np.argmin(values)])

@@ -32,6 +32,12 @@ class Search(Protocol):
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]: ...
 
 
+class FittedSearch(Search, Protocol):
+    """A search that also tells a new row that equals a fitted one."""
+
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]: ...
+
+
 @dataclass(frozen=True)
 class SharedSearch:
     """A search of every row in turn, under the distance over shared coordinates; exact, in memory O(n·p)."""
@@ -152,6 +158,37 @@ class RowSearch:
             equal[unclear] = original < len(rows)
             near[unclear] = np.where(equal[unclear], original, near[unclear])
         return near, distances, equal
+
+
+@dataclass(frozen=True)
+class SearchWhenAsked:
+    """A `RowSearch` over rows that may lie in a file: grown when the first new row asks, and not before.
+
+    >>> SearchWhenAsked(np.array([[0.0], [5.0]])).nearest(np.array([[4.0]]), 1)[0].tolist()
+    [[1]]
+    """
+
+    data: FloatArray
+
+    @cached_property
+    def _search(self) -> RowSearch:
+        return search_over(self.data)
+
+    @property
+    def frame(self) -> Frame:
+        return self._search.frame
+
+    def rows(self) -> FloatArray:
+        return self.data
+
+    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        return self._search.nearest(X, k)
+
+    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
+        return self._search.neighbors(k)
+
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+        return self._search.nearest_or_equal(X)
 
 
 def search_over(X: FloatArray) -> RowSearch:

@@ -1,0 +1,213 @@
+"""An objective cut into blocks of rows: what each block holds, what blocks tell each other, and who does the work.
+
+Solvers that work by blocks are written against `Crew`, so that one and the same solver runs on this machine's threads
+or on a cluster, with the same result to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._threads import thread_count
+from penstock._types import FloatArray, IndexArray, SparseMatrix
+
+CHUNK = 1 << 14  # rows that are worked on at once: fixed, because the order of sums depends on it
+
+
+class Rows(Protocol):
+    """The table's rows of a block, in memory or in a file."""
+
+    def __len__(self) -> int: ...
+
+    def chunks(self) -> Iterator[tuple[int, FloatArray]]:
+        """The rows, `CHUNK` at a time, each time with the number of the first."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayRows:
+    """Rows in memory.
+
+    >>> [(start, chunk.shape) for start, chunk in ArrayRows(np.ones((20_000, 2))).chunks()]
+    [(0, (16384, 2)), (16384, (3616, 2))]
+    """
+
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def chunks(self) -> Iterator[tuple[int, FloatArray]]:
+        for start in range(0, len(self.values), CHUNK):
+            yield start, self.values[start : start + CHUNK]
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """What one block of n rows knows: its rows, and S between them and whatever they are similar to.
+
+    S is in compressed rows. Columns from n on are border rows, copies of other blocks' rows that the block is told
+    before each step; `offers` are those of its own rows that others are told.
+    """
+
+    rows: Rows | None
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    data: FloatArray
+    offers: IndexArray
+
+    @property
+    def n(self) -> int:
+        return len(self.indptr) - 1
+
+    @cached_property
+    def degree(self) -> FloatArray:
+        """The sum of each row's similarities, those to border rows among them."""
+        return self._by_row(self.data)
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """Each row's similarity to itself."""
+        return self._by_row(np.where(self.indices == self._row_numbers(), self.data, 0.0))
+
+    def pairs(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """S between the block's own rows, as (rows, columns, data)."""
+        own = self.indices < self.n
+        return self._row_numbers()[own], self.indices[own], self.data[own]
+
+    def _by_row(self, entries: FloatArray) -> FloatArray:
+        return np.bincount(self._row_numbers(), weights=entries, minlength=self.n).astype(np.float64)
+
+    def _row_numbers(self) -> IndexArray:
+        return np.repeat(np.arange(self.n), np.diff(self.indptr))
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """Who is told what: the offers of all blocks make one list, and everything here counts places in it."""
+
+    needs: list[IndexArray]  # for each block the places of its border rows
+    ends: IndexArray  # (m, 2): similarities between blocks, each pair once
+    similarities: FloatArray
+
+    def ends_of(self, offered: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The rows at either end of the similarities between blocks."""
+        return offered[self.ends[:, 0]], offered[self.ends[:, 1]]
+
+    def borders(self, offered: Sequence[FloatArray]) -> list[FloatArray]:
+        """What each block is told, from what each of them offers."""
+        everything = np.concatenate(list(offered))
+        return [everything[places] for places in self.needs]
+
+
+def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> tuple[list[RowBlock], Wiring]:
+    """S cut into the blocks order[bounds[b]:bounds[b+1]]; blocks are without rows of a table as yet.
+
+    >>> from scipy import sparse
+    >>> chain = sparse.csr_array(np.diag([2.0, 3.0, 4.0], 1) + np.diag([2.0, 3.0, 4.0], -1))
+    >>> blocks, wiring = cut_graph(chain, np.arange(4), np.array([0, 2, 4]))
+    >>> blocks[0].indices.tolist(), blocks[0].offers.tolist(), wiring.similarities.tolist()
+    ([1, 0, 2], [1], [3.0])
+    >>> [border.tolist() for border in wiring.borders([np.array([[0.1]]), np.array([[0.2]])])]
+    [[[0.2]], [[0.1]]]
+    """
+    indptr, rows, columns, data = _permuted(S, order)
+    block_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    crossing = block_of[rows] != block_of[columns]
+    offers = np.unique(columns[crossing])
+    blocks, needs = [], []
+    for first, last in pairwise(int(bound) for bound in bounds):
+        entries = slice(indptr[first], indptr[last])
+        inside, outside = columns[entries] - first, crossing[entries]
+        needed = np.unique(columns[entries][outside])
+        inside[outside] = last - first + np.searchsorted(needed, columns[entries][outside])
+        needs.append(np.searchsorted(offers, needed))
+        own = offers[np.searchsorted(offers, first) : np.searchsorted(offers, last)] - first
+        pointers = indptr[first : last + 1] - indptr[first]
+        blocks.append(RowBlock(None, pointers, inside, data[entries].copy(), own))
+    once = crossing & (rows < columns)
+    ends = np.searchsorted(offers, np.column_stack([rows[once], columns[once]]))
+    return blocks, Wiring(needs, ends, data[once])
+
+
+def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any, Any]:
+    """The rows and columns of S in another order: (indptr, rows, columns, data), columns ascending in each row."""
+    n = len(order)
+    if S is None:
+        return np.zeros(n + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    rows = place[np.repeat(np.arange(n), np.diff(S.indptr))]
+    columns = place[S.indices]
+    by_row = np.lexsort((columns, rows))
+    indptr = np.concatenate([[0], np.cumsum(np.diff(S.indptr)[order])]).astype(np.int64)
+    return indptr, rows[by_row], columns[by_row], np.asarray(S.data, dtype=np.float64)[by_row]
+
+
+State = dict[str, FloatArray]
+# A step of one block: from the block and its state (which it must leave as it is: a cluster may ask again) and whatever
+# else it is told to its new state and what it reports. A function of a module, so that it can be sent elsewhere.
+Work = Callable[..., tuple[State, Any]]
+
+
+class Crew(Protocol):
+    """Those who work on the blocks. They keep the blocks' states from one step to the next."""
+
+    @property
+    def n_blocks(self) -> int: ...
+
+    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """``work(block, state, *common, *apart[b])`` for every block; the new states are kept, reports returned."""
+
+    def gather(self, name: str) -> list[FloatArray]:
+        """The part `name` of every block's state."""
+
+
+class LocalCrew:
+    """The threads of this machine.
+
+    >>> crew = LocalCrew([RowBlock(None, np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, int))])
+    >>> crew.each(lambda block, state, size: ({"W": np.full(block.n, size)}, block.n), 7.0)
+    [2]
+    >>> crew.gather("W")
+    [array([7., 7.])]
+    """
+
+    def __init__(self, blocks: Sequence[RowBlock], states: Sequence[State] | None = None) -> None:
+        """`states` are what the blocks have done before; without them they know nothing yet."""
+        self._blocks = list(blocks)
+        self._states: list[State] = [{} for _ in self._blocks] if states is None else list(states)
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._blocks)
+
+    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        own = [()] * self.n_blocks if apart is None else apart
+        tasks = [
+            (work, block, state, *common, *more)
+            for block, state, more in zip(self._blocks, self._states, own, strict=True)
+        ]
+        done = _all_done(tasks, min(thread_count(), self.n_blocks))
+        self._states = [state for state, _ in done]
+        return [report for _, report in done]
+
+    def gather(self, name: str) -> list[FloatArray]:
+        return [state[name] for state in self._states]
+
+
+def _all_done(tasks: Sequence[tuple[Any, ...]], threads: int) -> list[tuple[State, Any]]:
+    """The results of calls, each a function and its arguments, on so many threads, which see the caller's context."""
+    if threads == 1:
+        return [work(*arguments) for work, *arguments in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(copy_context().run, work, *arguments) for work, *arguments in tasks]
+        return [task.result() for task in running]

@@ -1,0 +1,158 @@
+"""Rows cut into parts of near neighbours: what one task, or one machine, takes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray
+from penstock.graph._kdtree_kernels import order_points
+from penstock.graph._partition_kernels import assign_rows
+from penstock.graph.duplicates import hash_rows
+
+_PER_PART = 512  # rows of the sample for each part: sizes are then even to about 5 %
+_FEWEST_SAMPLED = 4096
+_UNEVEN = 0.1  # of the rows at a cut may be on the wrong side of an even cut before another column is tried
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Cuts along columns, in preorder: a node over m parts leaves ⌈m/2⌉ of them to the child right behind it.
+
+    A row's part depends on that row alone, so that equal rows are always together.
+    """
+
+    columns: NDArray[np.int64]
+    cuts: FloatArray
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.cuts) + 1
+
+    def assign(self, X: FloatArray) -> IndexArray:
+        """The part of each row.
+
+        >>> plan_partition(np.array([[0.0], [1.0], [2.0], [9.0]]), 2).assign(np.array([[8.0], [0.5]]))
+        array([1, 0])
+        """
+        part = np.empty(len(X), dtype=np.int64)
+        assign_rows(np.ascontiguousarray(X, dtype=np.float64), self.columns, self.cuts, part)
+        return part
+
+
+def sample_size(n_parts: int) -> int:
+    """How many rows a partition is planned by."""
+    return max(_FEWEST_SAMPLED, _PER_PART * n_parts)
+
+
+def sample_distinct(X: FloatArray, size: int, seed: int = 0) -> FloatArray:
+    """A sample of the different rows of X, at most `size`, drawn by what is in them.
+
+    Those whose hash values are smallest: neither the order of the rows nor copies of them matter, and the sample of
+    several tables' samples is the sample of the tables.
+
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> np.array_equal(sample_distinct(X, 3), sample_distinct(np.r_[X[::-1], X], 3))
+    True
+    """
+    keys = _mixed(hash_rows(X), seed)
+    chosen, first = np.unique(keys, return_index=True)
+    return np.ascontiguousarray(X[first[np.argsort(chosen, kind="stable")[:size]]])
+
+
+def merge_samples(samples: Sequence[FloatArray], size: int, seed: int = 0) -> FloatArray:
+    """The sample of all the rows that the samples were drawn from.
+
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> merged = merge_samples([sample_distinct(X[:4], 3), sample_distinct(X[4:], 3)], 3)
+    >>> np.array_equal(merged, sample_distinct(X, 3))
+    True
+    """
+    return sample_distinct(np.concatenate(list(samples)), size, seed)
+
+
+def plan_partition(sample: FloatArray, n_parts: int) -> Partition:
+    """Cuts into `n_parts` parts of about as many rows each, always along the column that is spread widest.
+
+    Where values repeat so much that such a cut would be uneven, another column is cut; where all rows are equal, a part
+    stays empty.
+
+    >>> cuts = plan_partition(np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]), 4)
+    >>> cuts.cuts.tolist(), cuts.columns.tolist()
+    ([1.5, 0.5, 2.5], [0, 0, 0])
+    """
+    if n_parts < 1:
+        raise ValueError(f"n_parts must be at least 1, but is {n_parts!r}.")
+    if len(sample) == 0:
+        raise ValueError("A partition is planned by a sample of the rows, but it is empty.")
+    columns, cuts = np.zeros(n_parts - 1, dtype=np.int64), np.full(n_parts - 1, np.inf)
+    _plan_node(sample, 0, n_parts, columns, cuts)
+    return Partition(columns, cuts)
+
+
+def arrange_rows(A: FloatArray, n_parts: int) -> tuple[IndexArray, IndexArray]:
+    """The rows of A part by part: their order, and where in it each part begins and the last one ends.
+
+    Parts that would be empty are left out. Within a part rows are in `local_order`.
+
+    >>> order, bounds = arrange_rows(np.array([[9.0], [0.0], [8.0], [1.0]]), 2)
+    >>> bounds.tolist(), sorted(order[:2].tolist())
+    ([0, 2, 4], [1, 3])
+    """
+    partition = plan_partition(sample_distinct(A, sample_size(n_parts)), n_parts)
+    part = partition.assign(A)
+    members = [rows for rows in (np.flatnonzero(part == number) for number in range(n_parts)) if len(rows)]
+    order = np.concatenate([rows[local_order(A[rows])] for rows in members])
+    bounds = np.cumsum([0, *(len(rows) for rows in members)])
+    return order, bounds
+
+
+def local_order(rows: FloatArray) -> IndexArray:
+    """An order in which near rows come soon after one another: that of the leaves of a kd-tree.
+
+    >>> local_order(np.array([[3.0], [1.0], [2.0]])).tolist()
+    [0, 1, 2]
+    """
+    order = np.arange(len(rows))
+    order_points(np.ascontiguousarray(rows, dtype=np.float32), order)
+    return order
+
+
+def _mixed(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """The finishing steps of splitmix64, so that the order of the numbers has nothing to do with the rows."""
+    mixed = hashes + np.uint64((0x9E3779B97F4A7C15 * (seed + 1)) % 2**64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _plan_node(rows: FloatArray, node: int, count: int, columns: NDArray[np.int64], cuts: FloatArray) -> None:
+    if count == 1 or len(rows) == 0:
+        return
+    half = (count + 1) // 2
+    columns[node], cuts[node] = _best_cut(rows, half / count)
+    left = rows[:, columns[node]] <= cuts[node]
+    _plan_node(rows[left], node + 1, half, columns, cuts)
+    _plan_node(rows[~left], node + half, count - half, columns, cuts)
+
+
+def _best_cut(rows: FloatArray, share: float) -> tuple[int, float]:
+    """The widest column that can be cut evenly, and where; else the one that comes nearest to it."""
+    most_even, chosen = np.inf, (0, np.inf)
+    for column in np.argsort(-rows.std(axis=0), kind="stable"):
+        values = np.sort(rows[:, column])
+        places = np.flatnonzero(values[1:] > values[:-1]) + 1  # how many rows can be on the left
+        if len(places) == 0:
+            continue
+        place = int(places[np.argmin(np.abs(places - share * len(values)))])
+        uneven = abs(place - share * len(values)) / len(values)
+        if uneven < most_even:
+            below, above = float(values[place - 1]), float(values[place])
+            middle = below + (above - below) / 2
+            most_even, chosen = uneven, (int(column), middle if below <= middle < above else below)
+        if most_even <= _UNEVEN:
+            break
+    return chosen
