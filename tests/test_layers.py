@@ -17,22 +17,25 @@ LAYERS = [
     },
     {"storage", "column_check", "events", "explain", "row_rules"},
     {"detectors"},
-    {"bench", "adapters", "detection", "simulate", "sources", "sinks", "snapshots", "watch"},
+    {"bench", "adapters", "detection", "scale", "simulate", "sources", "sinks", "snapshots", "watch"},
     {"report", "findings_files"},
     {"cli"},
 ]
 # A folder is a home for all its files.
 HOMES = {
+    "dask": {"scale/"},
+    "distributed": {"scale/"},
     "jinja2": {"report/"},
     "matplotlib": {"report/"},
     "numba": {"_jit.py"},
     "openpyxl": {"tables/_excel.py"},
-    "pyarrow": {"tables/_parquet.py"},
-    "rich": {"cli/"},
+    "pyarrow": {"scale/_parquet_pieces.py", "tables/_parquet.py"},
+    "rich": {"cli/", "scale/progress.py"},
     "safetensors": {"storage/_container.py"},
     "threadpoolctl": {"_blas.py"},
     "torch": {"detectors/_deep_"},
     "typer": {"cli/"},
+    "zarr": {"scale/"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -41,6 +41,12 @@ Similarity = Annotated[
 ]
 Score = Annotated[str | None, _model("--score", text="residual or structural.", default="residual")]
 Seed = Annotated[int, _model("--seed", text="The same seed gives the same findings.", default=True)]
+Engine = Annotated[
+    str,
+    _model(
+        "--engine", text="Where it is fitted: local, dask (all cores) or dask://HOST:PORT (a cluster).", default=True
+    ),
+]
 
 TrainUntil = Annotated[str | None, _learn("--train-until", "Learn from what is known to be good until this time.")]
 TrainRule = Annotated[str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3'")]

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from penstock.cli._engine import Engine
 from penstock.cli._job_options import cut_options, learning_options, reading_options
 from penstock.cli._outputs import Outputs
 from penstock.cli._plain_errors import plain_errors
@@ -32,8 +33,10 @@ def run_detect(context: typer.Context) -> int:
     """Carry out `penstock detect`, and return its exit code."""
     outputs = _checked_outputs(context, *_RESULTS)
     options = {**reading_options(context), **learning_options(context), **cut_options(context)}
+    engine = Engine.of(context)
     with cleaning_up(), plain_errors(), _heard() as said, Stages(quiet=context.params["quiet"]) as stages:
-        findings = detect(_source(context), **options, progress=stages)
+        with engine.fitting(stages) as fit_rows:
+            findings = engine.noted(detect(_source(context), **options, fit_rows=fit_rows, progress=stages))
         files = outputs.write(findings, stages)
     return _conclude(context, findings, files, said)
 
@@ -42,9 +45,11 @@ def run_fit(context: typer.Context) -> int:
     """Carry out `penstock fit`, and return its exit code."""
     outputs = _checked_outputs(context, "model")
     options = {**reading_options(context), **learning_options(context)}
+    engine = Engine.of(context)
     path: Path = context.params["model"]
     with cleaning_up(), plain_errors(), _heard() as said, Stages(quiet=context.params["quiet"]) as stages:
-        model = fit_model(_source(context), **options, progress=stages)
+        with engine.fitting(stages) as fit_rows:
+            model = engine.noted(fit_model(_source(context), **options, fit_rows=fit_rows, progress=stages))
         stages(f"writing {path}")
         with plain_errors(f"{path} could not be written: "):
             model.save(path, overwrite=outputs.overwrite)

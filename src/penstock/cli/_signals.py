@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -53,6 +54,24 @@ def cleaning_up() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes started inside this block, or later by threads that begin in it, do not hear Ctrl-C.
+
+    A terminal sends it to all of them at once. They would die with a traceback each, where the one who started them
+    is about to end them in an orderly way.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it lets signals through again wherever it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a Ctrl-C of the meantime is heard now
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -49,6 +49,7 @@ def detect(
     similarity: option.Similarity = None,
     score: option.Score = None,
     random_state: option.Seed = 0,
+    engine: option.Engine = "local",
     config: table.Config = None,
 ) -> int:
     """Find what is anomalous in a table: which rows, which events, on which days, and which variables are behind them.

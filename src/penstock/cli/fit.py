@@ -42,6 +42,7 @@ def fit(
     similarity: option.Similarity = None,
     score: option.Score = None,
     random_state: option.Seed = 0,
+    engine: option.Engine = "local",
     config: table.Config = None,
 ) -> int:
     """Learn from a table what is usual, and keep it in a file for 'penstock score'.

@@ -19,7 +19,7 @@ from penstock.detection._preparing import (
 )
 from penstock.detection._settings import describe_reading, shown
 from penstock.detection.findings import Findings
-from penstock.detection.model import Model
+from penstock.detection.model import FitRows, Model
 from penstock.detection.modes import ModeSpec
 from penstock.thresholds import Contamination
 
@@ -45,6 +45,7 @@ def detect(
     gap: Any = None,
     strict: bool = False,
     random_state: Any = 0,
+    fit_rows: FitRows | None = None,
     progress: Progress | None = None,
     **reading: Any,
 ) -> Findings:
@@ -86,6 +87,9 @@ def detect(
         Findings at most so far apart are one event; six times the usual time step if None.
     random_state : int
         The same seed gives the same findings.
+    fit_rows : callable, optional
+        How a detector is fitted, called with it and its training rows; by default its own `fit`. `penstock.scale.fit`
+        fits on a cluster.
     progress : callable, optional
         Called with the name of each stage that begins.
     **reading :
@@ -125,7 +129,7 @@ def detect(
         Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
         modes, skip_modes, settle, train_until, train_rule,
     )  # fmt: skip
-    model, rows = job.fit(source, progress or _silent)
+    model, rows = job.fit(source, fit_rows, progress or _silent)
     settings = dict(model.settings) | _describe_cut(top, threshold, gap)
     return judge(model, rows.prepared, rows.learnt, cut, settings, progress or _silent)
 
@@ -148,6 +152,7 @@ def fit_model(
     train_rule: str | None = None,
     strict: bool = False,
     random_state: Any = 0,
+    fit_rows: FitRows | None = None,
     progress: Progress | None = None,
     **reading: Any,
 ) -> Model:
@@ -167,7 +172,7 @@ def fit_model(
         Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
         modes, skip_modes, settle, train_until, train_rule,
     )  # fmt: skip
-    return job.fit(source, progress or _silent)[0]
+    return job.fit(source, fit_rows, progress or _silent)[0]
 
 
 def score(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from penstock._types import FloatArray
 from penstock.detection._lengths import read_length
 from penstock.detection._preparing import (
     Progress,
@@ -28,7 +29,7 @@ from penstock.detection._settings import (
 )
 from penstock.detection._training import training_rows
 from penstock.detection.methods import fit_to_inputs, make_detector
-from penstock.detection.model import FittedRows, Model, fit_parts
+from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note
@@ -81,7 +82,7 @@ class Job:
             random_state,
         )
 
-    def fit(self, source: Any, progress: Progress) -> tuple[Model, FittedRows]:
+    def fit(self, source: Any, fit_rows: FitRows | None, progress: Progress) -> tuple[Model, FittedRows]:
         """The model, and where its training rows are in the table."""
         period = () if self.train_rule is None else (self.train_rule,)
         told = [*named_columns(self.modes), *(name for rule in period for name in rule.columns)]
@@ -95,7 +96,7 @@ class Job:
         prepared = prepare(table, checks, inputs, plan, notes)
         trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
         detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
-        parts, learnt, warned = fit_parts(prepared, trained, detector, progress)
+        parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         settings = {
             **describe_run(table, inputs, detector),
@@ -110,6 +111,10 @@ class Job:
         units = read_units(self.units, inputs.names, table.units)
         model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, FittedRows(replace(prepared, notes=model.notes), learnt)
+
+
+def _own_fit(detector: Any, rows: FloatArray) -> None:
+    detector.fit(rows)
 
 
 def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from penstock.tables._words import counted, listed
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
+
+FitRows = Callable[[Any, FloatArray], Any]  # a detector and its training rows: fits the one to the other
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
 
@@ -85,7 +87,7 @@ class FittedRows:
 
 
 def fit_parts(
-    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, progress: Progress
+    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
     """A detector for each mode that has enough rows; where its training rows are; and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
@@ -105,7 +107,7 @@ def fit_parts(
         progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
         _refuse_empty_columns(prepared, rows, of_mode)
         _refuse_strangers(prepared, rows, detector, of_mode)
-        part, warned = _fit_part(mode, clone(detector), values[rows], of_mode)
+        part, warned = _fit_part(mode, clone(detector), values[rows], fit_rows, of_mode)
         parts.append(part)
         notes += warned
     if len(parts) > 1:
@@ -114,13 +116,13 @@ def fit_parts(
     return tuple(parts), learnt, notes
 
 
-def _fit_part(mode: str, detector: Any, rows: FloatArray, of_mode: str) -> tuple[Part, list[Note]]:
+def _fit_part(mode: str, detector: Any, rows: FloatArray, fit_rows: FitRows, of_mode: str) -> tuple[Part, list[Note]]:
     """The part of a mode, and the warnings of its detector as notes."""
     scaling = learn_scaling(rows) if is_scaled_before(detector) else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            detector.fit(rows if scaling is None else scaling.apply(rows))
+            fit_rows(detector, rows if scaling is None else scaling.apply(rows))
         except ValueError as error:
             raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
     messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)

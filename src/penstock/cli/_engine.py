@@ -1,0 +1,143 @@
+"""`--engine`: where detectors are fitted, here or by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import typer
+
+from penstock._types import FloatArray
+from penstock.cli._config import place_of
+from penstock.cli._errors import CommandError
+from penstock.cli._signals import deaf_children
+from penstock.cli._stages import Stages
+from penstock.detection import METHODS, Findings, Model, make_detector
+from penstock.detection.model import FitRows
+from penstock.scale import ClusterError, connect, fit, local_client
+from penstock.scale.adoption import SUPPORTED
+from penstock.tables._words import counted
+
+_ADDRESS = re.compile(r"dask://((?:[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5}))/?")
+_LOST = "The cluster has dropped the work. Was it closed, or the connection lost? Start it, and run this command again."
+Result = TypeVar("Result", Findings, Model)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What `--engine` says: the text, the place where it was given, for messages, and the scheduler's address."""
+
+    text: str
+    place: str
+    scheduler: str | None  # where to connect; None to start workers
+
+    @classmethod
+    def of(cls, context: typer.Context) -> Engine:
+        """As the options have it; refuses an unknown engine, and a method that it cannot fit."""
+        text, place = context.params["engine"], place_of(context, "engine")
+        address = _ADDRESS.fullmatch(text)
+        if text not in ("local", "dask") and (address is None or not 0 < int(address[2]) < 2**16):
+            raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.", exit_code=2)
+        if text != "local":
+            _refuse_method(context.params["method"], f"{place} {text}")
+        return cls(text, place, None if address is None else f"tcp://{address[1]}")
+
+    @contextmanager
+    def fitting(self, stages: Stages) -> Iterator[FitRows | None]:
+        """How to fit inside this block, None for a detector's own way; workers started for it are closed at its end."""
+        if self.text == "local":
+            yield None
+            return
+        with _quiet_dask(), self._client(stages) as client:
+            yield lambda detector, rows: self._fit(detector, rows, client, stages)
+
+    def noted(self, result: Result) -> Result:
+        """Findings or a model whose settings tell of the engine, unless it is the usual one."""
+        if self.text == "local":
+            return result
+        return replace(result, settings={**result.settings, "engine": self.text})
+
+    @contextmanager
+    def _client(self, stages: Stages) -> Iterator[Any]:
+        with ExitStack() as opened:
+            with self._plain_errors(), deaf_children():
+                if self.scheduler is None:
+                    stages("starting workers")
+                    client = opened.enter_context(local_client())
+                    client.run(logging.disable, logging.ERROR)
+                else:
+                    stages(f"connecting to {self.scheduler}")
+                    client = opened.enter_context(connect(self.scheduler))
+                    _check_shared_folder(client)
+            yield client
+
+    def _fit(self, detector: Any, rows: FloatArray, client: Any, stages: Stages) -> None:
+        _refuse_missing(rows, f"{self.place} {self.text}")
+        with self._plain_errors(), _quiet_dask():  # again, as whoever fits wants to hear the detector's warnings
+            fit(detector, rows, client, progress=lambda what, done, total: stages(f"{what}, {done} of {total}"))
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """What is wrong with a cluster, or that its extra is not installed, ends the command with one line."""
+        try:
+            yield
+        except (ClusterError, ImportError) as error:
+            raise CommandError(f"{self.place}: {error}", exit_code=2) from None
+        except CancelledError:
+            raise CommandError(f"{self.place}: {_LOST}", exit_code=2) from None
+
+
+def _refuse_method(method: str, engine: str) -> None:
+    able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
+    if method.lower() not in able:
+        raise CommandError(
+            f"{engine} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or --engine local.",
+            exit_code=2,
+        )
+
+
+def _refuse_missing(rows: FloatArray, engine: str) -> None:
+    """Refuse here what `penstock.scale` would refuse in words for programmers."""
+    missing = np.isnan(rows)
+    if missing.any():
+        inputs = counted(int(missing.any(axis=0).sum()), "input")
+        raise CommandError(
+            f"{engine} takes no missing values, and {int(missing.any(axis=1).sum()):,} of {len(rows):,} training rows "
+            f"have some, in {inputs}. Use --engine local, which takes them, fill them, or leave out such columns "
+            f"(--exclude).",
+            exit_code=2,
+        )
+
+
+def _check_shared_folder(client: Any) -> None:
+    """Raise unless all workers see this machine's temporary folder: rows and results are handed over in files there."""
+    with tempfile.NamedTemporaryFile(prefix="penstock-") as file:
+        seen: dict[str, bool] = client.run(os.path.exists, file.name)
+    blind = [worker for worker, sees in seen.items() if not sees]
+    if blind:
+        raise ClusterError(
+            f"the worker {blind[0]} does not see the files of this machine in {tempfile.gettempdir()}, by which rows "
+            f"are handed over. Set TMPDIR to a folder that all machines share under the same path."
+        )
+
+
+@contextmanager
+def _quiet_dask() -> Iterator[None]:
+    """Inside this block Dask logs and warns of nothing: it is not for users, and what goes wrong is raised as well."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"(dask|distributed|tornado)\b")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,20 @@
+"""Detectors fitted on a Dask cluster, on more rows than one machine holds; needs the extra `dask`.
+
+>>> import numpy as np
+>>> from penstock import NSNMF, scale
+>>> with scale.local_client(n_workers=1) as client:
+...     detector = scale.fit(NSNMF(n_components=2, random_state=0), np.eye(40), client)
+>>> len(detector.scores_)
+40
+"""
+
+from __future__ import annotations
+
+from penstock.graph.approximate import Approximation
+from penstock.scale.cluster import ClusterError, connect, local_client
+from penstock.scale.fitting import fit
+from penstock.scale.scoring import score
+from penstock.scale.sources import SourceError
+from penstock.scale.workspace import WorkspaceError
+
+__all__ = ["Approximation", "ClusterError", "SourceError", "WorkspaceError", "connect", "fit", "local_client", "score"]

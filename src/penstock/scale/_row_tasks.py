@@ -1,0 +1,124 @@
+"""Tasks on rows: what is in the source, scaled into one file, and cut into parts of near rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray, IndexArray
+from penstock.detectors._input import LARGEST_VALUE
+from penstock.graph.duplicates import first_copies
+from penstock.graph.partition import Partition, local_order, sample_distinct
+from penstock.prepare import MinMaxScaling
+from penstock.scale.sources import SourceError, read_piece
+from penstock.scale.workspace import fill_rows, open_array, open_arrays, save_arrays
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a first look at a piece tells."""
+
+    n_rows: int
+    minimum: FloatArray
+    maximum: FloatArray
+
+
+def look(given: Any, label: str, columns: list[str] | None, n_columns: int) -> Extent:
+    """How many rows a piece has, and what they range over."""
+    rows = read_piece(given, label, columns)
+    if rows.shape[1] != n_columns:
+        raise SourceError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
+    nothing = np.full(rows.shape[1], np.nan)
+    if len(rows) == 0:
+        return Extent(0, nothing, nothing)
+    return Extent(len(rows), rows.min(axis=0), rows.max(axis=0))
+
+
+def scale_piece(
+    given: Any,
+    label: str,
+    columns: list[str] | None,
+    expected: int,
+    scaling: MinMaxScaling | None,
+    file: Path,
+    start: int,
+    sampled: int,
+) -> FloatArray:
+    """Scale a piece into its place in the file of all rows, and return a sample of it."""
+    rows = read_piece(given, label, columns)
+    if len(rows) != expected:
+        raise SourceError(
+            f"{label} had {expected:,} rows at first and now has {len(rows):,}: the source changed during the fit."
+        )
+    if scaling is None:
+        _refuse_unfit(rows, label)
+    scaled = rows if scaling is None else scaling.apply(rows)
+    fill_rows(file, start, scaled)
+    return sample_distinct(scaled, sampled)
+
+
+def _refuse_unfit(rows: FloatArray, label: str) -> None:
+    """Without scaling, what a factorisation cannot take is refused where it is."""
+    bad = (rows < 0) | (rows > LARGEST_VALUE)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise SourceError(
+            f"{label}: row {row}, column {column} is {rows[row, column]:g}. With scale=None values must lie between 0 "
+            f"and {LARGEST_VALUE:g}; scale='minmax' takes any numbers."
+        )
+
+
+def spread_rows(file: Path, start: int, stop: int, partition: Partition, folder: Path) -> IndexArray:
+    """Write a run of rows sorted by part; returns where in what was written each part begins and the last ends."""
+    if folder.exists():
+        return np.array(open_array(folder / "bounds.npy"))
+    rows = np.array(open_array(file)[start:stop])
+    part = partition.assign(rows)
+    order = np.argsort(part, kind="stable")
+    bounds = np.searchsorted(part[order], np.arange(partition.n_parts + 1))
+    save_arrays(folder, {"rows": rows[order], "numbers": start + order, "bounds": bounds})
+    return bounds
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """What the driver is told of a part."""
+
+    n_rows: int  # copies that were merged apart
+    n_copies: int
+
+
+def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Path) -> PartSummary:
+    """All rows of a part from what was spread: in ascending order, then in `local_order`, equal ones perhaps merged.
+
+    Leaves `rows`, their `numbers` in the table, and `copies`, pairs of (row, the first row that equals it).
+    """
+    if folder.exists():
+        return summarise_part(folder)
+    pieces = [_slice_of(run, part) for run in runs]
+    numbers = np.concatenate([numbers for numbers, _ in pieces])
+    rows = np.concatenate([rows for _, rows in pieces])
+    del pieces
+    original = first_copies(rows)
+    is_first = original == np.arange(len(rows))
+    copies = np.column_stack([numbers[~is_first], numbers[original[~is_first]]])
+    if merge_copies and len(copies):
+        rows, numbers = rows[is_first], numbers[is_first]
+    order = local_order(rows)
+    save_arrays(folder, {"rows": rows[order], "numbers": numbers[order], "copies": copies})
+    return summarise_part(folder)
+
+
+def summarise_part(folder: Path) -> PartSummary:
+    arrays = open_arrays(folder)
+    return PartSummary(len(arrays["rows"]), len(arrays["copies"]))
+
+
+def _slice_of(run: Path, part: int) -> tuple[IndexArray, FloatArray]:
+    arrays = open_arrays(run)
+    first, last = arrays["bounds"][part : part + 2]
+    return np.array(arrays["numbers"][first:last]), np.array(arrays["rows"][first:last])

@@ -1,0 +1,94 @@
+"""Tasks on parts: each part's own tree, and the edges between two parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray
+from penstock.graph.duplicates import first_copies
+from penstock.graph.kdtree import PointTree
+from penstock.graph.parts import Edges, Part, cross_edges, grow_part
+from penstock.graph.points import Frame
+from penstock.scale.workspace import open_arrays, save_arrays
+
+_SHOWN = 64  # points of a part by which the driver bounds how near two parts come
+
+
+@dataclass(frozen=True)
+class TreeSummary:
+    """What the driver is told of a part's tree; all lengths in the frame's units."""
+
+    low: FloatArray
+    high: FloatArray
+    longest: float
+    shown: FloatArray
+
+
+def grow(rows_folder: Path, frame: Frame, approximate: Any, folder: Path) -> TreeSummary:
+    """The search tree and the spanning tree of a part's distinct rows."""
+    if folder.exists():
+        return summarise(open_part(folder, frame))
+    arrays = open_arrays(rows_folder)
+    order = np.argsort(arrays["numbers"], kind="stable")
+    numbers, rows = arrays["numbers"][order], arrays["rows"][order]
+    if len(arrays["copies"]):
+        first = np.flatnonzero(first_copies(rows) == np.arange(len(rows)))
+        numbers, rows = numbers[first], rows[first]
+    part = grow_part(rows, numbers, frame, approximate=approximate)
+    save_part(folder, part)
+    return summarise(part)
+
+
+def summarise(part: Part) -> TreeSummary:
+    exact = part.tree.exact
+    shown = exact[:: max(1, len(exact) // _SHOWN)]
+    return TreeSummary(exact.min(axis=0), exact.max(axis=0), part.longest, np.array(shown))
+
+
+def join_two(one: Path, other: Path, folder: Path, frame: Frame) -> int:
+    """The edges between two parts; how many there are."""
+    if folder.exists():
+        return len(open_arrays(folder)["squares"])
+    found = cross_edges(open_part(one, frame), open_part(other, frame))
+    save_arrays(folder, {"ends": found.ends, "squares": found.squares, "lengths": found.lengths})
+    return len(found.squares)
+
+
+def save_part(folder: Path, part: Part) -> None:
+    tree = part.tree
+    rounded = {} if part.rounded is None else {"rounded": part.rounded}
+    save_arrays(
+        folder,
+        {
+            **rounded,
+            "exact": tree.exact,
+            "names": tree.names,
+            "tiles": tree.tiles,
+            "boxes": tree.boxes,
+            "centers": tree.centers,
+            "bounds": np.array([tree.radius, tree.error, tree.stretch]),
+            "edges": part.edges,
+            "squares": part.squares,
+            "lengths": part.lengths,
+        },
+    )
+
+
+def open_part(folder: Path, frame: Frame) -> Part:
+    """A part whose arrays are read from their files as they are used: the border of a part is a few of its pages."""
+    arrays = open_arrays(folder)
+    radius, error, stretch = (float(value) for value in arrays["bounds"])
+    tree = PointTree(
+        frame, arrays["exact"], arrays["names"], arrays["tiles"], arrays["boxes"], arrays["centers"], radius, error,
+        stretch,
+    )  # fmt: skip
+    return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
+
+
+def edges_between(folder: Path) -> Edges:
+    arrays = open_arrays(folder)
+    return Edges(arrays["ends"].reshape(-1, 2), arrays["squares"], arrays["lengths"])

@@ -1,0 +1,237 @@
+"""The cluster that is asked to work: found or started, checked, and watched while it works."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import penstock
+from penstock._threads import thread_limit
+
+Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
+_PATIENCE = 60.0  # seconds without any worker before giving up
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot do the work, or has stopped doing it."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A task to be: its name on the dashboard, the function, and what it is given (perhaps Dask's own objects)."""
+
+    key: str
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Cluster:
+    """A Dask client, and what is known of its workers."""
+
+    def __init__(self, client: Any, report: Report) -> None:
+        self.client = client
+        self.report = report
+        self._asked: WeakSet[Any] = WeakSet()
+
+    def workers(self) -> dict[str, Any]:
+        known: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return known
+
+    @property
+    def n_threads(self) -> int:
+        return sum(int(worker["nthreads"]) for worker in self.workers().values())
+
+    @property
+    def memory_per_thread(self) -> float:
+        """Of the worker that has least; infinite if none has a limit."""
+        shares = [worker["memory_limit"] / worker["nthreads"] for worker in self.workers().values()]
+        return min((share for share in shares if share > 0), default=float("inf"))
+
+    def check(self) -> None:
+        """Refuse a cluster without workers, or with workers that run another release of something that matters."""
+        if not self.workers():
+            raise ClusterError("The cluster has no workers. Start some, or wait for them: client.wait_for_workers(1).")
+        ours = releases()
+        for address, theirs in self.client.run(releases).items():
+            different = [
+                f"{name} {theirs.get(name)} (here {release})"
+                for name, release in ours.items()
+                if theirs.get(name) != release
+            ]
+            if different:
+                raise ClusterError(
+                    f"The worker {address} has {', '.join(different)}. Results could differ from worker to worker: "
+                    f"install the same releases everywhere."
+                )
+
+    def check_sees(self, folder: Path) -> None:
+        """Refuse workers that do not see the job's folder, by which everything is handed on."""
+        with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as file:
+            seen: dict[str, bool] = self.client.run(os.path.exists, file.name)
+        blind = [worker for worker, sees in seen.items() if not sees]
+        if blind:
+            raise ClusterError(
+                f"The worker {blind[0]} does not see the folder {folder}, by which rows and results are handed on. "
+                f"Give a folder that all machines share under the same path."
+            )
+
+    def run(self, stage: str, calls: Sequence[Call]) -> list[Any]:
+        """The tasks' results, in order; a task whose worker is lost is run again by Dask."""
+        return self.collect(stage, [self.submit(call) for call in calls])
+
+    def submit(self, call: Call) -> Any:
+        if any(hasattr(argument, "__dask_graph__") for argument in call.arguments):
+            from dask import delayed
+
+            task = delayed(_alone, pure=False)(call.work, *call.arguments, dask_key_name=call.key)
+            future = self.client.compute(task)
+        else:
+            future = self.client.submit(_alone, call.work, *call.arguments, key=call.key, pure=False)
+        self._asked.add(future)
+        return future
+
+    def collect(self, stage: str | None, futures: Sequence[Any]) -> list[Any]:
+        """Wait for futures, telling of progress if it has a name; an error of a task is raised here as it was there.
+
+        They are let go then: results that nobody needs any more would be made again for each worker that is lost.
+        """
+        self._wait(stage, list(futures))
+        results: list[Any] = self.client.gather(list(futures))
+        for future in futures:
+            future.release()
+        return results
+
+    def drop(self) -> None:
+        """Have the cluster forget whatever was asked of it: after an error nobody needs what is still running."""
+        left = list(self._asked)
+        if left and self.client.status == "running":
+            self.client.cancel(left, force=True)
+
+    def _wait(self, stage: str | None, futures: list[Any]) -> None:
+        alone_since: float | None = None
+        while True:
+            # What is lost was done by a worker that is gone, and is being done again.
+            pending = [future for future in futures if future.status in ("pending", "lost")]
+            if stage is not None:
+                self.report(stage, len(futures) - len(pending), len(futures))
+            failed = next((future for future in futures if future.status in ("error", "cancelled")), None)
+            if failed is not None:
+                _raise_error_of(failed)
+            if not pending:
+                return
+            if _finished_one(pending) or self.workers():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > _PATIENCE:
+                raise ClusterError(
+                    f"All workers have been gone for {_PATIENCE:.0f} s, with {len(pending)} tasks unfinished. Start "
+                    f"workers again and run the same fit with the same folder: it goes on from there."
+                )
+
+
+def _raise_error_of(future: Any) -> None:
+    if future.status != "error":
+        raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
+    error = future.exception()
+    if type(error).__name__ == "KilledWorker":
+        raise ClusterError(
+            f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
+            f"it, or ask for more parts (n_parts)."
+        ) from error
+    raise error
+
+
+def _finished_one(pending: list[Any]) -> bool:
+    """Wait until one more of these is done, a quarter of a second at most."""
+    from distributed import wait
+
+    try:
+        wait(pending, timeout=0.25, return_when="FIRST_COMPLETED")
+    except TimeoutError:
+        return False
+    except CancelledError as error:
+        raise ClusterError("The scheduler is gone, or has dropped the tasks: was the cluster closed?") from error
+    return True
+
+
+def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
+    """A task has the one thread that the worker gives it."""
+    with thread_limit(1):
+        return work(*arguments)
+
+
+def releases() -> dict[str, str]:
+    """What has to be the same on all machines."""
+    libraries = {name: version(name) for name in ("numpy", "numba", "scipy")}
+    return {"penstock": penstock.__version__, "Python": ".".join(map(str, sys.version_info[:2])), **libraries}
+
+
+@contextmanager
+def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
+    """The given client, or workers on this machine for as long as the work takes."""
+    with nullcontext(client) if client is not None else local_client() as used:
+        cluster = Cluster(used, report)
+        try:
+            yield cluster
+        finally:
+            cluster.drop()
+
+
+@contextmanager
+def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> Iterator[Any]:
+    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine."""
+    distributed = _distributed()
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ClusterError(
+            "Workers are started by running your script once more, which must not start workers in turn. Put the lines "
+            "that do the work under: if __name__ == '__main__':"
+        )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from dask import config
+
+    with (
+        # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
+        config.set({"distributed.deploy.lost-worker-timeout": "1000h"}),
+        distributed.LocalCluster(
+            n_workers=n_workers or cores,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
+            memory_limit=memory_limit,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """The cluster whose scheduler is at an address such as tcp://10.0.0.5:8786."""
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout="15s")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(f"There is no Dask scheduler at {address}: {error}") from error
+    with client:
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("Fitting on a cluster needs the extra 'dask': pip install 'penstock[dask]'") from error
+    return distributed

@@ -1,0 +1,265 @@
+"""A detector fitted on a Dask cluster: the same detector, the same answer, more rows."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+import penstock
+from penstock._parameters import check_choice
+from penstock._types import Factors, FloatArray, IndexArray, Tree
+from penstock.detectors import NMF
+from penstock.detectors._factor_base import FactorDetector
+from penstock.detectors._undo import restored_if_it_fails
+from penstock.factor.terms import Terms
+from penstock.graph.approximate import Approximation, approximate_spanning_tree
+from penstock.graph.parts import common_frame
+from penstock.graph.search import SearchWhenAsked
+from penstock.prepare import MinMaxScaling
+from penstock.scale.adoption import adopt, fitted_rows, in_table_order, refuse_unsupported
+from penstock.scale.cluster import Cluster, use_cluster
+from penstock.scale.crew import DaskCrew
+from penstock.scale.factorise import Factorisation, asked_blocks, block_settings, make_blocks
+from penstock.scale.plan import check_disk, check_memory_for_result, plan_parts
+from penstock.scale.progress import Progress, terminal_progress
+from penstock.scale.rows import Extents, cut_into_parts, measure, scale_rows
+from penstock.scale.sources import Source, open_source
+from penstock.scale.training_scores import Scoring, score_training_rows
+from penstock.scale.tree import grow_tree
+from penstock.scale.workspace import (
+    SOURCE_FOLDER,
+    Workspace,
+    open_array,
+    open_arrays,
+    open_workspace,
+    read_json,
+    save_arrays,
+    write_json,
+)
+
+Detector = TypeVar("Detector", bound=FactorDetector)
+
+
+def fit(
+    detector: Detector,
+    source: Any,
+    client: Any = None,
+    *,
+    folder: str | Path | None = None,
+    columns: Sequence[str] | None = None,
+    n_parts: int | None = None,
+    tree: Literal["exact", "approximate"] | Approximation = "exact",
+    progress: Progress | None = None,
+) -> Detector:
+    """Fit a detector on a Dask cluster, and return it.
+
+    It is then fitted as by its own `fit`: scores, thresholds, explanations, `save` and all else work as ever. The tree
+    is the same to the last bit; the factorisation is that of the same detector with ``solver=Auto(n_blocks=…)`` (or
+    its own solver by blocks) on one machine.
+
+    Parameters
+    ----------
+    detector : NSNMF, LaplacianNSNMF or NMF
+        Is changed, as `fit` changes it; left as it was should anything fail.
+    source
+        Parquet files (a path, a folder, a list), a Zarr array or its path, a Dask array or dataframe, or a table in
+        memory. Missing values are refused.
+    client : distributed.Client, optional
+        By default workers are started on this machine, one for each core, and closed at the end.
+    folder : path, optional
+        Where the job keeps its files. All workers must see it under this path. If a run is cut short, the same call
+        with the same folder goes on from there; afterwards the detector's large arrays are read from it, so it must
+        stay. By default a temporary folder on this machine is used and the result is read into memory.
+    columns : list of str, optional
+        The columns to use, where the source has names.
+    n_parts : int, optional
+        Into how many parts the rows are cut; by default as many as keep workers busy and fit into their memory.
+    tree : {"exact", "approximate"} or Approximation
+        "approximate" (or an `Approximation` that says how hard to look) settles for part trees that may be a little
+        longer; `tree_excess_` then says by what share they were longer on a sample of the rows.
+    progress : callable, optional
+        Called with (what is done, how many of its tasks are done, how many there are). By default a bar on a terminal,
+        nothing elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from penstock import NSNMF, scale
+    >>> X = np.random.default_rng(0).normal(size=(500, 4))
+    >>> X[11] += 9
+    >>> with scale.local_client(n_workers=1) as client:
+    ...     detector = scale.fit(NSNMF(n_components=2, random_state=0), X, client)
+    >>> detector.top(1).index.tolist()
+    [11]
+    """
+    refuse_unsupported(detector)
+    if not isinstance(tree, Approximation):
+        check_choice("tree", tree, ("exact", "approximate"))
+    with (
+        restored_if_it_fails(detector),
+        terminal_progress(progress) as report,
+        open_workspace(folder) as space,
+        use_cluster(client, report) as cluster,
+    ):
+        detector._check_parameters()
+        cluster.check()
+        cluster.check_sees(space.folder)
+        job = _open_job(cluster, space, detector, source, columns, n_parts, tree)
+        job.run(keeps_files=folder is not None)
+    return detector
+
+
+@dataclass(frozen=True)
+class _Job:
+    cluster: Cluster
+    space: Workspace
+    name: str  # part of every task's name, so that two runs on a cluster do not meet, be it of the same job
+    detector: Any
+    source: Source
+    n_parts: int | None
+    tree: Literal["exact", "approximate"] | Approximation
+
+    def run(self, *, keeps_files: bool) -> None:
+        detector, space = self.detector, self.space
+        extents = measure(self.cluster, space, self.name, self.source)
+        if not keeps_files:
+            check_memory_for_result(extents.n_rows, self.source.n_columns, detector.n_components)
+        self._open_door(extents)
+        parts = self._prepare_rows(extents)
+        original = self._originals(parts, extents.n_rows)
+        detector._note_copies(original)
+        if detector._has_graph:
+            detector.tree_ = self._tree(parts, extents)
+        rows = fitted_rows(space, detector._kept)
+        detector._problem = detector._pose(rows)
+        detector.n_components_ = detector._usable_components(*rows.shape)
+        self._factorise(parts, rows)
+        if not keeps_files:
+            self._read_into_memory()
+
+    def _open_door(self, extents: Extents) -> None:
+        """What a detector notes of a table when it comes in."""
+        detector = self.detector
+        detector._check_row_count(extents.n_rows)
+        detector.n_features_in_ = self.source.n_columns
+        for name in ("feature_names_in_", "tree_excess_"):
+            vars(detector).pop(name, None)
+        if self.source.columns is not None:
+            detector.feature_names_in_ = np.array(self.source.columns, dtype=object)
+        detector._row_labels = None
+        scaled = detector.scale == "minmax"
+        detector.scaling_ = MinMaxScaling(extents.minimum, extents.maximum) if scaled else None
+
+    def _prepare_rows(self, extents: Extents) -> list[int]:
+        n, p = extents.n_rows, self.source.n_columns
+        asked = self.n_parts or asked_blocks(self.detector.solver)
+        plan = plan_parts(self.cluster, n, p, asked)
+        check_disk(self.space.folder, n, p, self.detector.n_components)
+        sample = scale_rows(
+            self.cluster, self.space, self.name, self.source, extents, self.detector.scaling_, plan.n_parts
+        )
+        return cut_into_parts(self.cluster, self.space, self.name, n, sample, plan, bool(self.detector._merges_copies))
+
+    def _originals(self, parts: Sequence[int], n: int) -> IndexArray:
+        """For each row the first one that equals it, or itself if copies are not merged."""
+        original = np.arange(n)
+        if self.detector._merges_copies:
+            for part in parts:
+                copies = open_array(self.space / f"part-{part}" / "copies.npy").reshape(-1, 2)
+                original[copies[:, 0]] = copies[:, 1]
+        return original
+
+    def _tree(self, parts: Sequence[int], extents: Extents) -> Tree:
+        folder = self.space / "tree"
+        if not folder.exists():
+            scaling = self.detector.scaling_
+            ends = np.array([extents.minimum, extents.maximum])
+            low, high = ends if scaling is None else scaling.apply(ends)
+            frame = common_frame(low, high, open_array(self.space / "sample.npy"))
+            grown = grow_tree(self.cluster, self.space, self.name, parts, extents.n_rows, frame, self._approximation())
+            save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
+        approximate = self._approximation()
+        if approximate is not None:
+            sample = open_array(self.space / "sample.npy")
+            self.detector.tree_excess_ = approximate_spanning_tree(
+                sample, **vars(approximate), sample_size=len(sample)
+            ).excess
+        arrays = open_arrays(folder)
+        return Tree(arrays["edges"], arrays["lengths"])
+
+    def _approximation(self) -> Approximation | None:
+        if self.tree == "exact":
+            return None
+        return self.tree if isinstance(self.tree, Approximation) else Approximation()
+
+    def _factorise(self, parts: Sequence[int], rows: FloatArray) -> None:
+        detector, space = self.detector, self.space
+        objective = detector._problem.objective
+        blocks, wiring = make_blocks(space, parts, detector._kept, objective.S)
+        crew = DaskCrew(self.cluster, space, self.name, blocks)
+        solution = Factorisation(self.cluster, space, crew).solve(
+            wiring,
+            Terms.of(objective),
+            detector.n_components_,
+            block_settings(detector.solver, len(parts)),
+            detector.max_iter,
+            detector.tol,
+            self._seed(),
+        )
+        settle = isinstance(detector, NMF)
+        structural = getattr(detector, "_score_kind", "residual") == "structural"
+        scores = score_training_rows(crew, wiring, Scoring(solution.H, structural, settle))
+        places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
+        W = in_table_order(space, "weights", places, crew.gather("W"))
+        found = in_table_order(space, "scores", places, scores)
+        adopt(detector, rows, Factors(W, solution.H), solution, found)
+        if settle:
+            detector.objective_ = float(np.vdot(found, found))
+
+    def _seed(self) -> Any:
+        """The detector's seed, or one drawn now and kept: a run that is taken up again must draw the same."""
+        if isinstance(self.detector.random_state, int | np.integer):
+            return int(self.detector.random_state)
+        file = self.space / "seed.json"
+        if not file.exists():
+            write_json(file, {"seed": secrets.randbits(31)})
+        return int(read_json(file)["seed"])
+
+    def _read_into_memory(self) -> None:
+        """Let the detector do without the folder."""
+        detector, problem = self.detector, self.detector._problem
+        rows = np.array(problem.objective.A)
+        detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
+        detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
+        if detector._has_graph:
+            detector._tree = SearchWhenAsked(rows)
+            detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
+
+
+def _open_job(
+    cluster: Cluster,
+    space: Workspace,
+    detector: Any,
+    source: Any,
+    columns: Sequence[str] | None,
+    n_parts: int | None,
+    tree: Literal["exact", "approximate"] | Approximation,
+) -> _Job:
+    opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+    parameters = {name: repr(value) for name, value in sorted(detector.get_params(deep=False).items())}
+    space.begin(
+        {
+            "detector": type(detector).__name__,
+            "parameters": parameters,
+            "source": opened.signature,
+            "n_parts": n_parts,
+            "tree": repr(tree),
+            "penstock": penstock.__version__,
+        }
+    )
+    return _Job(cluster, space, secrets.token_hex(3), detector, opened, n_parts, tree)

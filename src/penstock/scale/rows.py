@@ -1,0 +1,127 @@
+"""From a source to parts of near rows in files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray, IndexArray
+from penstock.graph.partition import merge_samples, plan_partition, sample_size
+from penstock.prepare import MinMaxScaling
+from penstock.scale._row_tasks import gather_part, look, scale_piece, spread_rows
+from penstock.scale.cluster import Call, Cluster
+from penstock.scale.plan import Plan
+from penstock.scale.sources import Piece, Source, SourceError
+from penstock.scale.workspace import Workspace, create_array, open_array, open_arrays, save_array, save_arrays
+
+
+@dataclass(frozen=True)
+class Extents:
+    """How many rows each piece has, and what the columns of all of them range over."""
+
+    counts: IndexArray
+    minimum: FloatArray
+    maximum: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.counts.sum())
+
+
+def measure(cluster: Cluster, space: Workspace, job: str, source: Source) -> Extents:
+    """A first pass over the source."""
+    folder = space / "extents"
+    if not folder.exists():
+        calls = [
+            Call(f"look-{job}-{number}", look, (*given(piece), source.columns, source.n_columns))
+            for number, piece in enumerate(source.pieces)
+        ]
+        found = cluster.run("looking at the rows", calls)
+        if not sum(extent.n_rows for extent in found):
+            raise SourceError("The source has no rows.")
+        low, high = (np.array([getattr(extent, side) for extent in found]) for side in ("minimum", "maximum"))
+        counts = np.array([extent.n_rows for extent in found], dtype=np.int64)
+        save_arrays(
+            folder, {"counts": counts, "low": np.fmin.reduce(low, axis=0), "high": np.fmax.reduce(high, axis=0)}
+        )
+    arrays = open_arrays(folder)
+    return Extents(*(np.array(arrays[name]) for name in ("counts", "low", "high")))
+
+
+def given(piece: Piece) -> tuple[Any, str]:
+    """What a task is given of a piece: the piece, to be loaded there, or what Dask is to make of it."""
+    return (piece if piece.delayed is None else piece.delayed), piece.label
+
+
+def scale_rows(
+    cluster: Cluster,
+    space: Workspace,
+    job: str,
+    source: Source,
+    extents: Extents,
+    scaling: MinMaxScaling | None,
+    n_parts: int,
+) -> FloatArray:
+    """A second pass: all rows, scaled, in one file in their order (`rows.npy`); returns a sample of them."""
+    done = space / "sample.npy"
+    if not done.exists():
+        size = sample_size(n_parts)
+        create_array(space / "rows.npy", (extents.n_rows, source.n_columns))
+        starts = np.cumsum(extents.counts) - extents.counts
+        calls = [
+            Call(
+                f"scale-{job}-{number}",
+                scale_piece,
+                (*given(piece), source.columns, count, scaling, space / "rows.npy", start, size),
+            )
+            for number, (piece, count, start) in enumerate(
+                zip(source.pieces, extents.counts.tolist(), starts.tolist(), strict=True)
+            )
+        ]
+        save_array(done, merge_samples(cluster.run("scaling the rows", calls), size))
+    return np.array(open_array(done))
+
+
+def cut_into_parts(
+    cluster: Cluster, space: Workspace, job: str, n: int, sample: FloatArray, plan: Plan, merge_copies: bool
+) -> list[int]:
+    """Parts of near rows, each in a folder `part-…`; returns the numbers of those that have rows."""
+    done = space / "parts.npy"
+    if not done.exists():
+        partition = plan_partition(sample, plan.n_parts)
+        runs = space / "spread"
+        runs.mkdir(exist_ok=True)
+        starts = range(0, n, plan.run_rows)
+        bounds = cluster.run(
+            "sorting rows by part",
+            [
+                Call(
+                    f"spread-{job}-{start}",
+                    spread_rows,
+                    (space / "rows.npy", start, min(start + plan.run_rows, n), partition, runs / str(start)),
+                )
+                for start in starts
+            ],
+        )
+        filled = np.flatnonzero(np.sum([np.diff(bound) for bound in bounds], axis=0) > 0).tolist()
+        _gather(cluster, space, job, [runs / str(start) for start in starts], filled, merge_copies)
+        save_array(done, filled)
+        shutil.rmtree(runs, ignore_errors=True)
+    return [int(part) for part in open_array(done)]
+
+
+def _gather(
+    cluster: Cluster, space: Workspace, job: str, runs: Sequence[Path], parts: Sequence[int], merge_copies: bool
+) -> None:
+    cluster.run(
+        "gathering parts",
+        [
+            Call(f"gather-{job}-{part}", gather_part, (list(runs), part, merge_copies, space / f"part-{part}"))
+            for part in parts
+        ],
+    )

@@ -1,0 +1,126 @@
+"""New rows scored on a Dask cluster, piece by piece, however many there are."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import penstock
+from penstock._types import FloatArray
+from penstock.detectors._base import BaseDetector
+from penstock.detectors.registry import load
+from penstock.scale.cluster import Call, use_cluster
+from penstock.scale.plan import check_memory_for_model
+from penstock.scale.progress import Progress, terminal_progress
+from penstock.scale.rows import given
+from penstock.scale.sources import Source, SourceError, open_source, read_piece
+from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, save_array
+
+_MODEL = "model.penstock"
+_AT_ONCE = 1 << 15  # rows: what a detector needs beside them stays small
+
+
+def score(
+    detector: BaseDetector,
+    source: Any,
+    client: Any = None,
+    *,
+    folder: str | Path | None = None,
+    columns: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """How anomalous each row of a source is: `detector.anomaly_score`, on a Dask cluster and out of core.
+
+    Workers load the source piece by piece and the detector once. Parameters are those of `penstock.scale.fit`, except
+    that any fitted detector will do. With a folder, scores of finished pieces are kept in it, and the same call goes on
+    from there if it was cut short.
+
+    >>> import numpy as np
+    >>> from penstock import NMF, scale
+    >>> X = np.random.default_rng(0).uniform(size=(50, 3))
+    >>> detector = NMF(n_components=2, random_state=0).fit(X)
+    >>> with scale.local_client(n_workers=1) as client:
+    ...     found = scale.score(detector, X, client)
+    >>> np.array_equal(found, detector.anomaly_score(X))
+    True
+    """
+    check_is_fitted(detector)
+    with (
+        terminal_progress(progress) as report,
+        open_workspace(folder) as space,
+        use_cluster(client, report) as cluster,
+    ):
+        cluster.check()
+        cluster.check_sees(space.folder)
+        opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+        _refuse_other_columns(detector, opened)
+        check_memory_for_model(cluster, detector)
+        job = _begin(space, detector, opened)
+        counts = cluster.run(
+            "scoring",
+            [
+                Call(
+                    f"score-{job}-{number}",
+                    score_piece,
+                    (*given(piece), opened.columns, space / _MODEL, space / f"scores-{number}.npy"),
+                )
+                for number, piece in enumerate(opened.pieces)
+            ],
+        )
+        parts = [open_array(space / f"scores-{number}.npy") for number in range(len(counts))]
+        return np.concatenate([np.empty(0), *parts])
+
+
+def score_piece(given: Any, label: str, columns: list[str] | None, model: Path, file: Path) -> int:
+    """The scores of a piece, in a file; how many rows it has."""
+    if file.exists():
+        return len(open_array(file))
+    rows, detector = read_piece(given, label, columns), _loaded(model)
+    if rows.shape[1] != detector.n_features_in_:
+        raise SourceError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
+    chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
+    scores = [np.empty(0), *(_scores(detector, chunk) for chunk in chunks)]
+    save_array(file, np.concatenate(scores))
+    return len(rows)
+
+
+def _scores(detector: Any, rows: FloatArray) -> FloatArray:
+    """Columns were compared when the source was opened: rows come as bare numbers, in the detector's order."""
+    A = detector._own_rows(rows, rows)
+    clipped = A if detector.scaling_ is None else detector.scaling_.apply(rows, clip=True)
+    scores: FloatArray = detector._score_rows(A, clipped)
+    return scores
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: Path) -> Any:
+    """A worker reads the detector once."""
+    return load(model)
+
+
+def _begin(space: Workspace, detector: BaseDetector, source: Source) -> str:
+    """Make the detector and the job's name known in the folder."""
+    learnt = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
+    space.begin({"scores by": learnt, "source": source.signature, "penstock": penstock.__version__})
+    model = space / _MODEL
+    if not model.exists():
+        detector.save(model, labels=False)
+    return secrets.token_hex(3)
+
+
+def _refuse_other_columns(detector: BaseDetector, source: Source) -> None:
+    names = getattr(detector, "feature_names_in_", None)
+    if source.n_columns != detector.n_features_in_:
+        raise SourceError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
+    if names is not None and source.columns is not None and list(names) != list(source.columns):
+        raise SourceError(
+            f"The detector knows the columns {list(names)}, in this order; the source has {list(source.columns)}. Say "
+            f"columns={list(names)!r:.200}."
+        )

@@ -1,0 +1,150 @@
+"""The folder of a job: what tasks leave for each other, and what a driver that was killed goes on from.
+
+All that tasks hand on lies in files, written under another name and then renamed: a task that is asked again, after its
+worker was lost, finds all its inputs and at worst writes the same bytes once more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray
+
+_JOB_FILE = "job.json"
+SOURCE_FOLDER = "source"  # a table in memory is written there, before it is known whose job it is
+
+
+class WorkspaceError(ValueError):
+    """The folder cannot be used for this job."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder that the driver and all workers see under the same path."""
+
+    folder: Path
+
+    def __truediv__(self, name: str) -> Path:
+        return self.folder / name
+
+    def claim(self) -> None:
+        """Make the folder, or refuse it if it holds what is not a job."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self / _JOB_FILE).exists() and {entry.name for entry in self.folder.iterdir()} - {SOURCE_FOLDER}:
+            raise WorkspaceError(f"The folder {self.folder} is not empty and holds no job. Choose another one.")
+
+    def begin(self, job: Mapping[str, Any]) -> None:
+        """Make the folder that of this job; refuse it if it holds another's."""
+        file = self / _JOB_FILE
+        if not file.exists():
+            write_json(file, job)
+            return
+        known = read_json(file)
+        different = sorted(name for name in {*known, *job} if known.get(name) != job.get(name))
+        if different:
+            raise WorkspaceError(
+                f"The folder {self.folder} holds another job: its {', '.join(different)} differ from what is asked for "
+                f"now. Choose another folder, or delete this one."
+            )
+
+
+@contextmanager
+def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
+    """The folder given, or one that is gone in the end."""
+    if folder is not None:
+        space = Workspace(Path(folder).resolve())
+        space.claim()
+        yield space
+        return
+    with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as temporary:
+        yield Workspace(Path(temporary))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    _replace(path, lambda stream: stream.write(json.dumps(content, indent=1).encode()))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def save_array(path: Path, values: Any) -> None:
+    """An array as a file of its own, whole or not at all."""
+    _replace(path, lambda stream: np.save(stream, np.ascontiguousarray(values), allow_pickle=False))
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
+    """Arrays in a folder, a file each; the folder appears when all of them are there."""
+    if folder.exists():
+        return
+    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    draft.mkdir(parents=True)
+    try:
+        for name, values in arrays.items():
+            np.save(draft / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
+        draft.rename(folder)
+    except OSError:
+        if not folder.exists():  # else another run of the same task was quicker, with the same content
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def open_array(path: Path) -> Any:
+    """A saved array, read from the file as it is used.
+
+    Copy-on-write, because kernels are compiled for arrays that can be written to; nothing is.
+    """
+    values = np.load(path, allow_pickle=False, mmap_mode=None if _is_empty(path) else "c")
+    return values.view(np.ndarray)
+
+
+def open_arrays(folder: Path) -> dict[str, Any]:
+    return {file.stem: open_array(file) for file in sorted(folder.glob("*.npy"))}
+
+
+def create_array(path: Path, shape: tuple[int, ...]) -> None:
+    """Room for an array of float64 that tasks fill in slice by slice; kept if it is there already."""
+    if path.exists():
+        return
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    np.lib.format.open_memmap(draft, mode="w+", dtype=np.float64, shape=shape).flush()
+    draft.rename(path)
+
+
+def fill_rows(path: Path, start: int, rows: FloatArray) -> None:
+    """Write rows into their place in an array made by `create_array`; twice does no harm."""
+    offset = np.load(path, mmap_mode="r").offset + start * rows.shape[1] * 8
+    with path.open("r+b") as stream:
+        stream.seek(offset)
+        np.ascontiguousarray(rows, dtype=np.float64).tofile(stream)
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a saved array has no entries: such a file cannot be mapped."""
+    with path.open("rb") as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return 0 in read(stream)[0]
+
+
+def _replace(path: Path, write: Any) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with draft.open("xb") as stream:
+            write(stream)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

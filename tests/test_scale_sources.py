@@ -1,0 +1,584 @@
+"""The door of the fits on a cluster: every kind of source gives the same numbers, and what is wrong is named."""
+
+from __future__ import annotations
+
+import decimal
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from penstock.scale import _pieces
+from penstock.scale.sources import SourceError, as_table, open_source, read_piece
+
+NAMES = ["flow", "head", "load"]
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Pieces of about 10 rows of three columns."""
+    monkeypatch.setattr(_pieces, "PIECE_BYTES", 10 * 3 * 8)
+
+
+def frame(rows=ROWS):
+    return pd.DataFrame(rows, columns=NAMES)
+
+
+def write(path, table=None, **options):
+    """A Parquet file of row groups of 20 rows."""
+    if not isinstance(table, pa.Table):
+        table = pa.Table.from_pandas(frame() if table is None else table)
+    pq.write_table(table, path, **{"row_group_size": 20, **options})
+    return path
+
+
+def gathered(source):
+    """All rows, each piece read as a task would: by Dask, from a piece that came through pickle."""
+    tasks = [
+        dask.delayed(read_piece)(
+            pickle.loads(pickle.dumps(piece)) if piece.delayed is None else piece.delayed, piece.label, source.columns
+        )
+        for piece in source.pieces
+    ]
+    blocks = dask.compute(*tasks, scheduler="synchronous")
+    for piece, block in zip(source.pieces, blocks, strict=True):
+        assert block.flags.c_contiguous
+        assert block.flags.writeable
+        assert block.dtype == np.float64
+        assert block.shape == (len(block) if piece.n_rows is None else piece.n_rows, source.n_columns)
+        np.testing.assert_array_equal(piece.load(), block)
+    return np.concatenate(blocks)
+
+
+def parquet_file(folder):
+    return write(folder / "rows.parquet")
+
+
+def parquet_folder(folder):
+    for number in range(12):
+        write(folder / f"part-{number}.parquet", frame(ROWS[5 * number : 5 * number + 5]))
+    (folder / "_metadata.parquet").write_text("not data")
+    return folder
+
+
+def parquet_list(folder):
+    first, second = frame(ROWS[:30]), frame(ROWS[30:])[["load", "flow", "head"]]
+    return [str(write(folder / "a.parquet", first)), write(folder / "b", second)]
+
+
+def zarr_array(folder):
+    array = zarr.create_array(str(folder / "x.zarr"), shape=ROWS.shape, chunks=(7, 2), dtype="f8")
+    array[:] = ROWS
+    return array
+
+
+def zarr_shards(folder):
+    array = zarr.create_array(str(folder / "x"), shape=ROWS.shape, chunks=(2, 3), shards=(8, 3), dtype="f8")
+    array[:] = ROWS
+    return folder / "x"
+
+
+def zarr_old(folder):
+    array = zarr.create_array(str(folder / "old"), shape=ROWS.shape, chunks=(7, 3), dtype="f8", zarr_format=2)
+    array[:] = ROWS
+    return str(folder / "old")
+
+
+def zarr_elsewhere(folder):
+    """An array in a store that is no folder."""
+    with zarr.storage.ZipStore(folder / "x.zip", mode="w") as store:
+        zarr.create_array(store, shape=ROWS.shape, chunks=(7, 3), dtype="f8")[:] = ROWS
+    return zarr.open_array(zarr.storage.ZipStore(folder / "x.zip", mode="r"), mode="r")
+
+
+def dask_array(folder):
+    return da.from_array(ROWS, chunks=(9, 2))
+
+
+def dask_array_of_unknown_rows(folder):
+    array = da.from_array(ROWS, chunks=(9, 3))
+    return array[da.from_array(np.full(60, True), chunks=9)]
+
+
+def dask_frame(folder):
+    return dd.from_pandas(frame(), npartitions=4)
+
+
+def numpy_array(folder):
+    return ROWS
+
+
+def pandas_frame(folder):
+    return frame()
+
+
+def polars_frame(folder):
+    return pl.DataFrame(ROWS, schema=NAMES)
+
+
+KINDS = [
+    *(parquet_file, parquet_folder, parquet_list, zarr_array, zarr_shards, zarr_old, zarr_elsewhere, dask_array),
+    *(dask_array_of_unknown_rows, dask_frame, numpy_array, pandas_frame, polars_frame),
+]
+NAMED = [parquet_file, parquet_folder, parquet_list, dask_frame, pandas_frame, polars_frame]
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_every_kind_gives_the_same_numbers(make, tmp_path, small_pieces):
+    source = open_source(make(tmp_path), folder=tmp_path / "pieces")
+    np.testing.assert_array_equal(gathered(source), ROWS)
+    assert source.n_columns == 3
+    assert source.columns == (NAMES if make in NAMED else None)
+    assert len(source.pieces) > 2
+    assert len({piece.label for piece in source.pieces}) == len(source.pieces)
+    assert all(len(pickle.dumps(piece)) < 4000 for piece in source.pieces if piece.delayed is None)
+
+
+@pytest.mark.parametrize("make", NAMED)
+def test_columns_are_chosen_by_name(make, tmp_path):
+    source = open_source(make(tmp_path), columns=("load", "flow"), folder=tmp_path / "pieces")
+    np.testing.assert_array_equal(gathered(source), ROWS[:, [2, 0]])
+    assert source.columns == ["load", "flow"]
+    assert source.signature != open_source(make(tmp_path), folder=tmp_path / "pieces").signature
+
+
+@pytest.mark.parametrize("make", NAMED)
+def test_a_column_that_is_not_there_is_named_with_the_nearest(make, tmp_path):
+    with pytest.raises(SourceError, match=r"no column 'flo'.*its columns are .*Did you mean 'flow'"):
+        open_source(make(tmp_path), columns=["flo"], folder=tmp_path)
+
+
+@pytest.mark.parametrize("make", [make for make in KINDS if make not in NAMED])
+def test_arrays_have_no_names_to_choose_from(make, tmp_path):
+    with pytest.raises(SourceError, match=r"rray.* has no column names, so 'flow' \(given as columns\)"):
+        open_source(make(tmp_path), columns=["flow"], folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("flow", r"for one column pass columns=\['flow'\]"),
+        ([], "leaves no column"),
+        (["flow", "flow"], "more than one column named 'flow'"),
+        ([3], "texts each"),
+    ],
+)
+def test_columns_that_cannot_be_meant(columns, message, tmp_path):
+    with pytest.raises(SourceError, match=message):
+        open_source(parquet_file(tmp_path), columns=columns)
+
+
+@pytest.mark.parametrize(
+    "make", [parquet_file, zarr_array, zarr_shards, zarr_elsewhere, numpy_array, dask_frame, dask_array]
+)
+def test_the_signature_stays_with_the_source(make, tmp_path):
+    given = make(tmp_path)
+    assert open_source(given, folder=tmp_path).signature == open_source(given, folder=tmp_path / "b").signature
+
+
+def test_the_signature_of_files_changes_with_them(tmp_path):
+    paths = [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet")]
+    before = open_source(paths).signature
+    assert open_source(paths[::-1]).signature != before
+    os.utime(paths[1], ns=(0, 1))
+    touched = open_source(paths).signature
+    write(paths[1], frame(ROWS[:59]))
+    os.utime(paths[1], ns=(0, 1))
+    assert len({before, touched, open_source(paths).signature}) == 3
+
+
+def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
+    other = ROWS.copy()
+    other[59, 2] += 1
+    zarred = zarr_array(tmp_path)
+    before = open_source(zarred).signature
+    zarred[59, 2] = 5.0
+    assert open_source(zarred).signature != before
+    for convert in (np.asarray, frame, da.from_array, lambda rows: dd.from_pandas(frame(rows), npartitions=2)):
+        assert (
+            open_source(convert(ROWS), folder=tmp_path).signature
+            != open_source(convert(other), folder=tmp_path).signature
+        )
+
+
+def test_labels_say_where_the_rows_are(tmp_path, small_pieces):
+    path = parquet_file(tmp_path)
+    assert [piece.label for piece in open_source(path).pieces] == [f"{path}, row group {k}" for k in range(3)]
+    labels = [piece.label for piece in open_source(zarr_array(tmp_path)).pieces]
+    assert labels[1] == f"Zarr array {tmp_path / 'x.zarr'}, rows 7 to 13"
+    assert open_source(dask_frame(tmp_path)).pieces[3].label == "partition 3 of the Dask dataframe"
+    assert open_source(dask_array(tmp_path)).pieces[1].label == "block 1 of the Dask array (rows 9 to 17)"
+    assert open_source(ROWS, folder=tmp_path).pieces[1].label == "The numpy ndarray, rows 10 to 19"
+
+
+def test_zarr_pieces_are_whole_chunks(tmp_path, small_pieces, monkeypatch):
+    assert {piece.first_row % 8 for piece in open_source(zarr_shards(tmp_path)).pieces} == {0}
+    monkeypatch.setattr(_pieces, "PIECE_BYTES", 20 * 3 * 8)
+    assert [piece.n_rows for piece in open_source(zarr_array(tmp_path)).pieces] == [14, 14, 14, 14, 4]
+
+
+def test_relative_paths_are_found_from_elsewhere(tmp_path, monkeypatch):
+    parquet_file(tmp_path)
+    zarr_array(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    opened = [open_source("rows.parquet"), open_source("x.zarr"), open_source(zarr.open_array("x.zarr", mode="r"))]
+    opened.append(open_source(ROWS, folder=Path("pieces")))
+    assert opened[0].pieces[0].label == "rows.parquet, row group 0"
+    monkeypatch.chdir("/")
+    for source in opened:
+        np.testing.assert_array_equal(gathered(source), ROWS)
+
+
+def test_numbers_of_all_types_are_taken(tmp_path):
+    table = pa.table(
+        {
+            "whole": pa.array([1, 2], pa.uint8()),
+            "large": pa.array([2**60 + 1, 2], pa.int64()),
+            "half": pa.array([0.5, 1.5], pa.float16()),
+            "truth": pa.array([True, False]),
+            "exact": pa.array([decimal.Decimal("1.25"), decimal.Decimal("2.5")]),
+            "dotted.name": pa.array([1.0, 2.0], pa.float32()),
+            "dotted": pa.array([3.0, 4.0]),
+        }
+    )
+    expected = [[1, 2.0**60, 0.5, 1, 1.25, 1, 3], [2, 2, 1.5, 0, 2.5, 2, 4]]
+    path = write(tmp_path / "a.parquet", table)
+    np.testing.assert_array_equal(gathered(open_source(path)), expected)
+    np.testing.assert_array_equal(gathered(open_source(path, columns=["dotted"])), [[3], [4]])
+    nullable = pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": [True, False]})
+    arrow = nullable.astype({"a": pd.ArrowDtype(pa.decimal128(22, 1))})
+    in_polars = pl.DataFrame({"a": [decimal.Decimal(1), decimal.Decimal(2)], "b": [True, False]})
+    for given in (nullable, arrow, in_polars, dd.from_pandas(nullable, npartitions=1), np.array([[1, 1], [2, 0]])):
+        np.testing.assert_array_equal(gathered(open_source(given, folder=tmp_path)), [[1, 1], [2, 0]])
+
+
+def test_an_index_is_no_measurement(tmp_path):
+    odd = frame().set_index(pd.Index(np.arange(60) % 7))
+    timed = frame().set_index(pd.date_range("2024", periods=60, name="time"))
+    paths = [write(tmp_path / "odd.parquet", odd), write(tmp_path / "timed.parquet", timed)]
+    assert "__index_level_0__" in pq.read_schema(paths[0]).names
+    np.testing.assert_array_equal(gathered(open_source(paths)), np.concatenate([ROWS, ROWS]))
+    assert open_source(paths[0], columns=["__index_level_0__"]).pieces[0].load()[8] == 1
+
+
+def test_names_that_are_no_texts_are_left_out(tmp_path):
+    for given in (pd.DataFrame(ROWS), dd.from_pandas(pd.DataFrame(ROWS), npartitions=2)):
+        source = open_source(given, folder=tmp_path)
+        assert source.columns is None
+        np.testing.assert_array_equal(gathered(source), ROWS)
+
+
+def test_empty_pieces_are_taken(tmp_path):
+    paths = [write(tmp_path / "a.parquet", frame(ROWS[:0])), write(tmp_path / "b.parquet")]
+    with pq.ParquetWriter(tmp_path / "c.parquet", pq.read_schema(paths[1])) as writer:
+        writer.write_table(pa.Table.from_pandas(frame(ROWS[:0])), row_group_size=5)
+        writer.write_table(pa.Table.from_pandas(frame()))
+    np.testing.assert_array_equal(gathered(open_source([*paths, tmp_path / "c.parquet"])), np.tile(ROWS, (2, 1)))
+    some = dd.from_pandas(frame(), npartitions=4)
+    np.testing.assert_array_equal(
+        gathered(open_source(some.map_partitions(lambda part: part[part.index >= 30]))), ROWS[30:]
+    )
+
+
+def test_pieces_in_memory_are_written_once(tmp_path, small_pieces):
+    folder = tmp_path / "deep" / "pieces"
+    first = open_source(ROWS, folder=folder)
+    written = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(written) == 6
+    assert open_source(np.asfortranarray(ROWS), folder=folder) == first
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == written
+
+
+# What is refused at opening
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "list of Parquet files is empty"),
+        ("gone.parquet", r"gone\.parquet does not exist"),
+        ("gone.zarr", r"gone\.zarr does not exist"),
+        (["s3://bucket/a.parquet"], "is an address, not a path"),
+        ([[1.0, 2.0]], r"holds a list.*numpy\.array"),
+        ({"a": 1}, r"cannot be taken from a builtins\.dict\. Pass the path"),
+        (pd.Series([1.0]), "Series"),
+        (pl.LazyFrame({"a": [1]}), "LazyFrame"),
+        (ROWS, "folder"),
+        (np.arange(3.0), r"1 dimension \(shape \(3,\)\).*reshape\(-1, 1\)"),
+        (np.zeros((0, 3)), "no rows"),
+        (np.zeros((3, 0)), "no columns"),
+        (np.array([["a"]]), "values of type <U1"),
+        (np.array([["2024"]], "M8[Y]"), "times of type"),
+        (np.array([[1j]]), "complex128"),
+        (np.array([[None]]), "object"),
+        (da.ones(5), "The Dask array has 1 dimension"),
+        (da.ones((5, 3, 2)), "3 dimensions"),
+        (da.ones((0, 3)), "The Dask array has no rows"),
+        (da.ones((3, 0)), "The Dask array has no columns"),
+        (da.ones((3, 3)).astype("U3"), "values of type <U3"),
+        (da.ones((3, 4))[:, da.ones(4) > 0], "unknown number of columns"),
+        (dd.from_pandas(frame(), npartitions=1)[[]], "The Dask dataframe has no columns"),
+        (dd.from_pandas(frame().assign(when=pd.Timestamp("2024")), npartitions=1), "'when' holds times"),
+        (dd.from_pandas(frame().assign(name="x"), npartitions=1), "dataframe: column 'name' holds .*needs numbers"),
+        (frame().assign(when=pd.Timestamp("2024")), "'when' holds times"),
+        (frame().assign(name="x"), "pandas DataFrame: column 'name' holds"),
+        (frame().assign(z=1j), "column 'z' holds complex128"),
+        (frame().set_axis(["a", "b", "a"], axis=1), "more than one column named 'a'"),
+        (pl.DataFrame({"a": ["x"]}), "polars DataFrame: column 'a' holds String"),
+        (pl.DataFrame({"a": [None]}), "column 'a' holds Null"),
+        (pl.DataFrame({"a": [1]}).cast(pl.Datetime), "'a' holds times"),
+    ],
+)
+def test_what_is_no_table_of_numbers(given, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    in_memory = isinstance(given, np.ndarray | pd.DataFrame | pl.DataFrame) and message != "folder"
+    with pytest.raises(SourceError, match=message):
+        open_source(given, folder=tmp_path if in_memory else None)
+
+
+def test_folders_without_files(tmp_path):
+    with pytest.raises(SourceError, match=r"has no files named \*\.parquet\. Check the path"):
+        open_source(tmp_path)
+    (tmp_path / "year=2024").mkdir()
+    write(tmp_path / "year=2024" / "a.parquet")
+    with pytest.raises(SourceError, match=r"some in its folders .*year=2024.*a\.parquet.*list of their paths"):
+        open_source(tmp_path)
+    with pytest.raises(SourceError, match="year=2024 is a folder"):
+        open_source([tmp_path / "year=2024"])
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array(["x"]), "column 'bad' holds string, but a detector needs numbers"),
+        (pa.array([0], pa.timestamp("us")), r"column 'bad' holds times \(timestamp\[us\]\).*columns=\[\.\.\.\]"),
+        (pa.array([0], pa.date32()), "holds times"),
+        (pa.array([0], pa.duration("s")), "holds times"),
+        (pa.array([[1.0]]), "holds list<"),
+        (pa.array([{"a": 1}]), "holds struct<"),
+        (pa.nulls(1), "holds null"),
+    ],
+)
+def test_parquet_columns_of_other_types(column, message, tmp_path):
+    good = write(tmp_path / "a.parquet", pa.table({"bad": [1.0], "flow": [2.0]}))
+    bad = write(tmp_path / "b.parquet", pa.table({"bad": column, "flow": [3.0]}))
+    with pytest.raises(SourceError, match=rf"b\.parquet: .*{message}"):
+        open_source([good, bad])
+    np.testing.assert_array_equal(gathered(open_source([good, bad], columns=["flow"])), [[2], [3]])
+
+
+def test_parquet_files_with_other_columns(tmp_path):
+    whole, part = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", frame()[["flow", "load"]])
+    more = write(tmp_path / "c.parquet", frame().assign(noise=1.0).drop(columns="head"))
+    with pytest.raises(SourceError, match=r"b\.parquet has other columns than .*a\.parquet: it lacks 'head'\."):
+        open_source([whole, part])
+    with pytest.raises(SourceError, match=r"a\.parquet has other columns .*: it has 'head' besides\."):
+        open_source([part, whole])
+    with pytest.raises(SourceError, match="lacks 'head' and has 'noise' besides"):
+        open_source([whole, more])
+    with pytest.raises(SourceError, match=r"b\.parquet has no column 'head'"):
+        open_source([whole, part], columns=["head"])
+    assert gathered(open_source([whole, part, more], columns=["flow"])).shape == (180, 1)
+
+
+def test_parquet_without_rows_or_columns_or_with_repeated_names(tmp_path):
+    empty = write(tmp_path / "a.parquet", frame(ROWS[:0]))
+    with pytest.raises(SourceError, match=r"a\.parquet has no rows"):
+        open_source(empty)
+    with pytest.raises(SourceError, match="list of 2 Parquet files has no rows"):
+        open_source([empty, empty])
+    index_only = write(tmp_path / "b.parquet", frame()[[]].set_index(pd.Index(np.arange(60) % 7)))
+    with pytest.raises(SourceError, match=r"b\.parquet has no columns"):
+        open_source(index_only)
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0]), pa.array([3.0])], names=["a", "a", "b"])
+    path = write(tmp_path / "c.parquet", twice)
+    with pytest.raises(SourceError, match=r"c\.parquet has more than one column named 'a'"):
+        open_source(path)
+    assert open_source(path, columns=["b"]).pieces[0].load() == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"time,flow\n1,2\n", b"PAR1" + bytes(40) + b"PAR1", None])
+def test_parquet_files_whose_footer_cannot_be_read(content, tmp_path):
+    path = parquet_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30] if content is None else content)
+    with pytest.raises(SourceError, match=r"rows\.parquet: damaged, or no Parquet table \(.*Write the file again"):
+        open_source([write(tmp_path / "good.parquet"), path])
+
+
+def test_zarr_that_is_no_table(tmp_path):
+    group = zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
+    group.create_array("flows", shape=(4, 2), dtype="f8")[:] = 1.0
+    with pytest.raises(SourceError, match=r"group\.zarr is a Zarr group\. Pass one of its arrays: 'flows'"):
+        open_source(tmp_path / "group.zarr")
+    assert gathered(open_source(group["flows"])).shape == (4, 2)
+    for shape, dtype, message in [
+        ((4,), "f8", "1 dimension"),
+        ((0, 2), "f8", "no rows"),
+        ((2, 2), "complex64", "complex64"),
+        ((2, 2), "M8[s]", "times of type"),
+    ]:
+        array = zarr.create_array(str(tmp_path / "bad.zarr"), shape=shape, dtype=dtype, overwrite=True)
+        with pytest.raises(SourceError, match=rf"Zarr array .*bad\.zarr .*{message}"):
+            open_source(array)
+    (tmp_path / "bad.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(SourceError, match=r"bad\.zarr is damaged or no Zarr array"):
+        open_source(tmp_path / "bad.zarr")
+    with pytest.raises(SourceError, match=r"lies in memory.*array\[:\]"):
+        open_source(zarr.create_array(zarr.storage.MemoryStore(), shape=(4, 2), dtype="f8"))
+
+
+@pytest.mark.parametrize(("package", "what"), [("zarr", "Zarr"), ("pyarrow", "Parquet")])
+def test_a_missing_package_is_named(package, what, tmp_path, monkeypatch):
+    path = {"zarr": zarr_shards, "pyarrow": parquet_file}[package](tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SourceError, match=rf"Reading {what} needs the extra 'dask': pip install 'penstock\[dask\]'"):
+        open_source(path)
+
+
+def test_heavy_packages_are_loaded_only_when_needed():
+    script = (
+        "import sys; from penstock.scale.sources import open_source; "
+        "print(sorted({'dask', 'distributed', 'zarr', 'polars'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# What is refused at loading
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, r"holds no value \(null or NaN\), the first of 1 such value among 60\. Missing.*detector\.fit"),
+        (np.nan, r"holds no value.*fill them, leave out such rows \(1 row here\), or fit on one machine"),
+        (-np.inf, r"holds -inf \(infinity\).*Replace such values by finite numbers"),
+    ],
+)
+def test_values_that_are_missing_or_infinite_are_found(value, message, tmp_path, small_pieces):
+    flow = [*ROWS[:57, 0], value, *ROWS[58:, 0]]
+    table = pa.table({"load": ROWS[:, 2], "flow": pa.array(flow, pa.float64()), "head": ROWS[:, 1]})
+    path = write(tmp_path / "a.parquet", table)
+    bad = open_source(path).pieces[2]
+    place = r"a\.parquet, row group 2: row 17 of row group 2 \(row 57 of the file\), column 'flow'"
+    with pytest.raises(SourceError, match=f"{place}, {message}"):
+        bad.load()
+    rows = table.to_pandas()
+    with pytest.raises(SourceError, match=r"^The pandas DataFrame: row 57, column 'flow', holds"):
+        open_source(rows, folder=tmp_path)
+    with pytest.raises(SourceError, match=r"^The numpy ndarray: row 57, column 1, holds"):
+        open_source(rows.to_numpy(), folder=tmp_path)
+    with pytest.raises(SourceError, match=r"^partition 2 of the Dask dataframe: row 17, column 'flow', holds"):
+        open_source(dd.from_pandas(rows, npartitions=3)).pieces[2].load()
+    with pytest.raises(SourceError, match=r"^block 2 of the Dask array \(rows 40 to 59\): row 17, column 1, holds"):
+        open_source(da.from_array(rows.to_numpy(), chunks=(20, 3))).pieces[2].load()
+    zarred = zarr_array(tmp_path)
+    zarred[:] = rows.to_numpy()
+    with pytest.raises(SourceError, match=r"rows 56 to 59: row 1 of these rows \(row 57 of the array\), column 1, hol"):
+        open_source(zarred).pieces[8].load()
+
+
+def test_a_masked_value_is_missing(tmp_path):
+    with pytest.raises(SourceError, match="row 1, column 0, holds no value"):
+        open_source(np.ma.masked_equal([[1, 2], [3, 4]], 3), folder=tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"compression": "snappy"}, {"compression": "none", "write_page_checksum": True}])
+def test_damaged_pages_are_named(options, tmp_path):
+    path = write(tmp_path / "a.parquet", use_dictionary=False, **options)
+    content = bytearray(path.read_bytes())
+    place = pq.ParquetFile(path).metadata.row_group(1).column(1).data_page_offset
+    content[place + 40 : place + 100] = bytes(255 - byte for byte in content[place + 40 : place + 100])
+    path.write_bytes(content)
+    first, second, third = open_source(path).pieces
+    with pytest.raises(SourceError, match=r"a\.parquet, row group 1: damaged, or no Parquet table"):
+        second.load()
+    np.testing.assert_array_equal(np.concatenate([first.load(), third.load()]), ROWS[[*range(20), *range(40, 60)]])
+
+
+def test_no_damage_breaks_the_loader(tmp_path):
+    """Wherever bytes are flipped, there are rows or a `SourceError` with the name of the file, never anything else."""
+    path = write(tmp_path / "a.parquet", compression="snappy", write_page_checksum=True)
+    whole, generator = path.read_bytes(), np.random.default_rng(0)
+    messages = []
+    for _ in range(200):
+        content = bytearray(whole)
+        for place in generator.integers(4, len(whole) - 8, size=3):
+            content[place] ^= int(generator.integers(1, 256))
+        path.write_bytes(content)
+        try:
+            for piece in open_source(path).pieces:
+                piece.load()
+        except SourceError as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert all("a.parquet" in message for message in messages)
+
+
+def test_files_that_change_or_go_after_opening(tmp_path):
+    path = parquet_file(tmp_path)
+    pieces = open_source(path).pieces
+    write(path, frame(ROWS[:30]))
+    for piece in pieces[1:]:
+        with pytest.raises(SourceError, match=r"was changed after it was opened.*Open the source again"):
+            piece.load()
+    write(path, frame()[["flow", "head"]])
+    with pytest.raises(SourceError, match="row group 0: the file was changed"):
+        pieces[0].load()
+    path.unlink()
+    with pytest.raises(SourceError, match="row group 0: the file is gone, or this machine does not see it"):
+        pieces[0].load()
+
+
+def test_written_pieces_that_go_or_change(tmp_path):
+    piece = open_source(ROWS, folder=tmp_path).pieces[0]
+    file = Path(piece.path)
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(SourceError, match=r"rows 0 to 59: .*\.npy cannot be read.*Open the source again"):
+        piece.load()
+    np.save(file, ROWS[:3])
+    with pytest.raises(SourceError, match="is not what was written"):
+        piece.load()
+    with pytest.raises(SourceError, match=r"cannot be written.*another folder"):
+        open_source(ROWS, folder=file)
+
+
+def test_a_damaged_zarr_chunk_is_named(tmp_path, small_pieces):
+    pieces = open_source(zarr_array(tmp_path)).pieces
+    (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
+    with pytest.raises(SourceError, match=r"x\.zarr, rows 7 to 13: cannot be read \("):
+        pieces[1].load()
+    np.testing.assert_array_equal(pieces[2].load(), ROWS[14:21])
+
+
+def test_blocks_that_are_not_as_announced():
+    with pytest.raises(SourceError, match=r"block 0.* has 2 columns, but 3 were announced"):
+        as_table(ROWS[:, :2], "block 0", NAMES)
+    with pytest.raises(SourceError, match="partition 1 has no column 'load'"):
+        read_piece(frame()[["flow", "head"]], "partition 1", NAMES)
+    with pytest.raises(SourceError, match="partition 1: column 'flow' holds"):
+        read_piece(frame().astype({"flow": str}), "partition 1", NAMES)
+    shrunk = da.from_array(ROWS, chunks=(20, 3)).map_blocks(lambda block: block[:, :2], dtype=float)
+    with pytest.raises(SourceError, match="2 columns, but 3 were announced"):
+        open_source(shrunk).pieces[0].load()
+    with pytest.raises(SourceError, match="which is no table of numbers"):
+        as_table([[1.0], [1.0, 2.0]], "block 0")
+
+
+def test_what_arrives_read_only_is_copied():
+    rows = ROWS.copy()
+    rows.flags.writeable = False
+    assert as_table(rows, "block 0").flags.writeable
