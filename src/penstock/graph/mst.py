@@ -11,7 +11,7 @@ from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import boruvka, prim
 from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree, tree_over
-from penstock.graph.points import prepare_incomplete, prepare_points
+from penstock.graph.points import Points, prepare_incomplete, prepare_points
 from penstock.graph.shared import refuse_groups, refuse_strangers
 
 Strategy = Literal["auto", "prim", "kdtree"]
@@ -56,7 +56,7 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     """
     if strategy not in get_args(Strategy):
         raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}; got {strategy!r}.")
-    data = _check(X)
+    data = check_rows(X)
     if len(data) == 1:
         return Tree(np.empty((0, 2), dtype=np.intp), np.empty(0))
     if np.isnan(data).any():
@@ -83,14 +83,15 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
     >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
     ([[1, 2], [0, 1]], [2.0, 18.0])
     """
-    data = _check(X)
+    data = check_rows(X)
     if not np.isnan(data).any():
         return minimum_spanning_tree(data)
     refuse_groups(data)
     return _shared_tree(data)
 
 
-def _check(X: ArrayLike) -> FloatArray:
+def check_rows(X: ArrayLike) -> FloatArray:
+    """The table as float64, contiguous, refused where no tree can be made of it; NaN may be in it."""
     if hasattr(X, "toarray"):
         raise TypeError("A spanning tree needs a dense table; got a sparse one. Call X.toarray() first.")
     data = np.ascontiguousarray(X, dtype=np.float64)
@@ -118,8 +119,16 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim.spanning_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
-    tree = tree_over(points)
-    if strategy == "auto" and not _searches_pay(tree):
+    return edges_in_frame(points, tree_over(points), strategy)
+
+
+def edges_in_frame(points: Points, tree: PointTree, strategy: Strategy = "auto") -> IndexArray:
+    """The edges of the minimum spanning tree of distinct points, by row, whatever frame they are in.
+
+    `tree` is the one over these points, which callers have anyway or need anyway.
+    """
+    few = len(points.search) < _SMALLEST_FOR_KDTREE
+    if strategy == "auto" and (few or not _searches_pay(tree)):
         return prim.spanning_edges(points)
     return boruvka.spanning_edges(tree)
 
@@ -130,7 +139,11 @@ def _searches_pay(tree: PointTree) -> bool:
 
 
 def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
-    lengths = edge_lengths(X, edges)
+    return sorted_tree(edges, edge_lengths(X, edges))
+
+
+def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
+    """Edges, the smaller index first, in the order in which a `Tree` has them."""
     order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
     return Tree(edges[order].astype(np.intp), lengths[order])
 
@@ -140,22 +153,27 @@ def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
     lengths = np.empty(len(edges))
     for start in range(0, len(edges), _EDGES_AT_ONCE):
         part = edges[start : start + _EDGES_AT_ONCE]
-        with np.errstate(over="ignore"):
-            difference = X[part[:, 0]] - X[part[:, 1]]
-        # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
-        halved = np.isinf(difference).any(axis=1)
-        difference[halved] = 0.5 * X[part[halved, 0]] - 0.5 * X[part[halved, 1]]
-        holes = np.isnan(difference)
-        difference[holes] = 0.0
-        exponent = np.frexp(np.abs(difference).max(axis=1))[1]
-        difference = np.ldexp(difference, -exponent[:, None])
-        squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
-        with np.errstate(over="ignore"):
-            length = np.ldexp(np.sqrt(squares), exponent + halved)
-        lengths[start : start + _EDGES_AT_ONCE] = length
+        lengths[start : start + _EDGES_AT_ONCE] = row_distances(X[part[:, 0]], X[part[:, 1]])
+    return lengths
+
+
+def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """The distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
+    with np.errstate(over="ignore"):
+        difference = X - Y
+    # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
+    halved = np.isinf(difference).any(axis=1)
+    difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
+    holes = np.isnan(difference)
+    difference[holes] = 0.0
+    exponent = np.frexp(np.abs(difference).max(axis=1))[1]
+    difference = np.ldexp(difference, -exponent[:, None])
+    squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
+    with np.errstate(over="ignore"):
+        lengths = np.ldexp(np.sqrt(squares), exponent + halved)
     if not np.isfinite(lengths).all():
         raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
-    return lengths
+    return np.asarray(lengths)
 
 
 def _rescaled(squares: FloatArray, holes: NDArray[np.bool_]) -> FloatArray:

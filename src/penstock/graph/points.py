@@ -97,27 +97,37 @@ class Points:
 
 
 def plain_frame(X: FloatArray) -> Frame:
-    """The frame in which the largest range of a column of X is near one: a product without rounding, nothing more.
+    """The frame in which the largest range of a column of X is near one: a product without rounding, nothing more."""
+    return frame_between(X.min(axis=0), X.max(axis=0))
+
+
+def frame_between(low: FloatArray, high: FloatArray) -> Frame:
+    """The plain frame of rows of which only the smallest and the largest value of each column are known.
 
     A column that is not constant has a range of at least 2⁻⁵³ of its largest value, so nothing overflows.
     """
-    low, high = X.min(axis=0), X.max(axis=0)
     origin = np.where(low == high, low, 0.0)
     low, high = low - origin, high - origin
     exponent = _exponent(float(np.maximum(np.abs(low), np.abs(high)).max()))
     exponent += _exponent(float((np.ldexp(high, -exponent) - np.ldexp(low, -exponent)).max()))
-    return Frame(origin, exponent, np.zeros(X.shape[1]), None)
+    return Frame(origin, exponent, np.zeros(len(low)), None)
+
+
+def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
+    """The same scale, with the centre and (for trees of boxes) the principal axes of a sample of the rows."""
+    scaled = frame.scale(sample[:: max(1, len(sample) // _SAMPLED_ROWS)])
+    frame = replace(frame, center=scaled.mean(axis=0))
+    if not rotate or not 1 < sample.shape[1] <= _LARGEST_ROTATION:
+        return frame
+    with one_blas_thread():
+        return replace(frame, axes=_principal_axes(scaled - frame.center))
 
 
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
     """Scale and centre, and (for trees of boxes) rotate to principal axes."""
-    frame = plain_frame(X)
-    sample = frame.scale(X[:: max(1, len(X) // _SAMPLED_ROWS)])
-    frame = replace(frame, center=sample.mean(axis=0))
-    if not rotate or not 1 < X.shape[1] <= _LARGEST_ROTATION:
-        return frame.enter(X)
+    frame = centered_frame(plain_frame(X), X, rotate=rotate)
     with one_blas_thread():
-        return replace(frame, axes=_principal_axes(sample - frame.center)).enter(X)
+        return frame.enter(X)
 
 
 def prepare_incomplete(X: FloatArray) -> Points:

@@ -1,0 +1,132 @@
+"""A spanning tree that may be a little longer than the shortest, for data on which exact searches are hopeless."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph import _approximate_kernels as kernels
+from penstock.graph import boruvka
+from penstock.graph.duplicates import first_copies
+from penstock.graph.forest import spanning_forest
+from penstock.graph.kdtree import PointTree, build_tree
+from penstock.graph.mst import check_rows, edge_lengths, minimum_spanning_tree, sorted_tree
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How hard to look: neighbours listed per row, and leaves (of 64 rows) looked at to find them."""
+
+    n_neighbors: int = 10
+    max_leaves: int = 32
+
+    def __post_init__(self) -> None:
+        if self.n_neighbors < 1 or self.max_leaves < 1:
+            raise ValueError(f"n_neighbors and max_leaves must be at least 1; got {self}.")
+
+
+@dataclass(frozen=True)
+class ApproximateTree:
+    """A spanning tree, and by what share the same procedure was longer than the shortest tree of a sample of rows."""
+
+    tree: Tree
+    excess: float
+    sample_size: int
+
+
+def approximate_spanning_tree(
+    X: ArrayLike,
+    *,
+    n_neighbors: int = Approximation.n_neighbors,
+    max_leaves: int = Approximation.max_leaves,
+    sample_size: int = 10_000,
+    random_state: int = 0,
+) -> ApproximateTree:
+    """A spanning tree of the rows of X from lists of near neighbours, and a measurement of how good such trees are.
+
+    It is the shortest tree of a graph in which each row is joined with the nearest of those rows that a short search
+    looks at; where that graph falls apart, its components are joined by the shortest edges there are. Always a spanning
+    tree, never shorter than the exact one.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Finite numbers, none missing.
+    n_neighbors, max_leaves : int
+        Neighbours listed per row, and leaves of 64 rows looked at to find them: more are slower and more exact.
+    sample_size : int
+        The excess is measured on so many rows, drawn by `random_state`; on all if there are fewer. A sample is
+        sparser than the data and its searches cover more of it, so the excess on all rows can be larger.
+
+    Examples
+    --------
+    >>> found = approximate_spanning_tree([[0.0], [10.0], [1.0], [4.0]])
+    >>> found.tree.lengths.tolist(), found.excess, found.sample_size
+    ([1.0, 3.0, 6.0], 0.0, 4)
+    """
+    data = check_rows(X)
+    if np.isnan(data).any():
+        raise ValueError("An approximate tree needs all values, but some are missing (NaN).")
+    if sample_size < 1:
+        raise ValueError(f"sample_size must be at least 1; got {sample_size}.")
+    settings = Approximation(n_neighbors, max_leaves)
+    tree = _approximate_tree(data, settings)
+    if len(data) <= sample_size:
+        return ApproximateTree(tree, _excess(tree, minimum_spanning_tree(data)), len(data))
+    drawn = np.random.default_rng(random_state).choice(len(data), sample_size, replace=False)
+    sample = data[np.sort(drawn)]
+    return ApproximateTree(
+        tree, _excess(_approximate_tree(sample, settings), minimum_spanning_tree(sample)), sample_size
+    )
+
+
+def approximate_edges(tree: PointTree, settings: Approximation) -> IndexArray:
+    """The edges of an approximate spanning tree, by the tree's names."""
+    n = len(tree.names)
+    if n == 1:
+        return np.empty((0, 2), dtype=np.intp)
+    near, squares = list_some_neighbors(tree, min(settings.n_neighbors, n - 1), settings.max_leaves)
+    listed = near.ravel() >= 0
+    ends = np.column_stack([np.repeat(np.arange(n), near.shape[1])[listed], near.ravel()[listed]])
+    taken, component = spanning_forest(n, ends, squares.ravel()[listed])
+    edges: IndexArray = np.concatenate([ends[taken], boruvka.joining_edges(tree, component)])
+    return tree.names[edges]
+
+
+def list_some_neighbors(tree: PointTree, k: int, max_leaves: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """`PointTree.list_neighbors` from few leaves: not always the nearest, and −1 where too few were seen."""
+    near = np.empty((len(tree.names), k), dtype=np.int64)
+    squares = np.empty(near.shape)
+    firsts, counts = np.empty(len(tree.boxes), dtype=np.int64), np.empty(len(tree.boxes), dtype=np.int64)
+    kernels.describe_nodes(firsts, counts, 0, 0, tree.n_leaves)
+
+    def list_range(start: int, stop: int) -> None:
+        kernels.list_some_neighbors(
+            tree.exact, tree.names, tree.tiles, tree.boxes, firsts, counts, tree.shift, tree.stretch, max_leaves,
+            start, stop, near, squares,
+        )  # fmt: skip
+
+    for_each_range(list_range, len(tree.names), smallest=1024)
+    return near, squares
+
+
+def _approximate_tree(X: FloatArray, settings: Approximation) -> Tree:
+    original = first_copies(X)
+    kept = np.flatnonzero(original == np.arange(len(X)))
+    copies = np.flatnonzero(original != np.arange(len(X)))
+    edges = kept[approximate_edges(build_tree(X[kept]), settings)]
+    edges = np.sort(np.concatenate([edges, np.column_stack([original[copies], copies])]), axis=1)
+    return sorted_tree(edges, edge_lengths(X, edges))
+
+
+def _excess(tree: Tree, exact: Tree) -> float:
+    """By what share a tree is longer; in units of the longest edge, so that no sum overflows."""
+    longest = tree.lengths.max(initial=0.0)
+    if longest == 0:
+        return 0.0
+    total, least = (float((lengths / longest).sum()) for lengths in (tree.lengths, exact.lengths))
+    return max(total / least - 1, 0.0)

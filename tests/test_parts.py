@@ -1,0 +1,300 @@
+"""Trees grown part by part and joined pair by pair are the tree of all rows, to the last bit."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import parts as naive
+from strategies import tables
+
+from penstock import minimum_spanning_tree
+from penstock._threads import thread_limit
+from penstock.graph import joining, mst
+from penstock.graph._kernels import TILE
+from penstock.graph.approximate import Approximation
+from penstock.graph.crossing import Crossing, Side
+from penstock.graph.joining import Edges, join_edges, join_parts, skippable_pairs, spanning_tree_by_parts
+from penstock.graph.partition import plan_partition, sample_distinct
+from penstock.graph.parts import common_frame, cross_edges, grow_part
+
+pytestmark = pytest.mark.kernels
+compiled_only = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="thousands of rows take minutes in plain Python"
+)
+
+
+def assert_same_tree(X, part_of):
+    expected, found = minimum_spanning_tree(X), spanning_tree_by_parts(X, part_of)
+    np.testing.assert_array_equal(found.edges, expected.edges)
+    np.testing.assert_array_equal(found.lengths, expected.lengths)
+
+
+def together(X, part_of):
+    """The same division, with equal rows in the part of the first."""
+    return np.asarray(part_of)[first_of_equals(X)]
+
+
+def first_of_equals(X):
+    _, first, inverse = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
+    return first[inverse.ravel()]
+
+
+def slabs(X, n_parts, column=0):
+    """Parts of about equal size between cuts of a column."""
+    cuts = np.quantile(X[:, column], np.arange(1, n_parts) / n_parts)
+    return np.searchsorted(cuts, X[:, column])
+
+
+def grown(X, groups):
+    frame = common_frame(X.min(axis=0), X.max(axis=0), X)
+    return [grow_part(X[group], group, frame) for group in groups]
+
+
+@given(X=tables(), seed=st.integers(0, 99), n_parts=st.integers(1, 5), spatial=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_equals_the_tree_of_all_rows(X, seed, n_parts, spatial):
+    column = seed % X.shape[1]
+    part_of = slabs(X, n_parts, column) if spatial else np.random.default_rng(seed).integers(0, n_parts, len(X))
+    assert_same_tree(X, together(X, part_of))
+
+
+@given(X=tables(max_rows=30, max_columns=3), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_each_row_a_part_of_its_own(X, seed):
+    assert_same_tree(X, together(X, np.random.default_rng(seed).permutation(len(X))))
+
+
+@given(
+    values=st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=40, unique=True),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_cross_edges_equal_the_naive_ones(values, seed):
+    X = np.array(values, dtype=float)
+    order = np.random.default_rng(seed).permutation(len(X))
+    cut = 1 + seed % (len(X) - 1)
+    groups = np.sort(order[:cut]), np.sort(order[cut:])
+    found = cross_edges(*grown(X, groups))
+    expected = naive.cross_edges(values, *(group.tolist() for group in groups))
+    assert found.ends.tolist() == [[i, j] for _, i, j in expected]
+    np.testing.assert_array_equal(found.lengths**2, np.sqrt([s for s, _, _ in expected]) ** 2)
+
+
+def kinds(n):
+    rng = np.random.default_rng(n)
+    blobs = rng.integers(0, 6, size=(n, 1))
+    return {
+        "normal": rng.normal(size=(n, 5)),
+        "one column": rng.normal(size=(n, 1)),
+        "forty columns": rng.normal(size=(n, 40)),
+        "lattice": rng.integers(0, 6, size=(n, 3)).astype(float),
+        "far apart": rng.normal(size=(n, 4)) * 0.01 + 100 * blobs,
+        "outliers": np.r_[rng.normal(size=(n - 5, 3)), 1e6 * rng.normal(size=(5, 3))],
+        "constant": np.c_[np.full(n, 1e300), rng.normal(size=(n, 2)), np.zeros(n)],
+        "offset": rng.normal(size=(n, 4)) + 1e6,
+        "huge": 1e300 * rng.uniform(size=(n, 3)),
+        "tiny": 1e-300 * rng.normal(size=(n, 3)),
+        "vanishing": np.where(rng.random((n, 2)) < 0.5, 1.0, 1e-310) * rng.normal(size=(n, 2)),
+        "flat": rng.normal(size=(n, 3)) @ rng.normal(size=(3, 20)),
+        "wide scales": rng.normal(size=(n, 12)) * np.geomspace(1e-6, 1e6, 12),
+    }
+
+
+@compiled_only
+@pytest.mark.parametrize("kind", kinds(10))
+@pytest.mark.parametrize("cut", ["random", "slabs", "blocks"])
+def test_kinds_of_data(kind, cut):
+    X = kinds(700)[kind]
+    part_of = {
+        "random": np.random.default_rng(1).integers(0, 4, len(X)),
+        "slabs": slabs(X, 5, column=X.shape[1] // 2),
+        "blocks": np.arange(len(X)) * 3 // len(X),
+    }[cut]
+    assert_same_tree(X, together(X, part_of))
+
+
+@compiled_only
+@pytest.mark.parametrize("cut", ["random", "slabs"])
+@pytest.mark.parametrize("kind", ["normal", "lattice", "flat", "far apart"])
+def test_parts_above_the_size_for_a_kdtree(kind, cut):
+    n = 13_500
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 40, size=(n, 3)).astype(float) if kind == "lattice" else kinds(n)[kind]
+    part_of = rng.integers(0, 3, n) if cut == "random" else slabs(X, 3)
+    assert np.bincount(part_of).min() > 1000
+    assert_same_tree(X, together(X, part_of))
+
+
+@compiled_only
+def test_parts_of_a_planned_partition():
+    X = kinds(9000)["flat"]
+    assert_same_tree(X, plan_partition(sample_distinct(X, 2000), 7).assign(X))
+
+
+@compiled_only
+@pytest.mark.parametrize("seed", [66, 96])
+def test_what_a_search_cut_short_has_found_is_not_taken_for_the_nearest(seed):
+    """In these two tables a point's search ends early because of another point, and its turn comes later."""
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(300, 2500), rng.integers(1, 5)
+    X = rng.normal(size=(n, p)) * rng.choice([0.01, 1, 1], size=(n, 1)) + rng.integers(0, 3, size=(n, 1))
+    assert_same_tree(X, np.floor(X[:, 0] * 3 / np.std(X[:, 0])).astype(int) % 2)
+
+
+@compiled_only
+@pytest.mark.parametrize("cut", [300, 301, 302, 303, 600, 601, 602, 603])
+def test_leaves_are_no_nearer_to_the_other_part_than_their_bound(cut):
+    """On a line the gap of two boxes is that of their points, but for the rounding of both to float32."""
+    X = np.arange(900.0)[:, None] / 3
+    one, other = grown(X, [np.arange(cut), np.arange(cut, 900)])
+    sides = Side(one.tree, one.edges, one.squares, 0), Side(other.tree, other.edges, other.squares, len(one.tree.names))
+    Crossing(*sides)
+    exact = ((one.tree.exact[:, None] - other.tree.exact[None]) ** 2).sum(axis=2)
+    for squares, side in zip((exact.min(axis=1), exact.min(axis=0)), sides, strict=True):
+        nearest = np.array([squares[start : start + TILE].min() for start in range(0, len(squares), TILE)])
+        assert (side.leaf_lower <= nearest).all()
+        assert (side.leaf_lower > 0.99 * nearest).all()
+
+
+@compiled_only
+def test_threads_do_not_change_the_tree():
+    X = kinds(6000)["flat"]
+    part_of = slabs(X, 2)
+    groups = [np.flatnonzero(part_of == part) for part in (0, 1)]
+    found = []
+    for threads in (1, 2, 3):
+        with thread_limit(threads):
+            found.append(cross_edges(*grown(X, groups)))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].ends, other.ends)
+
+
+@compiled_only
+def test_parts_on_disk(tmp_path):
+    """Arrays mapped into memory serve as well as any, and most of their pages are never read."""
+    X = kinds(3000)["flat"]
+    parts = grown(X, [np.flatnonzero(slabs(X, 2) == part) for part in (0, 1)])
+    expected = cross_edges(*parts)
+    for number, part in enumerate(parts):
+        for name in ("exact", "tiles", "boxes", "centers", "names"):
+            np.save(tmp_path / f"{number}_{name}.npy", getattr(part.tree, name))
+            mapped = np.load(tmp_path / f"{number}_{name}.npy", mmap_mode="c")
+            object.__setattr__(part.tree, name, mapped)
+    np.testing.assert_array_equal(cross_edges(*parts).ends, expected.ends)
+
+
+def test_lengths_are_those_of_the_rows_where_scaling_rounds_them():
+    X = np.array([[0.0], [5e-324 * 33], [5e-324 * 101], [3.0]])
+    part, other = grown(X, [np.array([0, 2]), np.array([1, 3])])
+    assert part.rounded is not None
+    np.testing.assert_array_equal(part.rows_at(np.array([0, 1])), X[part.tree.names])
+    found = cross_edges(part, other)
+    np.testing.assert_array_equal(found.lengths, mst.edge_lengths(X, found.ends))
+
+
+def test_approximate_parts_make_a_spanning_tree():
+    X = np.random.default_rng(0).uniform(size=(400, 6))
+    frame = common_frame(X.min(axis=0), X.max(axis=0), X)
+    groups = [np.flatnonzero(slabs(X, 3) == part) for part in range(3)]
+    parts = [grow_part(X[g], g, frame, approximate=Approximation(n_neighbors=2, max_leaves=1)) for g in groups]
+    found, exact = join_parts(400, parts), minimum_spanning_tree(X)
+    assert len(found.ends) == 399
+    assert len(join_edges(400, [found]).ends) == 399
+    assert exact.total_length <= found.lengths.sum() < 1.3 * exact.total_length
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(0, 7)), max_size=30),
+    n_lists=st.integers(1, 3),
+)
+@settings(max_examples=100, deadline=None)
+def test_join_equals_naive_kruskal(edges, n_lists):
+    edges = [(float(s), min(i, j), max(i, j)) for s, i, j in edges if i != j]
+    lists = [
+        Edges(
+            np.array([e[1:] for e in some], dtype=int).reshape(-1, 2),
+            np.array([e[0] for e in some]),
+            np.zeros(len(some)),
+        )
+        for some in (edges[start::n_lists] for start in range(n_lists))
+    ]
+    found = join_edges(8, lists)
+    assert [(s, *ends) for s, ends in zip(found.squares.tolist(), found.ends.tolist(), strict=True)] == naive.forest(
+        edges
+    )
+
+
+@st.composite
+def divided(draw):
+    """A table of distinct rows in parts, most of them apart, and the rows of each."""
+    n_parts, size, p = draw(st.integers(2, 5)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    spread = draw(st.sampled_from([0.5, 3.0, 30.0]))
+    scale = draw(st.sampled_from([1.0, 1e200, 1e-200]))
+    X = rng.normal(size=(n_parts * size, p)) + spread * np.repeat(rng.normal(size=(n_parts, p)), size, axis=0)
+    return scale * np.round(X, draw(st.sampled_from([1, 12]))), np.repeat(np.arange(n_parts), size)
+
+
+@given(table=divided(), seed=st.integers(0, 99), units=st.sampled_from(["data", "frame"]))
+@settings(max_examples=150, deadline=None)
+def test_no_edge_joins_parts_that_may_be_skipped(table, seed, units):
+    X, part_of = table
+    part_of = together(X, part_of)
+    groups = [
+        np.flatnonzero((part_of == part) & (first_of_equals(X) == np.arange(len(X)))) for part in np.unique(part_of)
+    ]
+    parts = grown(X, groups)
+    rows = [X[group] for group in groups] if units == "data" else [part.tree.exact for part in parts]
+    longest = np.array([part.lengths.max(initial=0.0) if units == "data" else part.longest for part in parts])
+    joined = np.full((len(parts), len(parts)), np.inf)
+    known = np.random.default_rng(seed).random(joined.shape) < 0.6
+    for a, b in itertools.combinations(range(len(parts)), 2):
+        if known[a, b]:
+            edges = cross_edges(parts[a], parts[b])
+            joined[a, b] = joined[b, a] = edges.lengths[0] if units == "data" else np.sqrt(edges.squares[0])
+    low, high = (np.array([getattr(r, end)(axis=0) for r in rows]) for end in ("min", "max"))
+    skipped = skippable_pairs(low, high, longest, joined)
+    for a, b in itertools.combinations(range(len(parts)), 2):
+        apart = naive.box_distance(low[a], high[a], low[b], high[b])
+        least = naive.minimax(longest, joined, a, b)
+        if abs(apart - least) > 1e-8 * apart:
+            assert skipped[a, b] == skipped[b, a] == (apart > least)
+    numbers = np.full(len(X), -1)
+    for number, group in enumerate(groups):
+        numbers[group] = number
+    ends = numbers[minimum_spanning_tree(X).edges]
+    ends = ends[(ends >= 0).all(axis=1)]
+    assert not skipped[ends[:, 0], ends[:, 1]].any()
+
+
+def test_far_parts_are_skipped(monkeypatch):
+    """Of eight clusters in a row only neighbours are looked at: 7 pairs of 28."""
+    looked = []
+    monkeypatch.setattr(joining, "cross_edges", lambda a, b: (looked.append(1), cross_edges(a, b))[1])
+    X = np.random.default_rng(0).uniform(size=(160, 2)) + np.repeat(np.arange(8) * [[3.0], [0.0]], 20, axis=1).T
+    assert_same_tree(X, np.repeat(np.arange(8), 20))
+    assert len(looked) == 7
+
+
+@pytest.mark.parametrize(
+    ("X", "part_of", "message"),
+    [
+        ([[1.0], [1.0]], [0, 1], "equal rows"),
+        ([[1.0], [2.0]], [0], "needs a part"),
+        ([[1.0], [np.nan]], [0, 0], "missing"),
+    ],
+)
+def test_clear_errors(X, part_of, message):
+    with pytest.raises(ValueError, match=message):
+        spanning_tree_by_parts(X, np.array(part_of))
+
+
+def test_numbers_of_a_part_ascend():
+    X = np.array([[0.0], [1.0]])
+    with pytest.raises(ValueError, match="ascending"):
+        grow_part(X, np.array([5, 4]), common_frame(X.min(axis=0), X.max(axis=0), X))
