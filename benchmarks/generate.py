@@ -26,7 +26,9 @@ def clustered(n: int, p: int, seed: int = 0, clusters: int = 20, intrinsic: int 
     return X
 
 
-def spatial(n: int, p: int, seed: int = 0, clusters: int = 40, intrinsic: int = 3, outliers: float = 5e-4) -> FloatArray:
+def spatial(
+    n: int, p: int, seed: int = 0, clusters: int = 40, intrinsic: int = 3, outliers: float = 5e-4
+) -> FloatArray:
     """What sensors of a plant look like: p readings of three quantities, in forty regimes, with a few outliers.
 
     Drawn a piece at a time, so that five million rows need no second copy of themselves.

@@ -103,8 +103,8 @@ def one(kind: str, n: int, data: Path, job: Path) -> dict[str, Any]:
 def plain(detector: Any, data: Path) -> dict[str, Any]:
     import pandas as pd
 
-    from penstock.detectors import nsnmf as home
     from penstock.detectors import _factor_base as base
+    from penstock.detectors import nsnmf as home
 
     seconds = {"tree": 0.0, "factorisation": 0.0}
 
@@ -123,7 +123,11 @@ def plain(detector: Any, data: Path) -> dict[str, Any]:
     timed(base, "fit_factors", "factorisation")
     began = time.perf_counter()
     detector.fit(pd.read_parquet(data))
-    return seconds | {"whole": time.perf_counter() - began, "objective": detector.objective_, "sweeps": detector.n_iter_}
+    return seconds | {
+        "whole": time.perf_counter() - began,
+        "objective": detector.objective_,
+        "sweeps": detector.n_iter_,
+    }
 
 
 def on_cluster(detector: Any, data: Path, n_workers: int, job: Path) -> dict[str, Any]:

@@ -86,8 +86,9 @@ def label_nodes(component: Array, labels: Array, node: int, first: int, count: i
 
 @kernel
 def separate(
-    tiles: Array, centers: Array, radius: float, leaf: int, other: int, axis: Array, ours: Array, theirs: Array
-) -> float:
+    tiles: Array, centers: Array, leaf: int, other_tiles: Array, other_centers: Array, other: int,
+    radius: float, axis: Array, ours: Array, theirs: Array,
+) -> float:  # fmt: skip
     """Project two leaves on the line through their centres; return the nearest coordinate of the other one.
 
     A point at `ours[a]` is at least the returned value minus `ours[a]` away from every point of the other leaf. The
@@ -97,7 +98,7 @@ def separate(
     width = axis.shape[0]
     length = np.float32(0.0)
     for d in range(width):
-        axis[d] = centers[other, d] - centers[leaf, d]
+        axis[d] = other_centers[other, d] - centers[leaf, d]
         length += axis[d] * axis[d]
     if length < np.float32(1e-30):  # squares have vanished, or the centres coincide: no axis to speak of
         return np.float32(-np.inf)
@@ -106,7 +107,7 @@ def separate(
     for d in range(width):
         axis[d] *= shrink
     project_tile(tiles[leaf], axis, ours)
-    project_tile(tiles[other], axis, theirs)
+    project_tile(other_tiles[other], axis, theirs)
     edge = theirs[0]
     for t in range(1, TILE):
         edge = min(edge, theirs[t])
@@ -117,12 +118,15 @@ def separate(
 def search_foreign(
     X: Array, names: Array, tiles: Array, boxes: Array, centers: Array, radius: float, shift: float, stretch: float,
     component: Array, labels: Array,
-    needed: Array, bound: Array, lower: Array, found: Array, found_square: Array, start: int, stop: int,
-) -> None:  # fmt: skip
-    """For the marked points of leaves start..stop, the nearest point of another component, if within `bound`.
+    needed: Array, bound: Array, lower: Array, found: Array, found_square: Array,
+    leaves: Array, start: int, stop: int,
+) -> int:  # fmt: skip
+    """For the marked points of leaves[start:stop], the nearest point of another component, if within `bound`.
 
     `bound[c]` is the square of the shortest edge known to leave component c. It is shared by all threads and only ever
     a length that exists, so a lost update costs work, not correctness; the final choice is made afterwards.
+
+    Returns how many leaves were visited in all, the measure of what the searches cost.
     """
     n = X.shape[0]
     n_leaves = tiles.shape[0]
@@ -138,7 +142,9 @@ def search_foreign(
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
     gaps = np.empty(STACK, np.float32)
-    for leaf in range(start, stop):
+    visited = 0
+    for place in range(start, stop):
+        leaf = leaves[place]
         base = leaf * TILE
         size = min(TILE, n - base)
         asked = 0
@@ -175,8 +181,9 @@ def search_foreign(
             if count > 1:
                 depth = push_children(boxes, own, node, first, count, widest, nodes, firsts, counts, gaps, depth)
                 continue
+            visited += 1
             inside = min(TILE, n - first * TILE)
-            edge = separate(tiles, centers, radius, leaf, first, axis, ours, theirs)
+            edge = separate(tiles, centers, leaf, tiles, centers, first, radius, axis, ours, theirs)
             widest = np.float32(0.0)
             for a in range(size):
                 i = base + a
@@ -206,6 +213,7 @@ def search_foreign(
         for a in range(size):
             if needed[base + a]:
                 lower[base + a] = max(lower[base + a], reach[a])
+    return visited
 
 
 @kernel

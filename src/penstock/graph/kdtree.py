@@ -63,6 +63,11 @@ class PointTree:
         >>> near.tolist(), distances.tolist()
         ([[2, 1], [0, 1]], [[1.0, 3.0], [0.5, 0.5]])
         """
+        found, squares = self.nearest_squares(X, k)
+        return found, self.lengths_of(squares)
+
+    def nearest_squares(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        """`nearest` with squared distances in the tree's units, which tell apart what roots may round to one."""
         if not 1 <= k <= len(self.names):
             raise ValueError(f"Asked for {k} nearest rows, but there are {len(self.names)}.")
         guests = self.frame.enter(np.ascontiguousarray(X, dtype=np.float64))
@@ -77,7 +82,7 @@ class PointTree:
             )  # fmt: skip
 
         for_each_range(search_range, len(X), smallest=256)
-        return found, self._lengths(squares)
+        return found, squares
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
         """For each row of the data its k nearest other rows, ties in order of index, and their distances, both (n, k).
@@ -92,11 +97,11 @@ class PointTree:
         near, squares = self.list_neighbors(k)
         result = np.empty_like(near), np.empty_like(squares)
         result[0][self.names] = self.names[near]
-        result[1][self.names] = self._lengths(squares)
+        result[1][self.names] = self.lengths_of(squares)
         return result
 
-    def _lengths(self, squares: FloatArray) -> FloatArray:
-        """In the units of the data, at most the largest float."""
+    def lengths_of(self, squares: FloatArray) -> FloatArray:
+        """Lengths in the units of the data, at most the largest float."""
         with np.errstate(over="ignore"):
             return np.minimum(np.ldexp(np.sqrt(squares), self.frame.exponent), np.finfo(np.float64).max)
 

@@ -15,7 +15,7 @@ from penstock.graph.duplicates import first_copies
 from penstock.graph.partition import Partition, local_order, sample_distinct
 from penstock.prepare import MinMaxScaling
 from penstock.scale.sources import SourceError, read_piece
-from penstock.scale.workspace import fill_rows, open_array, open_arrays, save_arrays
+from penstock.scale.workspace import fill_rows, open_array, open_arrays, save_array, save_arrays
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,12 @@ def scale_piece(
     file: Path,
     start: int,
     sampled: int,
-) -> FloatArray:
-    """Scale a piece into its place in the file of all rows, and return a sample of it."""
+    sample_file: Path,
+) -> None:
+    """Scale a piece into its place in the file of all rows, and leave a sample of it in a file.
+
+    Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
+    """
     rows = read_piece(given, label, columns)
     if len(rows) != expected:
         raise SourceError(
@@ -58,7 +62,7 @@ def scale_piece(
         _refuse_unfit(rows, label)
     scaled = rows if scaling is None else scaling.apply(rows)
     fill_rows(file, start, scaled)
-    return sample_distinct(scaled, sampled)
+    save_array(sample_file, sample_distinct(scaled, sampled))
 
 
 def _refuse_unfit(rows: FloatArray, label: str) -> None:

@@ -13,7 +13,7 @@ from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree
 from penstock.graph.parts import Edges, Part, cross_edges, grow_part
 from penstock.graph.points import Frame
-from penstock.scale.workspace import open_arrays, save_arrays
+from penstock.scale.workspace import open_array, open_arrays, save_arrays
 
 _SHOWN = 64  # points of a part by which the driver bounds how near two parts come
 
@@ -31,22 +31,22 @@ class TreeSummary:
 def grow(rows_folder: Path, frame: Frame, approximate: Any, folder: Path) -> TreeSummary:
     """The search tree and the spanning tree of a part's distinct rows."""
     if folder.exists():
-        return summarise(open_part(folder, frame))
+        return summarise(folder, frame)
     arrays = open_arrays(rows_folder)
     order = np.argsort(arrays["numbers"], kind="stable")
     numbers, rows = arrays["numbers"][order], arrays["rows"][order]
     if len(arrays["copies"]):
         first = np.flatnonzero(first_copies(rows) == np.arange(len(rows)))
         numbers, rows = numbers[first], rows[first]
-    part = grow_part(rows, numbers, frame, approximate=approximate)
-    save_part(folder, part)
-    return summarise(part)
+    save_part(folder, grow_part(rows, numbers, frame, approximate=approximate))
+    return summarise(folder, frame)
 
 
-def summarise(part: Part) -> TreeSummary:
+def summarise(folder: Path, frame: Frame) -> TreeSummary:
+    part = open_part(folder, frame)
     exact = part.tree.exact
-    shown = exact[:: max(1, len(exact) // _SHOWN)]
-    return TreeSummary(exact.min(axis=0), exact.max(axis=0), part.longest, np.array(shown))
+    low, high = (np.array(open_array(folder / f"{side}.npy")) for side in ("low", "high"))
+    return TreeSummary(low, high, part.longest, np.array(exact[:: max(1, len(exact) // _SHOWN)]))
 
 
 def join_two(one: Path, other: Path, folder: Path, frame: Frame) -> int:
@@ -66,6 +66,8 @@ def save_part(folder: Path, part: Part) -> None:
         {
             **rounded,
             "exact": tree.exact,
+            "low": tree.exact.min(axis=0),
+            "high": tree.exact.max(axis=0),
             "names": tree.names,
             "tiles": tree.tiles,
             "boxes": tree.boxes,

@@ -10,7 +10,6 @@ import numpy as np
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.detectors import NMF, NSNMF, LaplacianNSNMF
 from penstock.detectors._factor_base import FactorDetector
-from penstock.graph.search import SearchWhenAsked
 from penstock.scale.workspace import Workspace, create_array, fill_rows, open_array
 
 _ROWS_AT_ONCE = 1 << 16
@@ -54,14 +53,12 @@ def in_table_order(space: Workspace, name: str, parts: Sequence[IndexArray], val
     return result
 
 
-def adopt(detector: FactorDetector, rows: FloatArray, factors: Factors, solution: Any, scores: FloatArray) -> None:
+def adopt(detector: FactorDetector, factors: Factors, solution: Any, scores: FloatArray) -> None:
     """Give a detector whose problem is posed the factors and scores of its fitted rows.
 
     What is as large as the table stays in its files: an array that is mapped to a file is an array like any other.
     """
     detector._factors = factors
     detector._note_solution(solution)
-    if not isinstance(detector, NMF):
-        detector._tree = SearchWhenAsked(rows)
     detector._show_factors()
     detector._conclude(np.asarray(scores)[detector._copy_of], np.ones(len(detector._copy_of)))

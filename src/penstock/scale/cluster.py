@@ -45,7 +45,7 @@ class Cluster:
         self._asked: WeakSet[Any] = WeakSet()
 
     def workers(self) -> dict[str, Any]:
-        known: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        known: dict[str, Any] = self.client.scheduler_info(n_workers=-1).get("workers", {})  # none if it is closed
         return known
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -53,24 +55,33 @@ def open_block(folder: Path, rows: Path) -> RowBlock:
 Held = list[tuple[State, Any]]
 
 
-def run_blocks(
-    work: Work,
-    places: Sequence[tuple[Path, Path]],
-    held: Held | None,
-    common: tuple[Any, ...],
-    own: Sequence[tuple[Any, ...]],
-) -> Held:
+def run_blocks(work: Work, places: Sequence[tuple[Path, Path]], held: Held | None, told: bytes) -> Held:
     """One step of each block of a group."""
+    common, own = pickle.loads(told)
     before: Held = [({}, None)] * len(places) if held is None else held
     with one_blas_thread():
         return [
-            work(open_block(*place), state, *common, *more)
+            work(open_block(*place), _aligned(state), *common, *more)
             for place, (state, _), more in zip(places, before, own, strict=True)
         ]
 
 
-def reports_of(held: Held) -> list[Any]:
-    return [report for _, report in held]
+def reports_of(held: Held) -> bytes:
+    return _packed([report for _, report in held])
+
+
+def _packed(content: Any) -> bytes:
+    """What is told and reported, by the older protocol of pickle, whose arrays come back as arrays of their own.
+
+    Dask would send them as views into what came over the wire, at any odd address, for which NumPy takes other loops:
+    the last bits would change from run to run.
+    """
+    return pickle.dumps(content, protocol=4)
+
+
+def _aligned(state: State) -> State:
+    """A state at proper addresses, where it came from another worker; see `_packed`."""
+    return {name: np.require(values, requirements="A") for name, values in state.items()}
 
 
 def save_states(held: Held, places: Sequence[Path]) -> None:
@@ -112,14 +123,14 @@ class DaskCrew:
         name = work.__name__.strip("_").replace("_", "-")
         own = [()] * self.n_blocks if apart is None else list(apart)
         held = [
-            self._submit(name, number, run_blocks, work, self._blocks[group], before, common, own[group])
+            self._submit(name, number, run_blocks, work, self._blocks[group], before, _packed((common, own[group])))
             for number, (group, before) in enumerate(zip(self._groups, self._held, strict=True))
         ]
         reports = [self._submit(f"{name}-report", number, reports_of, future) for number, future in enumerate(held)]
         self._step += 1
         found = self._cluster.collect(None, reports)
-        self._held = held
-        return [report for of_group in found for report in of_group]
+        self._hold(held)
+        return [report for of_group in found for report in pickle.loads(of_group)]
 
     def save(self, name: str) -> Path:
         """The states as files in a folder whose name begins so, from which they are read again when next needed."""
@@ -136,16 +147,28 @@ class DaskCrew:
 
     def restore(self, folder: Path) -> None:
         """Go on from states that were saved."""
-        self._held = [
-            self._submit("load-blocks", number, load_states, places)
-            for number, places in enumerate(self._places(folder))
-        ]
+        self._hold(
+            [
+                self._submit("load-blocks", number, load_states, places)
+                for number, places in enumerate(self._places(folder))
+            ]
+        )
         self._step += 1
 
     def gather(self, name: str) -> list[FloatArray]:
         """The part `name` of every block's state, in files that are read as they are used."""
         folder = self.save("result")
+        for older in self._space.folder.glob("result-*"):
+            if older != folder:
+                shutil.rmtree(older, ignore_errors=True)
         return [open_array(folder / str(block) / f"{name}.npy") for block in range(self.n_blocks)]
+
+    def _hold(self, futures: list[Any]) -> None:
+        """Keep these states, and let go of the last ones now: until Python did, they would fill the workers."""
+        for future in self._held:
+            if future is not None:
+                future.release()
+        self._held = futures
 
     def _places(self, folder: Path) -> list[list[Path]]:
         places = [folder / str(block) for block in range(self.n_blocks)]

@@ -12,20 +12,23 @@ import numpy as np
 
 import penstock
 from penstock._parameters import check_choice
-from penstock._types import Factors, FloatArray, IndexArray, Tree
+from penstock._types import Factors, IndexArray, Tree
 from penstock.detectors import NMF
 from penstock.detectors._factor_base import FactorDetector
 from penstock.detectors._undo import restored_if_it_fails
 from penstock.factor.terms import Terms
 from penstock.graph.approximate import Approximation, approximate_spanning_tree
 from penstock.graph.parts import common_frame
+from penstock.graph.points import Frame
 from penstock.graph.search import SearchWhenAsked
 from penstock.prepare import MinMaxScaling
 from penstock.scale.adoption import adopt, fitted_rows, in_table_order, refuse_unsupported
 from penstock.scale.cluster import Cluster, use_cluster
 from penstock.scale.crew import DaskCrew
 from penstock.scale.factorise import Factorisation, asked_blocks, block_settings, make_blocks
-from penstock.scale.plan import check_disk, check_memory_for_result, plan_parts
+from penstock.scale.model_files import save_model
+from penstock.scale.parts_search import PartsSearch
+from penstock.scale.plan import check_disk, check_memory_for_result, settled_plan
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import Extents, cut_into_parts, measure, scale_rows
 from penstock.scale.sources import Source, open_source
@@ -38,6 +41,7 @@ from penstock.scale.workspace import (
     open_arrays,
     open_workspace,
     read_json,
+    save_array,
     save_arrays,
     write_json,
 )
@@ -138,9 +142,11 @@ class _Job:
         rows = fitted_rows(space, detector._kept)
         detector._problem = detector._pose(rows)
         detector.n_components_ = detector._usable_components(*rows.shape)
-        self._factorise(parts, rows)
+        self._factorise(parts)
         if not keeps_files:
             self._read_into_memory()
+        elif detector._has_graph:
+            self._leave_in_files(parts, extents)
 
     def _open_door(self, extents: Extents) -> None:
         """What a detector notes of a table when it comes in."""
@@ -158,7 +164,7 @@ class _Job:
     def _prepare_rows(self, extents: Extents) -> list[int]:
         n, p = extents.n_rows, self.source.n_columns
         asked = self.n_parts or asked_blocks(self.detector.solver)
-        plan = plan_parts(self.cluster, n, p, asked)
+        plan = settled_plan(self.space / "plan.json", self.cluster, n, p, asked)
         check_disk(self.space.folder, n, p, self.detector.n_components)
         sample = scale_rows(
             self.cluster, self.space, self.name, self.source, extents, self.detector.scaling_, plan.n_parts
@@ -177,11 +183,8 @@ class _Job:
     def _tree(self, parts: Sequence[int], extents: Extents) -> Tree:
         folder = self.space / "tree"
         if not folder.exists():
-            scaling = self.detector.scaling_
-            ends = np.array([extents.minimum, extents.maximum])
-            low, high = ends if scaling is None else scaling.apply(ends)
-            frame = common_frame(low, high, open_array(self.space / "sample.npy"))
-            grown = grow_tree(self.cluster, self.space, self.name, parts, extents.n_rows, frame, self._approximation())
+            frame, approximate = self._frame(extents), self._approximation()
+            grown = grow_tree(self.cluster, self.space, self.name, parts, extents.n_rows, frame, approximate)
             save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
         approximate = self._approximation()
         if approximate is not None:
@@ -192,12 +195,18 @@ class _Job:
         arrays = open_arrays(folder)
         return Tree(arrays["edges"], arrays["lengths"])
 
+    def _frame(self, extents: Extents) -> Frame:
+        """The frame that all parts' trees share."""
+        scaling, ends = self.detector.scaling_, np.array([extents.minimum, extents.maximum])
+        low, high = ends if scaling is None else scaling.apply(ends)
+        return common_frame(low, high, open_array(self.space / "sample.npy"))
+
     def _approximation(self) -> Approximation | None:
         if self.tree == "exact":
             return None
         return self.tree if isinstance(self.tree, Approximation) else Approximation()
 
-    def _factorise(self, parts: Sequence[int], rows: FloatArray) -> None:
+    def _factorise(self, parts: Sequence[int]) -> None:
         detector, space = self.detector, self.space
         objective = detector._problem.objective
         blocks, wiring = make_blocks(space, parts, detector._kept, objective.S)
@@ -217,7 +226,7 @@ class _Job:
         places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
         W = in_table_order(space, "weights", places, crew.gather("W"))
         found = in_table_order(space, "scores", places, scores)
-        adopt(detector, rows, Factors(W, solution.H), solution, found)
+        adopt(detector, Factors(W, solution.H), solution, found)
         if settle:
             detector.objective_ = float(np.vdot(found, found))
 
@@ -229,6 +238,18 @@ class _Job:
         if not file.exists():
             write_json(file, {"seed": secrets.randbits(31)})
         return int(read_json(file)["seed"])
+
+    def _leave_in_files(self, parts: Sequence[int], extents: Extents) -> None:
+        """New rows are searched for in the parts' trees, and workers open the rest from the folder."""
+        detector, space = self.detector, self.space
+        numbers, rows = space / "fitted.npy", space / ("rows.npy" if self._keeps_all() else "kept.npy")
+        save_array(numbers, detector._kept)
+        trees = tuple(space / f"tree-{part}" for part in parts)
+        detector._tree = PartsSearch(self._frame(extents), trees, numbers, rows)
+        save_model(space / "model", detector)
+
+    def _keeps_all(self) -> bool:
+        return len(self.detector._kept) == len(self.detector._copy_of)
 
     def _read_into_memory(self) -> None:
         """Let the detector do without the folder."""

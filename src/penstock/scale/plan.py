@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.scale.cluster import Cluster, ClusterError
+from penstock.scale.workspace import read_json, write_json
 
 _MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the bottleneck
 _FEWEST_ROWS = 2000  # of a part: less is not worth a task
 _PARTS_PER_THREAD = 4
 _USABLE = 0.6  # of a worker's limit: above it Dask begins to move what it keeps to disk
-_AT_REST = 190 * 2**20  # what a worker takes with all libraries loaded
+_AT_REST = 315 * 2**20  # what a worker takes with all libraries loaded, after its first tasks
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,18 @@ def plan_parts(cluster: Cluster, n: int, p: int, asked: int | None) -> Plan:
     return Plan(asked or max(needed, wished), run_rows)
 
 
+def settled_plan(file: Path, cluster: Cluster, n: int, p: int, asked: int | None) -> Plan:
+    """The plan of a job: what was planned when it began, though the cluster may have changed since."""
+    if not file.exists():
+        write_json(file, asdict(plan_parts(cluster, n, p, asked)))
+    plan = Plan(**read_json(file))
+    plan_parts(cluster, n, p, plan.n_parts)  # refuses if its parts do not fit into the workers of now
+    return plan
+
+
 def part_bytes(p: int) -> int:
-    """What growing the tree of a part takes for each row: the rows three times over, searchable copies, and lists."""
-    return 40 * p + 300
+    """What growing the tree of a part takes for each row: the rows several times over, searchable copies, and lists."""
+    return 75 * p + 300
 
 
 def _least_limit(n: int, p: int) -> float:

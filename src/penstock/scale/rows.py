@@ -70,21 +70,43 @@ def scale_rows(
     """A second pass: all rows, scaled, in one file in their order (`rows.npy`); returns a sample of them."""
     done = space / "sample.npy"
     if not done.exists():
-        size = sample_size(n_parts)
+        size, samples = sample_size(n_parts), space / "samples"
+        samples.mkdir(exist_ok=True)
         create_array(space / "rows.npy", (extents.n_rows, source.n_columns))
         starts = np.cumsum(extents.counts) - extents.counts
         calls = [
             Call(
                 f"scale-{job}-{number}",
                 scale_piece,
-                (*given(piece), source.columns, count, scaling, space / "rows.npy", start, size),
+                (
+                    *given(piece),
+                    source.columns,
+                    count,
+                    scaling,
+                    space / "rows.npy",
+                    start,
+                    size,
+                    samples / f"{number}.npy",
+                ),
             )
             for number, (piece, count, start) in enumerate(
                 zip(source.pieces, extents.counts.tolist(), starts.tolist(), strict=True)
             )
         ]
-        save_array(done, merge_samples(cluster.run("scaling the rows", calls), size))
+        cluster.run("scaling the rows", calls)
+        save_array(done, _merged([samples / f"{number}.npy" for number in range(len(calls))], size))
+        shutil.rmtree(samples, ignore_errors=True)
     return np.array(open_array(done))
+
+
+def _merged(files: Sequence[Path], size: int) -> FloatArray:
+    """The sample of all samples, a few files at a time: together they may be as large as the table."""
+    held: list[FloatArray] = []
+    for file in files:
+        held.append(np.array(open_array(file)))
+        if sum(len(rows) for rows in held) > 3 * size:
+            held = [merge_samples(held, size)]
+    return merge_samples(held, size)
 
 
 def cut_into_parts(

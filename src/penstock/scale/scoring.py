@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors.registry import load
 from penstock.scale.cluster import Call, use_cluster
+from penstock.scale.model_files import FolderModel, folder_model
 from penstock.scale.plan import check_memory_for_model
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import given
@@ -61,15 +61,17 @@ def score(
         cluster.check_sees(space.folder)
         opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
         _refuse_other_columns(detector, opened)
-        check_memory_for_model(cluster, detector)
-        job = _begin(space, detector, opened)
+        model: Any = folder_model(detector)
+        if model is None:
+            check_memory_for_model(cluster, detector)
+        job = _begin(space, detector, opened, None if model is not None else space / _MODEL)
         counts = cluster.run(
             "scoring",
             [
                 Call(
                     f"score-{job}-{number}",
                     score_piece,
-                    (*given(piece), opened.columns, space / _MODEL, space / f"scores-{number}.npy"),
+                    (*given(piece), opened.columns, model or space / _MODEL, space / f"scores-{number}.npy"),
                 )
                 for number, piece in enumerate(opened.pieces)
             ],
@@ -78,7 +80,7 @@ def score(
         return np.concatenate([np.empty(0), *parts])
 
 
-def score_piece(given: Any, label: str, columns: list[str] | None, model: Path, file: Path) -> int:
+def score_piece(given: Any, label: str, columns: list[str] | None, model: Path | FolderModel, file: Path) -> int:
     """The scores of a piece, in a file; how many rows it has."""
     if file.exists():
         return len(open_array(file))
@@ -99,18 +101,23 @@ def _scores(detector: Any, rows: FloatArray) -> FloatArray:
     return scores
 
 
-@lru_cache(maxsize=1)
-def _loaded(model: Path) -> Any:
-    """A worker reads the detector once."""
-    return load(model)
+_opened: dict[Path, Any] = {}
 
 
-def _begin(space: Workspace, detector: BaseDetector, source: Source) -> str:
+def _loaded(model: Path | FolderModel) -> Any:
+    """The detector, which a worker reads once."""
+    place = model.folder if isinstance(model, FolderModel) else model
+    if place not in _opened:
+        _opened.clear()
+        _opened[place] = model.open() if isinstance(model, FolderModel) else load(model)
+    return _opened[place]
+
+
+def _begin(space: Workspace, detector: BaseDetector, source: Source, model: Path | None) -> str:
     """Make the detector and the job's name known in the folder."""
     learnt = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
     space.begin({"scores by": learnt, "source": source.signature, "penstock": penstock.__version__})
-    model = space / _MODEL
-    if not model.exists():
+    if model is not None and not model.exists():
         detector.save(model, labels=False)
     return secrets.token_hex(3)
 

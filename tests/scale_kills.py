@@ -1,0 +1,197 @@
+"""Kills workers of a cluster in the middle of a task, and says what each kill hit.
+
+A worker marks the task that it is executing by a file that is there for as long as it executes it. A kill counts only
+if that file is still there when the worker is dead: then it died in that task, not before or after it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from distributed import SchedulerPlugin, Status, WorkerPlugin
+
+_LOOK_AGAIN = 0.001  # seconds
+
+
+def _named(*names, ending):
+    return [rf"^{name}-[0-9a-f]+{ending}$" for name in names]
+
+
+# The names of tasks, in the order in which the stages of a fit come; then those of scoring. They end in the job and the
+# number of a piece, part or pair; in the factorisation in the job, the step and the group of blocks.
+ROWS = _named("look", "scale", "spread", "gather", ending=r"-\d+")
+TREE = _named("part-tree", ending=r"-\d+") + _named("pair-edges", ending=r"-\d+-\d+")
+FACTORISATION = _named(
+    "multiply", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block",
+    ending=r"-\d+-\d+",
+)  # fmt: skip
+SCORING = _named("score", ending=r"-\d+")
+
+
+@dataclass
+class Aim:
+    """Which task to hit: the `nth` whose name matches, `delay` seconds after a worker was given it."""
+
+    pattern: str
+    nth: int
+    delay: float
+
+
+@dataclass
+class Kill:
+    """A kill that was shown to have landed."""
+
+    key: str
+    pid: int
+    delay: float
+
+
+@dataclass
+class Marks(WorkerPlugin):
+    """On a worker: the file that marks what is being executed."""
+
+    folder: Path
+    name = "marks"
+
+    def transition(self, key, start, finish, **_):
+        file = mark_of(self.folder, str(key), os.getpid())
+        if finish == "executing":
+            file.touch()
+        elif start == "executing":
+            file.unlink(missing_ok=True)
+
+
+def mark_of(folder, key, pid):
+    return folder / f"{key}@{pid}"
+
+
+@dataclass
+class Killer(SchedulerPlugin):
+    """On the scheduler: aims in turn, and keeps count of how often each task was given to a worker."""
+
+    cluster: object
+    marks: Path
+    aims: list
+    name = "killer"
+    kills: list = field(default_factory=list)
+    misses: int = 0
+    given: dict = field(default_factory=dict)
+    _seen: int = 0
+    _busy: bool = False
+
+    def transition(self, key, start, finish, *_, **__):
+        if finish != "processing":
+            return
+        key = str(key)
+        self.given[key] = self.given.get(key, 0) + 1
+        if self._busy or not self.aims or not re.search(self.aims[0].pattern, key):
+            return
+        self._seen += 1
+        if self._seen < self.aims[0].nth:
+            return
+        self._busy = True
+        self._later(self.aims[0].delay, self._strike, key)
+
+    def _strike(self, key):
+        """Kill the worker if it is at the task; look again if it is not there yet; else aim at the next one."""
+        task = self.cluster.scheduler.tasks.get(key)
+        if task is None or task.state != "processing":
+            self._miss()
+            return
+        nanny = next((n for n in self.cluster.workers.values() if n.worker_address == task.processing_on.address), None)
+        if nanny is None or nanny.status != Status.running:
+            self._miss()  # a worker that dies before its nanny knows it to run is not started again
+            return
+        if not mark_of(self.marks, key, nanny.pid).exists():
+            self._later(_LOOK_AGAIN, self._strike, key)
+            return
+        os.kill(nanny.pid, signal.SIGKILL)
+        self._later(_LOOK_AGAIN, self._look_after, key, nanny.pid)
+
+    def _look_after(self, key, pid):
+        if is_running(pid):
+            self._later(_LOOK_AGAIN, self._look_after, key, pid)
+            return
+        if not mark_of(self.marks, key, pid).exists():  # it had just finished
+            self._miss()
+            return
+        self.kills.append(Kill(key, pid, self.aims.pop(0).delay))
+        self._seen, self._busy = 0, False
+
+    def _miss(self):
+        """Too late: a quicker one, then."""
+        self.misses += 1
+        self.aims[0].delay = 0.0
+        self._busy = False
+
+    def _later(self, seconds, call, *arguments):
+        self.cluster.scheduler.loop.asyncio_loop.call_later(seconds, call, *arguments)
+
+
+def is_running(pid):
+    """Whether a process is alive; one that is dead and waits to be asked how it ended is not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+@contextmanager
+def killing(client, marks, aims):
+    """A killer at work; all workers are there again in the end, for whoever comes next."""
+    cluster = client.cluster
+    killer = Killer(cluster, marks, list(aims))
+    client.sync(_add, cluster.scheduler, killer)
+    try:
+        yield killer
+    finally:
+        client.sync(_remove, cluster.scheduler, killer)
+        wait_for_all_workers(client)
+
+
+def wait_for_all_workers(client):
+    """Until every worker is there, and its nanny knows it: one that dies sooner is not started again."""
+    nannies = client.cluster.workers.values()
+    assert wait_until(lambda: all(nanny.status == Status.running for nanny in nannies), 60)
+    client.wait_for_workers(len(nannies), timeout=60)
+
+
+async def _add(scheduler, plugin):
+    scheduler.add_plugin(plugin, name=plugin.name)
+
+
+async def _remove(scheduler, plugin):
+    scheduler.remove_plugin(plugin.name)
+
+
+def kill_all_workers(cluster):
+    """Every worker at once; their nannies start others."""
+    pids = [nanny.pid for nanny in cluster.workers.values()]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return pids
+
+
+def random_aims(rng, patterns):
+    """One aim for each pattern, at the first or second such task and a random moment after it was given out.
+
+    Training rows are scored once, by one task for each worker: the first is aimed at, and soon.
+    """
+    aims = [Aim(pattern, int(rng.integers(1, 3)), float(rng.uniform(0, 0.02))) for pattern in patterns]
+    return [replace(aim, nth=1, delay=aim.delay / 5) if "score-block" in aim.pattern else aim for aim in aims]
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,0 +1,177 @@
+"""Workers that are killed in the middle of a task cost time, and nothing else: the result is that of a quiet run."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scale_kills import (
+    FACTORISATION,
+    ROWS,
+    SCORING,
+    TREE,
+    Marks,
+    is_running,
+    kill_all_workers,
+    killing,
+    random_aims,
+    wait_for_all_workers,
+    wait_until,
+)
+
+from penstock import NSNMF, scale
+from penstock.factor import Auto
+from penstock.scale import cluster as cluster_module
+from penstock.scale import factorise
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N_ROWS = 20_000  # tasks of tens of milliseconds: long enough to be hit
+PATTERNS = [*ROWS, *TREE, *FACTORISATION]
+LONGEST_DELAY = 60.0  # seconds that kills may cost a run
+
+
+class Ground:
+    """A cluster, a table, and what an undisturbed fit makes of it."""
+
+    def __init__(self, client, folder):
+        self.client, self.marks, self.source = client, folder / "marks", folder / "rows.parquet"
+        self.marks.mkdir()
+        client.register_plugin(Marks(self.marks))
+        rng = np.random.default_rng(0)
+        X = rng.random((N_ROWS, 4)) @ rng.random((4, 6)) + 0.01 * rng.random((N_ROWS, 6))
+        X[500:700] = X[100:300]
+        table = pa.table({f"sensor{column}": X[:, column] for column in range(6)})
+        pq.write_table(table, self.source, row_group_size=2500)
+        self.fit()  # workers load libraries and compile kernels
+        began = time.monotonic()
+        self.undisturbed = self.fit()
+        self.fit_seconds = time.monotonic() - began
+        self.scorer = NSNMF(n_components=3, max_iter=5, random_state=0).fit(table.to_pandas())
+        self.scores = self.score()
+
+    def fit(self, **options):
+        detector = NSNMF(n_components=3, solver=Auto(n_starts=2, burn_in=2), max_iter=12, random_state=0)
+        return scale.fit(detector, self.source, self.client, n_parts=6, **options)
+
+    def score(self):
+        return scale.score(self.scorer, self.source, self.client)
+
+    def assert_same(self, detector):
+        expected = self.undisturbed
+        np.testing.assert_array_equal(detector.tree_.edges, expected.tree_.edges)
+        np.testing.assert_array_equal(detector.tree_.lengths, expected.tree_.lengths)
+        for name in ("embedding_", "components_", "scores_", "threshold_"):
+            np.testing.assert_allclose(
+                getattr(detector, name), getattr(expected, name), rtol=1e-12, atol=1e-12, err_msg=name
+            )
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch, scale.local_client(n_workers=2, memory_limit="2GiB") as client:
+        patch.setattr(factorise, "_CHECKPOINT_EVERY", 3)
+        yield Ground(client, tmp_path_factory.mktemp("faults"))
+
+
+def run_through(ground, work, patterns, seed):
+    """Do the work while tasks of these names are hit; returns its result, and the kills."""
+    began = time.monotonic()
+    with killing(ground.client, ground.marks, random_aims(np.random.default_rng(seed), patterns)) as killer:
+        result = work()
+        seconds = time.monotonic() - began
+    hits = [f"{kill.key} of process {kill.pid} after {1000 * kill.delay:.0f} ms" for kill in killer.kills]
+    print(f"seed {seed}, {seconds:.1f} s (undisturbed {ground.fit_seconds:.1f} s), {killer.misses} too late; {hits}")
+    assert not killer.aims, f"not hit: {killer.aims}"
+    assert len(killer.kills) == len(patterns)
+    assert not any(is_running(kill.pid) for kill in killer.kills)
+    assert all(killer.given[kill.key] >= 2 for kill in killer.kills), "a task was not run again"
+    assert seconds < ground.fit_seconds + LONGEST_DELAY
+    return result
+
+
+def test_a_fit_ends_the_same_with_workers_killed_in_each_stage(ground):
+    patterns = [ROWS[3], TREE[1], FACTORISATION[1]]
+    ground.assert_same(run_through(ground, ground.fit, patterns, seed=0))
+
+
+def test_scoring_ends_the_same_with_a_worker_killed(ground):
+    np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=0), ground.scores)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(PATTERNS)))
+def test_three_kills_in_a_fit(ground, number):
+    """Every kind of task is hit three times in all, in company of others each time."""
+    chosen = sorted((number + shift) % len(PATTERNS) for shift in (0, 5, 9))
+    ground.assert_same(run_through(ground, ground.fit, [PATTERNS[place] for place in chosen], seed=100 + number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(8))
+def test_a_kill_in_scoring(ground, number):
+    np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=200 + number), ground.scores)
+
+
+@pytest.mark.parametrize("stage", ["edges between parts", pytest.param("factorising", marks=pytest.mark.slow)])
+def test_all_workers_killed_at_once(ground, stage):
+    killed = []
+
+    def strike(now, done, total):
+        if now == stage and done >= 1 and not killed:
+            killed.extend(kill_all_workers(ground.client.cluster))
+
+    detector = ground.fit(progress=strike)
+    assert len(killed) == 2
+    assert not any(is_running(pid) for pid in killed)
+    ground.assert_same(detector)
+    wait_for_all_workers(ground.client)
+
+
+def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+    gone_at = []
+
+    def strike(now, done, total):
+        if now == "trees of parts" and not gone_at:
+            client.cluster.scale(0)
+            assert wait_until(lambda: not client.scheduler_info(n_workers=-1)["workers"], 20)
+            gone_at.append(time.monotonic())
+
+    detector = NSNMF(n_components=3, random_state=0)
+    with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
+        with pytest.raises(scale.ClusterError, match="All workers have been gone for 2 s"):
+            scale.fit(detector, ground.source, client, n_parts=6, progress=strike)
+        assert time.monotonic() - gone_at[0] < 15
+    assert not hasattr(detector, "scores_")
+
+
+def test_a_restarted_cluster_is_said_to_have_dropped_the_tasks(ground):
+    def restart(now, done, total):
+        if now == "trees of parts":
+            ground.client.restart()
+
+    with pytest.raises(scale.ClusterError, match="dropped the task"):
+        ground.fit(progress=restart)
+    wait_for_all_workers(ground.client)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_closed_ends_the_fit(ground):
+    timers = []
+
+    def close_soon(now, done, total):
+        if now == "factorising" and not timers:
+            timers.append(threading.Timer(0.2, client.cluster.close))
+            timers[0].start()
+
+    detector = NSNMF(n_components=3, max_iter=1000, tol=1e-15, random_state=0)
+    with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
+        with pytest.raises(scale.ClusterError, match=r"was the cluster closed|was it closed"):
+            scale.fit(detector, ground.source, client, n_parts=6, progress=close_soon)
+        timers[0].join()
+    assert not hasattr(detector, "scores_")

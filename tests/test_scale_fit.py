@@ -1,0 +1,498 @@
+"""A fit on a cluster gives the detector that a fit on one machine gives, whatever the source; and what is refused."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from distributed import SchedulerPlugin
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+import penstock
+from penstock import NMF, NSNMF, LaplacianNSNMF, LoMST, load, minimum_spanning_tree, scale
+from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
+from penstock.scale import _pieces, plan
+from penstock.scale import cluster as cluster_module
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+NAMES = ["flow", "head", "load", "speed"]
+N_BLOCKS = 3
+
+
+def some_rows(n=600, seed=0):
+    """Rows near a plane, some of them twice and a few five times."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2)) @ rng.random((2, 4)) + 0.02 * rng.random((n, 4))
+    X[n // 4 : n // 4 + 30] = X[:30]
+    X[n // 2 : n // 2 + 4] = X[3]
+    X[37] += 1.0
+    return X
+
+
+ROWS = some_rows()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with scale.local_client(n_workers=2, memory_limit="2GiB") as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))  # ours alone, to see what is left
+        yield client
+
+
+def fit(detector, source, client, **options):
+    return scale.fit(detector, source, client, **{"n_parts": N_BLOCKS, **options})
+
+
+def assert_same_fit(found, expected):
+    if hasattr(expected, "tree_"):
+        np.testing.assert_array_equal(found.tree_.edges, expected.tree_.edges)
+        np.testing.assert_array_equal(found.tree_.lengths, expected.tree_.lengths)
+    for name in ("embedding_", "components_", "scores_", "threshold_", "objective_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-10, err_msg=name)
+    assert found.n_iter_ == expected.n_iter_
+
+
+# --- the same as on one machine
+
+SETTINGS = [
+    (NSNMF, {}),
+    (NSNMF, {"score": "structural"}),
+    (NSNMF, {"duplicates": "zero"}),
+    (NSNMF, {"duplicates": "floor", "similarity": "binary"}),
+    (NSNMF, {"scale": None}),
+    (LaplacianNSNMF, {}),
+    (NMF, {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters"), SETTINGS)
+def test_as_on_one_machine(client, kind, parameters):
+    common = {"n_components": 2, "max_iter": 6, "random_state": 0, **parameters}
+    expected = kind(solver=Auto(n_starts=2, burn_in=2, n_blocks=N_BLOCKS), **common).fit(ROWS)
+    found = fit(kind(solver=Auto(n_starts=2, burn_in=2), **common), ROWS, client)
+    assert_same_fit(found, expected)
+    if hasattr(expected, "tree_"):
+        scaled = ROWS if found.scaling_ is None else found.scaling_.apply(ROWS)
+        np.testing.assert_array_equal(found.tree_.edges, minimum_spanning_tree(scaled).edges)
+        np.testing.assert_array_equal(found.tree_.lengths, minimum_spanning_tree(scaled).lengths)
+
+
+@pytest.mark.parametrize(
+    ("asked", "on_one_machine"),
+    [
+        (Coordinate(), RowBlocks(N_BLOCKS)),
+        (BlockSGD(n_blocks=4, blocks="space", rounds=20), BlockSGD(n_blocks=4, blocks="space", rounds=20)),
+    ],
+)
+def test_other_solvers(client, asked, on_one_machine):
+    common = {"n_components": 2, "max_iter": 6, "random_state": 0}
+    expected = NSNMF(solver=on_one_machine, **common).fit(ROWS)
+    found = fit(NSNMF(solver=asked, **common), ROWS, client, n_parts=getattr(asked, "n_blocks", N_BLOCKS))
+    assert_same_fit(found, expected)
+
+
+def test_converged_with_the_defaults(client):
+    expected = NSNMF(n_components=2, solver=Auto(n_blocks=N_BLOCKS), random_state=0, tol=1e-2).fit(ROWS[:300])
+    found = fit(NSNMF(n_components=2, random_state=0, tol=1e-2), ROWS[:300], client)
+    assert_same_fit(found, expected)
+    assert found.converged_
+
+
+def test_the_tree_of_more_rows_in_more_parts(client):
+    X = np.round(some_rows(3000, seed=1), 2)  # many ties
+    found = fit(NMF_WITH_TREE(), X, client, n_parts=11)
+    tree = minimum_spanning_tree(found.scaling_.apply(X))
+    np.testing.assert_array_equal(found.tree_.edges, tree.edges)
+    np.testing.assert_array_equal(found.tree_.lengths, tree.lengths)
+
+
+def NMF_WITH_TREE():
+    """A tree, and as little of a factorisation as there can be."""
+    return NSNMF(n_components=1, solver=Coordinate(), max_iter=1, random_state=0)
+
+
+# --- sources
+
+
+def parquet_list(folder):
+    for number, rows in enumerate((ROWS[:250], ROWS[250:])):
+        write(folder / f"{number}.parquet", rows)
+    return [folder / "0.parquet", folder / "1.parquet"]
+
+
+def write(path, rows, names=NAMES):
+    pq.write_table(pa.table(dict(zip(names, rows.T, strict=True))), path, row_group_size=100)
+    return path
+
+
+def zarr_array(folder):
+    array = zarr.create_array(str(folder / "x.zarr"), shape=ROWS.shape, chunks=(90, 4), dtype="f8")
+    array[:] = ROWS
+    return array
+
+
+SOURCES = {
+    "numpy": (lambda folder: ROWS, False),
+    "pandas": (lambda folder: pd.DataFrame(ROWS, columns=NAMES), True),
+    "parquet": (parquet_list, True),
+    "zarr": (zarr_array, False),
+    "dask array": (lambda folder: da.from_array(ROWS, chunks=(110, 2)), False),
+    "dask dataframe": (lambda folder: dd.from_pandas(pd.DataFrame(ROWS, columns=NAMES), npartitions=4), True),
+}
+
+
+@pytest.fixture(scope="module")
+def reference(client):
+    return fit(quick(), ROWS, client)
+
+
+def quick():
+    return NSNMF(n_components=2, solver=Coordinate(), max_iter=3, random_state=0)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_same(client, reference, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(_pieces, "PIECE_BYTES", 100 * 4 * 8)
+    make, has_names = SOURCES[kind]
+    found = fit(quick(), make(tmp_path), client)
+    np.testing.assert_array_equal(found.tree_.edges, reference.tree_.edges)
+    np.testing.assert_array_equal(found.scores_, reference.scores_)
+    assert list(getattr(found, "feature_names_in_", [])) == (NAMES if has_names else [])
+
+
+def test_chosen_columns(client, tmp_path):
+    wide = np.column_stack([np.arange(600.0), ROWS[:, ::-1]])
+    found = fit(quick(), write(tmp_path / "wide.parquet", wide, ["time", *NAMES[::-1]]), client, columns=NAMES)
+    np.testing.assert_array_equal(found.scores_, fit(quick(), ROWS, client).scores_)
+    assert list(found.feature_names_in_) == NAMES
+
+
+# --- the result
+
+
+@pytest.mark.parametrize("keeps_files", [False, True])
+def test_the_result_is_an_ordinary_detector(client, reference, tmp_path, keeps_files):
+    found = fit(quick(), ROWS, client, folder=tmp_path / "job" if keeps_files else None)
+    new = some_rows(200, seed=5)
+    np.testing.assert_array_equal(found.anomaly_score(new), reference.anomaly_score(new))
+    np.testing.assert_allclose(found.anomaly_score(ROWS), found.scores_, rtol=1e-9, atol=1e-12)
+    assert found.top(1).index.tolist() == [37]
+    found.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.scores_, found.scores_)
+    np.testing.assert_array_equal(again.anomaly_score(new), found.anomaly_score(new))
+    assert lies_in_a_file(found._factors.W) == keeps_files
+    assert lies_in_a_file(found._problem.objective.A) == keeps_files
+    assert lies_in_a_file(found.tree_.edges) == keeps_files
+
+
+def lies_in_a_file(array):
+    while array is not None:
+        if isinstance(array, np.memmap) or type(array).__name__ == "mmap":
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def test_without_a_client_workers_are_started_and_closed():
+    assert multiprocessing_children() == before_any()
+    found = scale.fit(NMF_WITH_TREE(), ROWS[:50])
+    assert len(found.scores_) == 50
+    assert multiprocessing_children() == before_any()
+
+
+def multiprocessing_children():
+    """Processes that Dask started for us and that are still there."""
+    return {child.pid for child in psutil.Process().children(recursive=True) if is_worker(child)}
+
+
+def is_worker(process):
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+_BEFORE: set[int] = set()
+
+
+def before_any():
+    """The workers of this module's own cluster."""
+    return _BEFORE
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers(client):
+    """Nothing in the temporary folder, and no process, that was not there before."""
+    _BEFORE.clear()
+    _BEFORE.update(multiprocessing_children())
+    folders = temporary_folders()
+    yield
+    assert temporary_folders() == folders
+    assert multiprocessing_children() == _BEFORE
+
+
+def temporary_folders():
+    return {path.name for path in Path(tempfile.gettempdir()).iterdir()} - {"dask-scratch-space"}  # Dask's own
+
+
+# --- scoring
+
+
+@pytest.mark.parametrize("kind", ["numpy", "parquet", "dask dataframe"])
+def test_scores_of_new_rows(client, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(_pieces, "PIECE_BYTES", 100 * 4 * 8)
+    detector = quick().fit(some_rows(300, seed=2))
+    source = SOURCES[kind][0](tmp_path)
+    np.testing.assert_array_equal(scale.score(detector, source, client), detector.anomaly_score(ROWS))
+
+
+def test_any_detector_scores(client):
+    detector = LoMST().fit(ROWS[:200])
+    np.testing.assert_array_equal(scale.score(detector, ROWS, client), detector.anomaly_score(ROWS))
+
+
+def test_scoring_goes_on_where_it_was_stopped(client, tmp_path):
+    files = parquet_list(tmp_path)
+    detector = quick().fit(ROWS)
+    folder = tmp_path / "job"
+    expected = scale.score(detector, files, client, folder=folder)
+    kept, lost = folder / "scores-1.npy", folder / "scores-4.npy"
+    lost.unlink()
+    written = kept.stat().st_mtime_ns
+    np.testing.assert_array_equal(scale.score(detector, files, client, folder=folder), expected)
+    assert kept.stat().st_mtime_ns == written
+    assert lost.exists()
+
+
+def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    detector = quick().fit(frame)
+    scale.score(detector, frame, client, folder=tmp_path / "job")
+    with pytest.raises(scale.WorkspaceError, match="holds another job"):
+        scale.score(quick().fit(frame[:300]), frame, client, folder=tmp_path / "job")
+    with pytest.raises(scale.SourceError, match="The detector knows the columns"):
+        scale.score(detector, frame[NAMES[::-1]], client)
+    with pytest.raises(scale.SourceError, match="3 columns; the detector knows 4"):
+        scale.score(detector, frame[NAMES[:3]], client)
+    np.testing.assert_array_equal(
+        scale.score(detector, frame[NAMES[::-1]], client, columns=NAMES), detector.anomaly_score(frame)
+    )
+
+
+# --- approximate trees
+
+
+@pytest.mark.parametrize("tree", ["approximate", scale.Approximation(n_neighbors=2, max_leaves=1)])
+def test_an_approximate_tree_spans_all_rows(client, tree):
+    X = np.random.default_rng(3).random((2000, 4))
+    detector = fit(NMF_WITH_TREE(), X, client, tree=tree)
+    edges, lengths = detector.tree_.edges, detector.tree_.lengths
+    joined = coo_array((np.ones(len(edges)), edges.T), shape=(2000, 2000))
+    assert len(edges) == 1999
+    assert connected_components(joined, directed=False)[0] == 1
+    shortest = minimum_spanning_tree(detector.scaling_.apply(X)).lengths.sum()
+    assert shortest * (1 - 1e-12) <= lengths.sum() < 1.3 * shortest
+    assert 0 <= detector.tree_excess_ < 0.3
+    fit(detector, X, client)
+    assert not hasattr(detector, "tree_excess_")
+    np.testing.assert_allclose(detector.tree_.lengths.sum(), shortest)
+
+
+# --- refusals
+
+
+@contextmanager
+def refused(detector, error, match):
+    """An error, after which the detector is as it was."""
+    before = dict(vars(detector))
+    with pytest.raises(error, match=match):
+        yield
+    assert vars(detector) == before
+
+
+def test_detectors_that_do_not_work_by_blocks(client):
+    with refused(LoMST(), TypeError, "LoMST cannot be fitted on a cluster"):
+        scale.fit(LoMST(), ROWS, client)
+    detector = NSNMF(tol=-1)
+    with refused(detector, ValueError, "tol"):
+        scale.fit(detector, ROWS, client)
+
+
+def test_folders_of_others(client, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("Dear")
+    detector = quick()
+    with refused(detector, scale.WorkspaceError, "is not empty and holds no job"):
+        fit(detector, ROWS, client, folder=tmp_path / "mine")
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+    fit(quick(), ROWS, client, folder=tmp_path / "job")
+    with refused(detector, scale.WorkspaceError, "holds another job: its source differ"):
+        fit(detector, ROWS[1:], client, folder=tmp_path / "job")
+    other = quick().set_params(alpha=0.25)
+    with refused(other, scale.WorkspaceError, "holds another job: its parameters differ"):
+        fit(other, ROWS, client, folder=tmp_path / "job")
+
+
+def test_a_missing_value_is_named(client, tmp_path):
+    rows = ROWS.copy()
+    rows[417, 2] = np.nan
+    detector = quick()
+    with refused(detector, scale.SourceError, r"bad.parquet, row group 4: row 17 .*column 'load', holds no value"):
+        fit(detector, write(tmp_path / "bad.parquet", rows), client)
+
+
+def test_damaged_files_are_named(client, tmp_path):
+    path = write(tmp_path / "rows.parquet", ROWS)
+    content = bytearray(path.read_bytes())
+    content[4:2000] = bytes(1996)
+    (tmp_path / "torn.parquet").write_bytes(content)
+    (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
+    for name in ("torn", "cut"):
+        detector = quick()
+        with refused(detector, scale.SourceError, f"{name}.parquet"):
+            fit(detector, tmp_path / f"{name}.parquet", client)
+
+
+def test_a_part_with_other_columns_is_named(client, tmp_path):
+    write(tmp_path / "a.parquet", ROWS)
+    write(tmp_path / "b.parquet", ROWS, ["flow", "head", "load", "torque"])
+    detector = quick()
+    with refused(detector, scale.SourceError, r"b.parquet has other columns .* lacks 'speed'"):
+        fit(detector, tmp_path, client)
+
+
+def test_negative_values_without_scaling(client, tmp_path):
+    rows = ROWS.copy()
+    rows[150, 1] = -1
+    detector = quick().set_params(scale=None)
+    with refused(detector, scale.SourceError, "row group 1: row 50, column 1 is -1"):
+        fit(detector, write(tmp_path / "rows.parquet", rows), client)
+
+
+def test_workers_of_another_release(client, monkeypatch):
+    monkeypatch.setattr(penstock, "__version__", "9.9")
+    detector = quick()
+    with refused(detector, scale.ClusterError, r"has penstock 0\..* \(here 9\.9\)"):
+        fit(detector, ROWS, client)
+
+
+def test_a_cluster_without_workers(client, monkeypatch):
+    monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {})
+    detector = quick()
+    with refused(detector, scale.ClusterError, "has no workers"):
+        fit(detector, ROWS, client)
+
+
+def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
+    worker = {"nthreads": 1, "memory_limit": 100 * 2**20}
+    monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {"tcp://10.0.0.1:1": worker})
+    detector = quick()
+    with watched(client) as keys, refused(detector, scale.ClusterError, "100 MiB .* Give them at least"):
+        fit(detector, ROWS, client, n_parts=None)
+    assert not [key for key in keys if not key.startswith("look-")]
+    worker["memory_limit"] = (plan._AT_REST + 8 * 2**20) / plan._USABLE  # so that 8 MiB are left for rows
+    with refused(detector, scale.ClusterError, "1 parts of .* do not fit into the workers' memory: at least"):
+        fit(detector, np.ones((60_000, 4)), client, n_parts=1)
+
+
+def test_too_few_rows(client):
+    detector = quick()
+    with refused(detector, ValueError, "needs at least 2 rows"):
+        fit(detector, ROWS[:1], client)
+    with refused(detector, scale.SourceError, "has no rows"):
+        fit(detector, ROWS[:0], client)
+
+
+def test_more_parts_than_rows(client):
+    found = fit(quick(), ROWS[:5], client, n_parts=9)
+    assert len(found.scores_) == 5
+    assert len(found.tree_.lengths) == 4
+
+
+@pytest.mark.filterwarnings("ignore:Only 1 of the rows differ")
+def test_all_rows_equal(client):
+    found = fit(quick(), np.ones((30, 4)), client)
+    expected = quick().set_params(solver=RowBlocks(N_BLOCKS)).fit(np.ones((30, 4)))
+    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-10)
+
+
+def test_an_error_of_the_caller_ends_the_fit_and_its_tasks(client):
+    def stop(stage, done, total):
+        if stage == "factorising":
+            raise KeyboardInterrupt
+
+    detector = quick()
+    with refused(detector, KeyboardInterrupt, None):
+        fit(detector, ROWS, client, progress=stop)
+    assert not client.futures
+
+
+# --- what is seen of it
+
+
+class Keys(SchedulerPlugin):
+    name = "keys"
+
+    def __init__(self):
+        self.seen = set()
+
+    def transition(self, key, start, finish, *_, **__):
+        self.seen.add(str(key))
+
+
+@contextmanager
+def watched(client):
+    """The names of the tasks that the scheduler saw."""
+    keys = Keys()
+    client.cluster.scheduler.add_plugin(keys)
+    try:
+        yield keys.seen
+    finally:
+        client.cluster.scheduler.remove_plugin(keys.name)
+
+
+def test_tasks_are_named_by_what_they_do(client):
+    stages = []
+    with watched(client) as keys:
+        fit(quick(), ROWS, client, progress=lambda *report: stages.append(report))
+    kinds = ("look", "scale", "spread", "gather", "part-tree", "pair-edges", "sweep", "advance", "save-blocks")
+    for kind in kinds:
+        assert any(key.startswith(f"{kind}-") for key in keys), kind
+    assert len([key for key in keys if key.startswith("part-tree-")]) == N_BLOCKS
+    assert list(dict.fromkeys(stage for stage, _, _ in stages)) == [
+        "looking at the rows",
+        "scaling the rows",
+        "sorting rows by part",
+        "gathering parts",
+        "trees of parts",
+        "edges between parts",
+        "joining the parts",
+        "factorising",
+    ]
+    assert ("trees of parts", N_BLOCKS, N_BLOCKS) in stages
+
+
+def test_two_fits_at_once_do_not_meet(client):
+    """The second is begun and ended in the middle of the first."""
+    inner = []
+
+    def nested(stage, done, total):
+        if stage == "factorising" and done == 2 and not inner:
+            inner.append(fit(quick().set_params(n_components=1), ROWS, client))
+
+    outer = fit(quick(), ROWS, client, progress=nested)
+    np.testing.assert_array_equal(outer.scores_, fit(quick(), ROWS, client).scores_)
+    assert inner[0].n_components_ == 1
