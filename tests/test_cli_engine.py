@@ -21,7 +21,6 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.cli import main
-from penstock.cli._engine import _check_shared_folder
 from penstock.detection import detect, fit_model, load_model
 
 distributed = pytest.importorskip("distributed")
@@ -176,16 +175,6 @@ def test_without_the_extra(table: str, monkeypatch: pytest.MonkeyPatch, capfd: p
     assert capfd.readouterr().err == (
         "penstock: --engine: Fitting on a cluster needs the extra 'dask': pip install 'penstock[dask]'\n"
     )
-
-
-def test_workers_that_do_not_see_our_files() -> None:
-    class ElsewhereClient:
-        def run(self, function: Any, path: str) -> dict[str, bool]:
-            assert function(path)  # it is there, for us
-            return {"tcp://10.0.0.5:9": True, "tcp://10.0.0.6:9": False}
-
-    with pytest.raises(scale.ClusterError, match=r"the worker tcp://10\.0\.0\.6:9 does not see .* Set TMPDIR to"):
-        _check_shared_folder(ElsewhereClient())
 
 
 ENDLESS_FIT = """

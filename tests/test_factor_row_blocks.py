@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +17,22 @@ from strategies_factors import draw_factors, family, random_tree, tables
 from penstock._threads import thread_limit
 from penstock._types import Factors
 from penstock.detectors.nsnmf import NSNMF
-from penstock.factor import Auto, Coordinate, RowBlocks, fit_factors, nmf, nsnmf, random_start, snmf, solve
+from penstock.factor import (
+    Auto,
+    BlockSGD,
+    Coordinate,
+    Objective,
+    RowBlocks,
+    blocks,
+    coordinate,
+    fit_factors,
+    nmf,
+    nsnmf,
+    random_start,
+    row_blocks,
+    snmf,
+    solve,
+)
 from penstock.factor import _block_work as work
 from penstock.factor._block_sums import borders_of, gaps_after, gram_of, mean_of, offers_after, steps_of, sums_after
 from penstock.factor.blocks import LocalCrew
@@ -86,7 +101,11 @@ def test_lowest_point_of_a_quartic(c1, c2, c3, c4):
 
 
 def test_steps_that_overflow_are_left_to_the_loop():
-    assert lowest_on_unit_interval(-1.0, np.inf, 0.0, np.nan) == 1.0
+    nothing = np.zeros((2, 1, 1))
+    for bad in (np.inf, -np.inf, np.nan):
+        slopes, bends = np.array([-1.0, bad]), np.diag([bad, 1.0])
+        assert JointSteps(slopes, np.eye(2), *[nothing] * 2, 0.0).choose().tolist() == [1.0, 1.0]
+        assert JointSteps(-np.ones(2), bends, *[nothing] * 2, 0.0).choose().tolist() == [1.0, 1.0]
 
 
 def test_blocks_go_in_turn_where_no_joint_step_lowers_the_loss():
@@ -188,9 +207,18 @@ def test_ends_where_coordinate_descent_ends(n_blocks):
     assert parts.objective == pytest.approx(whole.objective, rel=1e-6)
 
 
+def restarting(checks):
+    """A stand-in for `has_risen` that says so at these checks, counted from 1."""
+    numbers = count(1)
+    return lambda terms, value, before: next(numbers) in checks
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_block_that_takes_whole_steps_is_coordinate_descent(kind, monkeypatch):
+@pytest.mark.parametrize("restarts", [(), (3,), (2, 5)])
+def test_one_block_that_takes_whole_steps_is_coordinate_descent(kind, restarts, monkeypatch):
     monkeypatch.setattr(JointSteps, "choose", lambda self: np.ones(len(self.slopes)))
+    for module in (coordinate, row_blocks):
+        monkeypatch.setattr(module, "has_risen", restarting(restarts))
     rng = np.random.default_rng(5)
     objective = family(rng.random((30, 4)), random_tree(30, rng), [kind])[kind]
     start = random_start(objective, 3, rng)
@@ -199,7 +227,7 @@ def test_one_block_that_takes_whole_steps_is_coordinate_descent(kind, monkeypatc
     parts = RowBlockDescent(crew, local.wiring, Terms.of(objective), start.H, 2)
     whole = Coordinate().begin(objective, start, None)
     whole._order = local.layout.order.astype(np.int64)
-    for _ in range(8):
+    for _ in range(12):
         assert parts.step() == pytest.approx(whole.step(), rel=1e-10)
         assert parts.residual == pytest.approx(whole.residual, rel=1e-8)
     np.testing.assert_allclose(local.gather(crew), whole.factors.W, rtol=1e-10, atol=1e-10)
@@ -216,6 +244,39 @@ def test_a_fitted_table_is_measured_by_its_residuals():
     own = snmf(sparse.csr_array(W @ W.T))
     solution = solve(own, random_start(own, 2, 1), settings=RowBlocks(3), max_iter=3000, tol=1e-10)
     assert solution.objective < 1e-14 * own.norm_S
+
+
+@pytest.mark.parametrize("chosen", [Coordinate(), RowBlocks(3)])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_loss_of_a_table_that_is_nearly_fitted_does_not_rise_either(chosen, seed):
+    rng = np.random.default_rng(seed)
+    exact = nmf(rng.random((30, 2)) @ rng.random((2, 6)))
+    history = solve(exact, random_start(exact, 2, seed), settings=chosen, max_iter=400, tol=0.0).history
+    assert history.min() < 1e-24 * exact.norm_A
+    assert np.all(np.diff(history) <= 1e-9 * history[:-1] + 1e-28 * exact.norm_A)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("chosen", [Coordinate(), RowBlocks(2)])
+def test_similarities_without_a_say_may_be_too_large_to_square(chosen):
+    S = sparse.csr_array(np.diag([1e160, 0.0, 0.0], 1) + np.diag([1e160, 0.0, 0.0], -1))
+    objective = Objective(A=np.ones((4, 2)), S=S, alpha=1.0, laplacian=1e-170)
+    solution = solve(objective, random_start(objective, 1, 0), settings=chosen, tol=1e-6)
+    assert solution.converged
+    assert solution.objective < 1e-12
+
+
+@pytest.mark.parametrize("objective", [nsnmf(*clusters()), snmf(clusters()[1])], ids=["nsnmf", "snmf"])
+@pytest.mark.parametrize("chunk", [1, 7])
+def test_blocks_larger_than_a_chunk(objective, chunk, monkeypatch):
+    """Sums over chunks are those over all rows, but for rounding."""
+    whole = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
+    for module in (blocks, work):
+        monkeypatch.setattr(module, "CHUNK", chunk)
+    parts = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
+    np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
+    np.testing.assert_allclose(parts.factors.W, whole.factors.W, rtol=1e-9, atol=1e-9)
+    assert parts.kkt_residual == pytest.approx(whole.kkt_residual, rel=1e-6)
 
 
 def test_threads_do_not_change_a_bit():
@@ -325,16 +386,26 @@ def test_more_blocks_than_rows_and_rows_that_are_all_equal():
     assert solve(equal, random_start(equal, 1, 0), settings=RowBlocks(4), tol=1e-6).converged
 
 
-def test_refuses_missing_values_and_wrong_numbers():
+def test_refuses_missing_values():
     holed = over_seen(nmf(np.array([[1.0, np.nan], [1.0, 2.0], [0.5, 1.0]])))
     for chosen in (RowBlocks(2), Auto(n_blocks=2)):
         with pytest.raises(ValueError, match=r"missing values. Use Coordinate\(\) or Auto\(\)"):
             fit_factors(holed, 1, chosen, random_state=0)
-    for numbers in ((0, 1), (1, 0)):
-        with pytest.raises(ValueError, match="RowBlocks needs"):
-            RowBlocks(*numbers)
-    with pytest.raises(ValueError, match="n_blocks must be"):
-        Auto(n_blocks=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "least"),
+    [
+        *[(RowBlocks, name, 1) for name in ("n_blocks", "profile_passes")],
+        *[(Auto, name, least) for name, least in (("n_starts", 1), ("burn_in", 0), ("n_blocks", 1))],
+        *[(BlockSGD, name, 1) for name in ("n_blocks", "rounds", "rounds_per_check")],
+    ],
+)
+def test_counts_are_whole_numbers(kind, name, least):
+    for wrong in (least - 1, 2.5, True, "2"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number ≥ {least}; got"):
+            kind(**{name: wrong})
+    assert getattr(kind(**{name: np.int64(3)}), name) == 3
 
 
 def test_overflow_is_an_error_not_a_result():

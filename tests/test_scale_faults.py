@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 N_ROWS = 20_000  # tasks of tens of milliseconds: long enough to be hit
 PATTERNS = [*ROWS, *TREE, *FACTORISATION]
-LONGEST_DELAY = 60.0  # seconds that kills may cost a run
+LONGEST_DELAY = 60.0  # seconds that a kill may cost a run
 
 
 class Ground:
@@ -79,19 +79,27 @@ def ground(tmp_path_factory):
 
 
 def run_through(ground, work, patterns, seed):
-    """Do the work while tasks of these names are hit; returns its result, and the kills."""
+    """Do the work while tasks of these names are hit; once more if one was too quick to be hit."""
+    for turn in range(3):
+        result, missed = strike(ground, work, patterns, seed + 1000 * turn)
+        if not missed:
+            return result
+    raise AssertionError(f"not hit in three runs: {missed}")
+
+
+def strike(ground, work, patterns, seed):
+    """The result of the work, and the aims that nothing was hit with."""
     began = time.monotonic()
     with killing(ground.client, ground.marks, random_aims(np.random.default_rng(seed), patterns)) as killer:
         result = work()
         seconds = time.monotonic() - began
     hits = [f"{kill.key} of process {kill.pid} after {1000 * kill.delay:.0f} ms" for kill in killer.kills]
     print(f"seed {seed}, {seconds:.1f} s (undisturbed {ground.fit_seconds:.1f} s), {killer.misses} too late; {hits}")
-    assert not killer.aims, f"not hit: {killer.aims}"
-    assert len(killer.kills) == len(patterns)
+    assert len(killer.kills) + len(killer.aims) == len(patterns)
     assert not any(is_running(kill.pid) for kill in killer.kills)
     assert all(killer.given[kill.key] >= 2 for kill in killer.kills), "a task was not run again"
-    assert seconds < ground.fit_seconds + LONGEST_DELAY
-    return result
+    assert seconds < ground.fit_seconds + LONGEST_DELAY * len(patterns)
+    return result, killer.aims
 
 
 def test_a_fit_ends_the_same_with_workers_killed_in_each_stage(ground):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.detectors import NormScore as NormScore
     from penstock.detectors import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.registry import load as load
+    from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
     from penstock.graph.similarity import similarity as similarity
 
@@ -49,6 +50,7 @@ _HOMES = {
     "OnlineNSNMF": "penstock.detectors",
     "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
+    "approximate_spanning_tree": "penstock.graph.approximate",
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",
     "load": "penstock.detectors.registry",

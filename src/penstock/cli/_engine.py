@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -77,7 +75,6 @@ class Engine:
                 else:
                     stages(f"connecting to {self.scheduler}")
                     client = opened.enter_context(connect(self.scheduler))
-                    _check_shared_folder(client)
             yield client
 
     def _fit(self, detector: Any, rows: FloatArray, client: Any, stages: Stages) -> None:
@@ -115,18 +112,6 @@ def _refuse_missing(rows: FloatArray, engine: str) -> None:
             f"have some, in {inputs}. Use --engine local, which takes them, fill them, or leave out such columns "
             f"(--exclude).",
             exit_code=2,
-        )
-
-
-def _check_shared_folder(client: Any) -> None:
-    """Raise unless all workers see this machine's temporary folder: rows and results are handed over in files there."""
-    with tempfile.NamedTemporaryFile(prefix="penstock-") as file:
-        seen: dict[str, bool] = client.run(os.path.exists, file.name)
-    blind = [worker for worker, sees in seen.items() if not sees]
-    if blind:
-        raise ClusterError(
-            f"the worker {blind[0]} does not see the files of this machine in {tempfile.gettempdir()}, by which rows "
-            f"are handed over. Set TMPDIR to a folder that all machines share under the same path."
         )
 
 

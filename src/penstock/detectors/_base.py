@@ -122,7 +122,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def _conclude(self, scores: FloatArray, seen: FloatArray) -> Self:
         """The end of every fit: scores, and the threshold that follows from them."""
-        self.scores_ = _bounded(scores)
+        self.scores_ = bounded(scores)
         self.seen_ = seen
         self.threshold_ = score_threshold(self.scores_, self.contamination)
         return self
@@ -136,7 +136,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         table = self._read_rows(X)
         A = self._own_rows(table, X)
         A_clipped = A if self.scaling_ is None else self.scaling_.apply(table, clip=True)
-        return _bounded(self._score_rows(A, A_clipped))
+        return bounded(self._score_rows(A, A_clipped))
 
     def seen_share(self, X: Any) -> FloatArray:
         """How much of each row there is to see: the share of its values that are not missing, from 0 to 1.
@@ -261,7 +261,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     def _decide(self, scores: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            return _bounded(self.threshold_ - scores)
+            return bounded(self.threshold_ - scores)
 
     def _verdicts(self, scores: FloatArray) -> NDArray[np.int64]:
         return np.where(self._decide(scores) < 0, -1, 1)
@@ -273,7 +273,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return tags
 
 
-def _bounded(scores: FloatArray) -> FloatArray:
+def bounded(scores: FloatArray) -> FloatArray:
     """Scores that overflowed, at the largest float; a NaN would be a bug of a detector, and is not hidden."""
     largest = np.finfo(np.float64).max
     result: FloatArray = np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)

@@ -75,9 +75,14 @@ def sums_after(
 def gaps_after(
     crew: Crew, wiring: Wiring, terms: Terms, H: FloatArray, G: FloatArray, steps: FloatArray, offered: FloatArray
 ) -> Gaps:
-    """The residuals themselves once each block has taken its step, which takes a pass over all rows."""
+    """The residuals themselves once each block has taken its step, which takes a pass over all rows.
+
+    Those of similarities that have no say count as 0.
+    """
     reports = crew.each(find_gaps, terms, H, apart=[(float(t),) for t in steps])
     attributes, on_graph, square, entries = (sum(column) for column in zip(*reports, strict=True))
+    if not terms.symmetric:
+        return Gaps(attributes, 0.0, 0.0)
     fitted = _dots(*wiring.ends_of(offered))
     on_graph += 2 * float(np.sum((wiring.similarities - fitted) ** 2))
     square += 2 * float(np.vdot(fitted, fitted))

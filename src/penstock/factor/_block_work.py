@@ -110,13 +110,18 @@ def sweep(
 def find_gaps(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, step: float
 ) -> tuple[State, tuple[float, float, float, int]]:
-    """Sum the residuals themselves: of the table, of own similarities; the fits of the latter; how many S has."""
-    W = _stepped(state, step)
-    attributes, (rows, columns, data) = 0.0, block.pairs()
+    """Sum the residuals themselves: of the table, of own similarities; the fits of the latter; how many S has.
+
+    Of similarities that have no say the sums are 0: their squares may overflow.
+    """
+    W, attributes = _stepped(state, step), 0.0
     for part, table in _chunks(block, terms):
         if table is not None:
             gap = table - W[part] @ H
             attributes += float(np.vdot(gap, gap))
+    if not terms.symmetric:
+        return state, (attributes, 0.0, 0.0, len(block.data))
+    rows, columns, data = block.pairs()
     fitted = np.sum(W[rows] * W[columns], axis=1)
     on_graph = float(np.sum((data - fitted) ** 2))
     return state, (attributes, on_graph, float(np.vdot(fitted, fitted)), len(block.data))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from penstock._parameters import check_whole_number
+
 
 @dataclass(frozen=True, repr=False)
 class Auto:
@@ -26,10 +28,10 @@ class Auto:
     n_blocks: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_starts < 1 or self.burn_in < 0:
-            raise ValueError(f"Auto needs n_starts ≥ 1 and burn_in ≥ 0, not {self.n_starts!r} and {self.burn_in!r}.")
-        if self.n_blocks is not None and self.n_blocks < 1:
-            raise ValueError(f"n_blocks must be at least 1, but is {self.n_blocks!r}.")
+        check_whole_number("n_starts", self.n_starts, least=1)
+        check_whole_number("burn_in", self.burn_in, least=0)
+        if self.n_blocks is not None:
+            check_whole_number("n_blocks", self.n_blocks, least=1)
 
     def __repr__(self) -> str:
         """Blocks are named only where there are any, so that files can be compared with older ones."""

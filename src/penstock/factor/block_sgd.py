@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from penstock._parameters import check_whole_number
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._sgd_kernels import finish_round, step_pieces
@@ -57,8 +58,7 @@ class BlockSGD:
 
     def __post_init__(self) -> None:
         for name in ("n_blocks", "rounds", "rounds_per_check"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, but is {getattr(self, name)!r}.")
+            check_whole_number(name, getattr(self, name), least=1)
         if not 0 < self.last_step <= self.first_step < math.inf:
             raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {self.first_step!r}, {self.last_step!r}.")
         if not self.stall >= 0:

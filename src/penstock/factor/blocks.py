@@ -1,7 +1,7 @@
 """An objective cut into blocks of rows: what each block holds, what blocks tell each other, and who does the work.
 
 Solvers that work by blocks are written against `Crew`, so that one and the same solver runs on this machine's threads
-or on a cluster, with the same result to the last bit.
+or on a cluster: with the same blocks, the same order of the rows in them and the same terms, to the same bits.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from penstock._types import Factors, FloatArray
 from penstock.factor._kernels import sweep_rows
 from penstock.factor.objectives import Objective
 from penstock.factor.stationarity import shorten_rows
-from penstock.factor.terms import Weighed, rounding_of
+from penstock.factor.terms import Weighed, has_risen
 
 NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal and a hundred times slower
 
@@ -57,7 +57,6 @@ class CoordinateDescent:
         self.residual = math.inf
         self._before: Factors | None = None
         self._pace, self._value = 1.0, math.inf
-        self._rounding = rounding_of(objective)
 
     @property
     def factors(self) -> Factors:
@@ -79,7 +78,7 @@ class CoordinateDescent:
         else:
             self._W, self._H = W.copy(), H.copy()
         value = self._sweep()
-        if push > 0.0 and value > self._value + self._rounding:
+        if push > 0.0 and has_risen(self._objective, value, self._value):
             self._pace = 1.0
             self._W, self._H = W.copy(), H.copy()
             value = self._sweep()

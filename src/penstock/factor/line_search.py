@@ -53,12 +53,15 @@ class JointSteps:
         )
 
     def choose(self) -> FloatArray:
-        """The best step for all blocks; if there is none, whole steps of those blocks that still lower f in turn."""
+        """The best step for all blocks; if there is none, whole steps of those blocks that still lower f in turn.
+
+        Whole steps also where sums have overflowed: whether f has too is for the loop to find out.
+        """
         quartic = self.along_diagonal()
+        if not all(math.isfinite(c) for c in quartic):
+            return np.ones(len(self.slopes))
         t = lowest_on_unit_interval(*quartic)
-        if not polynomial(t, *quartic) >= 0.0:  # what is not a number is for the loop to find out
-            return np.full(len(self.slopes), t)
-        return self._in_turn()
+        return np.full(len(self.slopes), t) if polynomial(t, *quartic) < 0.0 else self._in_turn()
 
     def _in_turn(self) -> FloatArray:
         t, reached = np.zeros(len(self.slopes)), 0.0
@@ -86,8 +89,6 @@ def lowest_on_unit_interval(c1: float, c2: float, c3: float, c4: float) -> float
     (0.5, 1.0)
     """
     quartic = c1, c2, c3, c4
-    if not all(math.isfinite(c) for c in quartic):
-        return 1.0
     corners = [0.0, *sorted(_turning_points(c2, c3, c4)), 1.0]
     candidates = [_valley(a, b, *quartic) for a, b in pairwise(corners)]
     best = 1.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock._blas import one_blas_thread
+from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.factor._block_sums import (
     add_up,
@@ -29,7 +30,7 @@ from penstock.factor.blocks import Crew, Wiring
 from penstock.factor.coordinate import Coordinate, next_pace, reach, update_profiles
 from penstock.factor.loop import MAX_ITER, TOL, Progress, descend
 from penstock.factor.stationarity import profile_parts, profile_residual, shorten_rows
-from penstock.factor.terms import Terms, value_of
+from penstock.factor.terms import Terms, has_risen, value_of
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,8 @@ class RowBlocks:
     profile_passes: int = 2
 
     def __post_init__(self) -> None:
-        if self.n_blocks < 1 or self.profile_passes < 1:
-            raise ValueError(
-                f"RowBlocks needs n_blocks ≥ 1 and profile_passes ≥ 1, not {self.n_blocks!r} and "
-                f"{self.profile_passes!r}."
-            )
+        check_whole_number("n_blocks", self.n_blocks, least=1)
+        check_whole_number("profile_passes", self.profile_passes, least=1)
 
 
 class RowBlockDescent:
@@ -110,7 +108,7 @@ class RowBlockDescent:
         if not self._places:
             self._places = self._crew.each(begin)
         value = self._sweep()
-        if self._push > 0.0 and value > self._value + self._terms.rounding:
+        if self._push > 0.0 and has_risen(self._terms, value, self._value):
             self._pace, self._reached = 1.0, self._H
             self._places = self._crew.each(begin)
             value = self._sweep()

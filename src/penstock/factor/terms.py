@@ -61,15 +61,19 @@ class Terms:
     def of(cls, objective: Weighed) -> Terms:
         return cls(**{field.name: getattr(objective, field.name) for field in fields(cls)})
 
-    @property
-    def rounding(self) -> float:
-        """By how much two values of f may differ that would be equal in exact arithmetic."""
-        return rounding_of(self)
 
+def has_risen(terms: Weighed, value: float, before: float) -> bool:
+    """Whether f has grown by more than rounding can account for.
 
-def rounding_of(terms: Weighed) -> float:
-    """By how much two values of f may differ that would be equal in exact arithmetic."""
-    return 1e-15 * (terms.symmetric * terms.norm_S + terms.alpha * terms.norm_A)
+    Far from a fit that is a share of the norms, whose expanded squares f is made of; near one, where residuals are
+    summed instead, f is good to a share of itself.
+
+    >>> terms = Terms(3, 2, alpha=1.0, norm_A=6.0)
+    >>> has_risen(terms, 1.0 + 1e-15, 1.0), has_risen(terms, 2e-20, 1e-20)
+    (False, True)
+    """
+    structure = terms.symmetric * terms.norm_S if terms.symmetric else 0.0  # the norm may be infinite
+    return value > before + min(1e-15 * (structure + terms.alpha * terms.norm_A), 1e-9 * before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +108,17 @@ def value_of(terms: Weighed, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps]
     gram = float(np.vdot(sums.G, sums.G))
     structure = terms.norm_S - 2 * sums.agreement + gram if terms.symmetric else 0.0
     attributes = expanded_loss(terms, H, sums.G, sums.V) if terms.alpha else 0.0
-    if (terms.symmetric and cancels(structure, terms.norm_S)) or (terms.alpha and cancels(attributes, terms.norm_A)):
+    structure_fits = terms.symmetric > 0 and cancels(structure, terms.norm_S)
+    table_fits = terms.alpha > 0 and cancels(attributes, terms.norm_A)
+    if structure_fits or table_fits:
         near = gaps()
-        structure = near.on_graph + near.off_graph if cancels(structure, terms.norm_S) else structure
-        attributes = near.attributes if cancels(attributes, terms.norm_A) else attributes
+        structure = near.on_graph + near.off_graph if structure_fits else structure
+        attributes = near.attributes if table_fits else attributes
     return total + terms.symmetric * structure + terms.alpha * attributes
 
 
 def cancels(loss: float, norm: float) -> bool:
-    """Whether an expanded square has lost too many digits to be used; not a number counts as one."""
+    """Whether an expanded square has lost too many digits to be used. NaN has not: it is passed on."""
     return loss <= CANCELS * norm
 
 

@@ -14,9 +14,11 @@ from penstock.graph.kdtree import PointTree
 
 N_LISTED = 6  # neighbours listed per point: longer lists cost more than the searches they save
 # A round that would visit more leaves than this, for each leaf and for each pair of components, costs more than trees
-# of their own for all components: what is left is then joined pair by pair. From so many leaves it is told.
+# of their own for all components: what is left is then joined pair by pair, if there are few enough of them for what
+# is known of all pairs to be small. From so many leaves it is told.
 _VISITS_PER_LEAF = 100
 _VISITS_PER_PAIR = 100
+_MOST_CLUMPS = 512
 _SAMPLED_LEAVES = 64
 
 
@@ -114,7 +116,7 @@ class _Rounds:
         visits = self._search_leaves(leaves[sampled], bound)
         m, left = self.n_components, leaves[~sampled]
         affordable = _VISITS_PER_LEAF * self.tree.n_leaves + _VISITS_PER_PAIR * m * (m - 1) // 2
-        if visits * len(left) > affordable * sampled.sum():
+        if m <= _MOST_CLUMPS and visits * len(left) > affordable * sampled.sum():
             return False
         if len(left):
             self._search_leaves(left, bound)

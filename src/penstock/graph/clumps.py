@@ -58,18 +58,19 @@ class Clump:
     """Some points of a tree, with a tree of their own along their own principal axes.
 
     A flat sheet that is tilted against the axes of all the data makes fat boxes along those; along its own, thin ones.
+    Fewer rows than columns, and very many columns, stay as they are: their axes would cost more than they save.
     """
 
     def __init__(self, tree: PointTree, members: NDArray[np.int64]) -> None:
         rows = tree.exact[members]
         n, p = rows.shape
         plain = Frame(np.zeros(p), 0, np.zeros(p), None)  # they are at the tree's scale already
-        points = centered_frame(plain, rows, rotate=True).enter(rows)
+        points = centered_frame(plain, rows, rotate=n >= p).enter(rows)
         # no second copy of the rows: searches read them in the tree of all
         self.tree = tree_over(replace(points, exact=np.empty((n, 0))))
         self.points = members[self.tree.names]
         self.center = points.frame.center
-        self.axes = np.eye(p) if points.frame.axes is None else points.frame.axes
+        self.axes = points.frame.axes
         low, high = (side(self.tree.tiles, axis=2)[:, :p].astype(np.float64) for side in (np.min, np.max))
         self.middles, self.halves = (low + high) / 2, (high - low) / 2  # of the boxes of the leaves
         self.low, self.high = low.min(axis=0), high.max(axis=0)
@@ -80,14 +81,14 @@ class Clump:
         Along the axes of this clump a box of the other is tilted. Two ways to bound its distance, the better one of
         which counts: by the box around it along these axes, and by its extent along the way from its middle to here.
         """
-        turn = guest.axes.T @ self.axes
-        middles = guest.middles @ turn + (guest.center - self.center) @ self.axes
+        turn = _turn_between(guest.axes, self.axes)
+        middles = _turned(guest.middles, turn) + _turned(guest.center - self.center, self.axes)
         inside = np.clip(middles, self.low, self.high)
         way = middles - inside
         length = np.sqrt(np.einsum("ij,ij->i", way, way))
-        extent = np.einsum("ij,ij->i", np.abs(way @ turn.T), guest.halves)
+        extent = np.einsum("ij,ij->i", np.abs(_turned(way, None if turn is None else turn.T)), guest.halves)
         along = length - np.divide(extent, length, out=np.zeros_like(length), where=length > 0)
-        boxed = np.maximum(np.abs(way) - guest.halves @ np.abs(turn), 0.0)
+        boxed = np.maximum(np.abs(way) - _turned(guest.halves, None if turn is None else np.abs(turn)), 0.0)
         gaps: FloatArray = np.maximum(np.maximum(along, 0.0) ** 2, np.einsum("ij,ij->i", boxed, boxed))
         return gaps
 
@@ -102,6 +103,17 @@ class Clump:
         return self.tree.error + stretch * guest.tree.error + 4 * (stretch - 1) * across, stretch
 
 
+def _turn_between(guest: FloatArray | None, host: FloatArray | None) -> FloatArray | None:
+    """What takes coordinates along some axes to those along others; None stands for the axes of all the data."""
+    if guest is None:
+        return host
+    return guest.T if host is None else guest.T @ host
+
+
+def _turned(rows: FloatArray, turn: FloatArray | None) -> FloatArray:
+    return rows if turn is None else rows @ turn
+
+
 class _Found(NamedTuple):
     """An edge: compares in the order of edges."""
 
@@ -113,10 +125,11 @@ class _Found(NamedTuple):
 
 
 class _Pair(NamedTuple):
+    """Two clumps: compares by how near they may be."""
+
     nearest: float
     host: int
     guest: int
-    gaps: FloatArray
 
 
 class _Joining:
@@ -147,8 +160,8 @@ class _Joining:
         for place, host in enumerate(by_size):
             for guest in by_size[:place]:  # the smaller one asks
                 gaps = self.clumps[host].leaf_gaps(self.clumps[guest])
-                pairs.append(_Pair(float(gaps.min()), host, guest, gaps))
-        for pair in sorted(pairs, key=lambda pair: pair[:3]):
+                pairs.append(_Pair(float(gaps.min()), host, guest))  # all pairs' gaps at once would be too many to keep
+        for pair in sorted(pairs):
             found = self._search_pair(pair)
             if found is not None:
                 self.connect(pair.host, pair.guest, found.square)
@@ -160,8 +173,11 @@ class _Joining:
         host, guest = self.clumps[pair.host], self.clumps[pair.guest]
         shift, stretch = host.slack(guest)
         bound = self.widest[pair.host, [pair.guest]]
-        leaves = np.flatnonzero(pair.gaps <= search_limit(bound[0], shift, stretch))
-        leaves = leaves[np.argsort(pair.gaps[leaves], kind="stable")]
+        if pair.nearest > search_limit(bound[0], shift, stretch):
+            return None
+        gaps = host.leaf_gaps(guest)
+        leaves = np.flatnonzero(gaps <= search_limit(bound[0], shift, stretch))
+        leaves = leaves[np.argsort(gaps[leaves], kind="stable")]
         found: list[_Found] = []
         size = 1
         while len(leaves):
@@ -169,7 +185,7 @@ class _Joining:
             if len(rows):
                 found += self._search_rows(host, rows, bound)
             leaves, size = leaves[size:], size * _GROWTH
-            leaves = leaves[pair.gaps[leaves] <= search_limit(bound[0], shift, stretch)]
+            leaves = leaves[gaps[leaves] <= search_limit(bound[0], shift, stretch)]
         return min(found, default=None)
 
     def _rows_of(self, guest: Clump, leaves: NDArray[np.int64], bound: float) -> NDArray[np.int64]:

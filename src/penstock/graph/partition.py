@@ -15,6 +15,7 @@ from penstock.graph.duplicates import hash_rows
 
 _PER_PART = 512  # rows of the sample for each part: sizes are then even to about 5 %
 _FEWEST_SAMPLED = 4096
+_ROWS_AT_ONCE = 1 << 14  # rows scaled at once, so that no second copy of a part is needed
 _UNEVEN = 0.1  # of the rows at a cut may be on the wrong side of an even cut before another column is tried
 
 
@@ -59,8 +60,8 @@ def sample_distinct(X: FloatArray, size: int, seed: int = 0) -> FloatArray:
     True
     """
     keys = _mixed(hash_rows(X), seed)
-    chosen, first = np.unique(keys, return_index=True)
-    return np.ascontiguousarray(X[first[np.argsort(chosen, kind="stable")[:size]]])
+    _, first = np.unique(keys, return_index=True)
+    return np.ascontiguousarray(X[first[:size]])
 
 
 def merge_samples(samples: Sequence[FloatArray], size: int, seed: int = 0) -> FloatArray:
@@ -113,12 +114,30 @@ def arrange_rows(A: FloatArray, n_parts: int) -> tuple[IndexArray, IndexArray]:
 def local_order(rows: FloatArray) -> IndexArray:
     """An order in which near rows come soon after one another: that of the leaves of a kd-tree.
 
+    It depends on these rows alone, and neither on where they are nor on their scale, but for rounding.
+
     >>> local_order(np.array([[3.0], [1.0], [2.0]])).tolist()
     [0, 1, 2]
     """
     order = np.arange(len(rows))
-    order_points(np.ascontiguousarray(rows, dtype=np.float32), order)
+    order_points(_unit_rows(rows), order)
     return order
+
+
+def _unit_rows(rows: FloatArray) -> NDArray[np.float32]:
+    """Rows less the least value of each column, over the widest range of a column.
+
+    As they are, values far from zero would collapse in float32, and large ones overflow; half a range never does.
+    """
+    unit = np.empty(rows.shape, dtype=np.float32)
+    if rows.size == 0:
+        return unit
+    low, high = rows.min(axis=0) / 2, rows.max(axis=0) / 2
+    widest = float((high - low).max()) or 1.0
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        unit[part] = (rows[part] / 2 - low) / widest
+    return unit
 
 
 def _mixed(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
@@ -142,7 +161,8 @@ def _plan_node(rows: FloatArray, node: int, count: int, columns: NDArray[np.int6
 def _best_cut(rows: FloatArray, share: float) -> tuple[int, float]:
     """The widest column that can be cut evenly, and where; else the one that comes nearest to it."""
     most_even, chosen = np.inf, (0, np.inf)
-    for column in np.argsort(-rows.std(axis=0), kind="stable"):
+    spread = _unit_rows(rows).std(axis=0, dtype=np.float64)
+    for column in np.argsort(-spread, kind="stable"):
         values = np.sort(rows[:, column])
         places = np.flatnonzero(values[1:] > values[:-1]) + 1  # how many rows can be on the left
         if len(places) == 0:

@@ -32,6 +32,10 @@ def look(given: Any, label: str, columns: list[str] | None, n_columns: int) -> E
     rows = read_piece(given, label, columns)
     if rows.shape[1] != n_columns:
         raise SourceError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
+    return extent_of(rows)
+
+
+def extent_of(rows: FloatArray) -> Extent:
     nothing = np.full(rows.shape[1], np.nan)
     if len(rows) == 0:
         return Extent(0, nothing, nothing)
@@ -42,7 +46,7 @@ def scale_piece(
     given: Any,
     label: str,
     columns: list[str] | None,
-    expected: int,
+    expected: Extent,
     scaling: MinMaxScaling | None,
     file: Path,
     start: int,
@@ -54,24 +58,33 @@ def scale_piece(
     Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
     """
     rows = read_piece(given, label, columns)
-    if len(rows) != expected:
-        raise SourceError(
-            f"{label} had {expected:,} rows at first and now has {len(rows):,}: the source changed during the fit."
-        )
+    _refuse_change(extent_of(rows), expected, label)
     if scaling is None:
-        _refuse_unfit(rows, label)
+        _refuse_unfit(rows, label, columns)
     scaled = rows if scaling is None else scaling.apply(rows)
     fill_rows(file, start, scaled)
     save_array(sample_file, sample_distinct(scaled, sampled))
 
 
-def _refuse_unfit(rows: FloatArray, label: str) -> None:
+def _refuse_change(now: Extent, before: Extent, label: str) -> None:
+    """A source is read twice, and must be the same both times: else rows would be scaled by what is no longer there."""
+    same = now.n_rows == before.n_rows and all(
+        np.array_equal(getattr(now, side), getattr(before, side), equal_nan=True) for side in ("minimum", "maximum")
+    )
+    if not same:
+        raise SourceError(
+            f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
+        )
+
+
+def _refuse_unfit(rows: FloatArray, label: str, columns: list[str] | None) -> None:
     """Without scaling, what a factorisation cannot take is refused where it is."""
     bad = (rows < 0) | (rows > LARGEST_VALUE)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        name = column if columns is None else repr(columns[column])
         raise SourceError(
-            f"{label}: row {row}, column {column} is {rows[row, column]:g}. With scale=None values must lie between 0 "
+            f"{label}: row {row}, column {name} is {rows[row, column]:g}. With scale=None values must lie between 0 "
             f"and {LARGEST_VALUE:g}; scale='minmax' takes any numbers."
         )
 
@@ -88,21 +101,14 @@ def spread_rows(file: Path, start: int, stop: int, partition: Partition, folder:
     return bounds
 
 
-@dataclass(frozen=True)
-class PartSummary:
-    """What the driver is told of a part."""
-
-    n_rows: int  # copies that were merged apart
-    n_copies: int
-
-
-def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Path) -> PartSummary:
+def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Path) -> int:
     """All rows of a part from what was spread: in ascending order, then in `local_order`, equal ones perhaps merged.
 
-    Leaves `rows`, their `numbers` in the table, and `copies`, pairs of (row, the first row that equals it).
+    Returns how many rows are left. Leaves `rows`, their `numbers` in the table, and `copies`, pairs of (row, the first
+    row that equals it).
     """
     if folder.exists():
-        return summarise_part(folder)
+        return len(open_array(folder / "numbers.npy"))
     pieces = [_slice_of(run, part) for run in runs]
     numbers = np.concatenate([numbers for numbers, _ in pieces])
     rows = np.concatenate([rows for _, rows in pieces])
@@ -114,12 +120,7 @@ def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Pat
         rows, numbers = rows[is_first], numbers[is_first]
     order = local_order(rows)
     save_arrays(folder, {"rows": rows[order], "numbers": numbers[order], "copies": copies})
-    return summarise_part(folder)
-
-
-def summarise_part(folder: Path) -> PartSummary:
-    arrays = open_arrays(folder)
-    return PartSummary(len(arrays["rows"]), len(arrays["copies"]))
+    return len(rows)
 
 
 def _slice_of(run: Path, part: int) -> tuple[IndexArray, FloatArray]:

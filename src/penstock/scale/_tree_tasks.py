@@ -49,13 +49,12 @@ def summarise(folder: Path, frame: Frame) -> TreeSummary:
     return TreeSummary(low, high, part.longest, np.array(exact[:: max(1, len(exact) // _SHOWN)]))
 
 
-def join_two(one: Path, other: Path, folder: Path, frame: Frame) -> int:
-    """The edges between two parts; how many there are."""
+def join_two(one: Path, other: Path, folder: Path, frame: Frame) -> None:
+    """The edges between two parts."""
     if folder.exists():
-        return len(open_arrays(folder)["squares"])
+        return
     found = cross_edges(open_part(one, frame), open_part(other, frame))
-    save_arrays(folder, {"ends": found.ends, "squares": found.squares, "lengths": found.lengths})
-    return len(found.squares)
+    save_arrays(folder, {"ends": found.ends.reshape(-1, 2), "squares": found.squares, "lengths": found.lengths})
 
 
 def save_part(folder: Path, part: Part) -> None:
@@ -91,6 +90,13 @@ def open_part(folder: Path, frame: Frame) -> Part:
     return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
 
 
+def own_edges(folder: Path, frame: Frame) -> Edges:
+    """The edges of a part's tree by row of the table, in memory: many files are not to stay open."""
+    edges = open_part(folder, frame).tree_edges()
+    return Edges(edges.ends, np.array(edges.squares), np.array(edges.lengths))
+
+
 def edges_between(folder: Path) -> Edges:
+    """The edges between two parts, in memory."""
     arrays = open_arrays(folder)
-    return Edges(arrays["ends"].reshape(-1, 2), arrays["squares"], arrays["lengths"])
+    return Edges(*(np.array(arrays[name]) for name in ("ends", "squares", "lengths")))

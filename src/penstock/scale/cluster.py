@@ -63,7 +63,11 @@ class Cluster:
         if not self.workers():
             raise ClusterError("The cluster has no workers. Start some, or wait for them: client.wait_for_workers(1).")
         ours = releases()
-        for address, theirs in self.client.run(releases).items():
+        try:
+            found = self.client.run(releases)
+        except ImportError as error:
+            raise ClusterError(f"A worker lacks a package: {error}. Install penstock[dask] everywhere.") from error
+        for address, theirs in found.items():
             different = [
                 f"{name} {theirs.get(name)} (here {release})"
                 for name, release in ours.items()
@@ -76,15 +80,15 @@ class Cluster:
                 )
 
     def check_sees(self, folder: Path) -> None:
-        """Refuse workers that do not see the job's folder, by which everything is handed on."""
+        """Refuse workers that cannot write to the job's folder, by which everything is handed on."""
         with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as file:
-            seen: dict[str, bool] = self.client.run(os.path.exists, file.name)
-        blind = [worker for worker, sees in seen.items() if not sees]
-        if blind:
-            raise ClusterError(
-                f"The worker {blind[0]} does not see the folder {folder}, by which rows and results are handed on. "
-                f"Give a folder that all machines share under the same path."
-            )
+            troubles: dict[str, str] = self.client.run(_write_beside, file.name)
+        for worker, trouble in troubles.items():
+            if trouble:
+                raise ClusterError(
+                    f"The worker {worker} cannot use the folder {folder}, by which rows and results are handed on: "
+                    f"{trouble}. Give a folder that all machines share under the same path (TMPDIR for temporary ones)."
+                )
 
     def run(self, stage: str, calls: Sequence[Call]) -> list[Any]:
         """The tasks' results, in order; a task whose worker is lost is run again by Dask."""
@@ -166,6 +170,17 @@ def _finished_one(pending: list[Any]) -> bool:
     return True
 
 
+def _write_beside(file: str) -> str:
+    """What keeps a worker from writing where the driver has written, if anything does."""
+    if not Path(file).exists():
+        return "it does not see what this process writes there"
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".seen-", dir=Path(file).parent):
+            return ""
+    except OSError as error:
+        return str(error)
+
+
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
     """A task has the one thread that the worker gives it."""
     with thread_limit(1):
@@ -181,6 +196,11 @@ def releases() -> dict[str, str]:
 @contextmanager
 def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
     """The given client, or workers on this machine for as long as the work takes."""
+    if client is not None and not hasattr(client, "scheduler_info"):
+        raise TypeError(
+            f"client must be a distributed.Client, but is a {type(client).__name__}. Use Client(cluster), or "
+            f"Client('tcp://HOST:PORT')."
+        )
     with nullcontext(client) if client is not None else local_client() as used:
         cluster = Cluster(used, report)
         try:

@@ -100,16 +100,17 @@ def _load_state(folder: Path) -> State:
 class DaskCrew:
     """Workers that keep the blocks' states in their memory, as results of tasks.
 
-    A task steps a group of blocks, one group for each thread of the cluster: the fewer tasks, the less waiting for
-    them. Should a worker be lost, Dask runs again the tasks that led to what it held. That line of tasks grows with
-    every step; `save` puts the states into files and begins it anew.
+    A task steps a group of blocks: the fewer tasks, the less waiting for them. Should a worker be lost, Dask runs again
+    the tasks that led to what it held. That line of tasks grows with every step; `save` puts the states into files and
+    begins it anew.
     """
 
-    def __init__(self, cluster: Cluster, space: Workspace, job: str, blocks: Sequence[tuple[Path, Path]]) -> None:
+    def __init__(
+        self, cluster: Cluster, space: Workspace, job: str, blocks: Sequence[tuple[Path, Path]], n_groups: int
+    ) -> None:
         """`blocks` are a folder for each block's share of S and the file of its rows."""
         self._cluster, self._space, self._job = cluster, space, job
         self._blocks = list(blocks)
-        n_groups = max(1, min(len(self._blocks), cluster.n_threads))
         ends = [len(self._blocks) * group // n_groups for group in range(n_groups + 1)]
         self._groups = [slice(first, last) for first, last in pairwise(ends)]
         self._held: list[Any] = [None] * n_groups

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import IndexArray, SparseMatrix
+from penstock.detectors import LaplacianNSNMF
 from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
 from penstock.factor.blocks import Wiring, cut_graph
 from penstock.factor.row_blocks import BlockSolution, RowBlockDescent, fit_by_blocks
@@ -44,6 +45,17 @@ def block_settings(solver: Any, n_blocks: int) -> Settings:
     )
 
 
+def refuse_solver(detector: Any) -> None:
+    """Raise if a detector's solver cannot work on a cluster: at once, and not when the tree is grown."""
+    settings = block_settings(detector.solver, 1)
+    if not isinstance(settings, BlockSGD):
+        return
+    if isinstance(detector, LaplacianNSNMF):
+        raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
+    if settings.blocks != "space":
+        raise ValueError("On a cluster blocks are made of near rows: say BlockSGD(blocks='space').")
+
+
 def asked_blocks(solver: Any) -> int | None:
     """How many blocks a solver asks for itself."""
     asked: int | None = getattr(solver, "n_blocks", None)
@@ -70,7 +82,7 @@ class Factorisation:
 
     def __init__(self, cluster: Cluster, space: Workspace, crew: DaskCrew) -> None:
         self._cluster, self._space, self._crew = cluster, space, crew
-        self._saved_at, self._since = time.monotonic(), 0
+        self._saved_at, self._since = time.monotonic(), _CHECKPOINT_EVERY  # the end of the starts is kept at once
         self._file = space / "checkpoint.json"
 
     def solve(

@@ -11,11 +11,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 import penstock
-from penstock._parameters import check_choice
-from penstock._types import Factors, IndexArray, Tree
+from penstock._parameters import check_choice, check_whole_number
+from penstock._types import Factors, FloatArray, IndexArray, Tree
 from penstock.detectors import NMF
 from penstock.detectors._factor_base import FactorDetector
+from penstock.detectors._input import pandas_index
 from penstock.detectors._undo import restored_if_it_fails
+from penstock.factor.sgd_by_blocks import draw_seed
+from penstock.factor.start import draws_from
 from penstock.factor.terms import Terms
 from penstock.graph.approximate import Approximation, approximate_spanning_tree
 from penstock.graph.parts import common_frame
@@ -25,10 +28,10 @@ from penstock.prepare import MinMaxScaling
 from penstock.scale.adoption import adopt, fitted_rows, in_table_order, refuse_unsupported
 from penstock.scale.cluster import Cluster, use_cluster
 from penstock.scale.crew import DaskCrew
-from penstock.scale.factorise import Factorisation, asked_blocks, block_settings, make_blocks
+from penstock.scale.factorise import Factorisation, asked_blocks, block_settings, make_blocks, refuse_solver
 from penstock.scale.model_files import save_model
 from penstock.scale.parts_search import PartsSearch
-from penstock.scale.plan import check_disk, check_memory_for_result, settled_plan
+from penstock.scale.plan import MOST_PARTS, check_memory_of_driver, check_pieces, group_count, settled_plan
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import Extents, cut_into_parts, measure, scale_rows
 from penstock.scale.sources import Source, open_source
@@ -102,6 +105,8 @@ def fit(
     [11]
     """
     refuse_unsupported(detector)
+    refuse_solver(detector)
+    n_parts = _asked_parts(detector, n_parts)
     if not isinstance(tree, Approximation):
         check_choice("tree", tree, ("exact", "approximate"))
     with (
@@ -115,7 +120,21 @@ def fit(
         cluster.check_sees(space.folder)
         job = _open_job(cluster, space, detector, source, columns, n_parts, tree)
         job.run(keeps_files=folder is not None)
+        detector._row_labels = pandas_index(source)
     return detector
+
+
+def _asked_parts(detector: FactorDetector, n_parts: int | None) -> int | None:
+    """How many parts are asked for, by the caller or by the solver's blocks, which are one and the same."""
+    blocks = asked_blocks(detector.solver)
+    if n_parts is None:
+        return blocks
+    check_whole_number("n_parts", n_parts, least=1)
+    if n_parts > MOST_PARTS:
+        raise ValueError(f"n_parts must be at most {MOST_PARTS:,}, but is {n_parts:,}: pairs of parts are tasks.")
+    if blocks is not None and blocks != n_parts:
+        raise ValueError(f"Parts are the blocks of the solver: n_parts = {n_parts}, but its n_blocks = {blocks}.")
+    return n_parts
 
 
 @dataclass(frozen=True)
@@ -131,8 +150,7 @@ class _Job:
     def run(self, *, keeps_files: bool) -> None:
         detector, space = self.detector, self.space
         extents = measure(self.cluster, space, self.name, self.source)
-        if not keeps_files:
-            check_memory_for_result(extents.n_rows, self.source.n_columns, detector.n_components)
+        check_memory_of_driver(extents.n_rows, self.source.n_columns, detector.n_components, keeps_files=keeps_files)
         self._open_door(extents)
         parts = self._prepare_rows(extents)
         original = self._originals(parts, extents.n_rows)
@@ -142,7 +160,7 @@ class _Job:
         rows = fitted_rows(space, detector._kept)
         detector._problem = detector._pose(rows)
         detector.n_components_ = detector._usable_components(*rows.shape)
-        self._factorise(parts)
+        self._factorise(parts, is_zero=not (rows_range(extents, detector.scaling_)[1] > 0).any())
         if not keeps_files:
             self._read_into_memory()
         elif detector._has_graph:
@@ -163,9 +181,7 @@ class _Job:
 
     def _prepare_rows(self, extents: Extents) -> list[int]:
         n, p = extents.n_rows, self.source.n_columns
-        asked = self.n_parts or asked_blocks(self.detector.solver)
-        plan = settled_plan(self.space / "plan.json", self.cluster, n, p, asked)
-        check_disk(self.space.folder, n, p, self.detector.n_components)
+        plan = settled_plan(self.space / "plan.json", self.cluster, n, p, self.detector.n_components, self.n_parts)
         sample = scale_rows(
             self.cluster, self.space, self.name, self.source, extents, self.detector.scaling_, plan.n_parts
         )
@@ -197,20 +213,19 @@ class _Job:
 
     def _frame(self, extents: Extents) -> Frame:
         """The frame that all parts' trees share."""
-        scaling, ends = self.detector.scaling_, np.array([extents.minimum, extents.maximum])
-        low, high = ends if scaling is None else scaling.apply(ends)
-        return common_frame(low, high, open_array(self.space / "sample.npy"))
+        return common_frame(*rows_range(extents, self.detector.scaling_), open_array(self.space / "sample.npy"))
 
     def _approximation(self) -> Approximation | None:
         if self.tree == "exact":
             return None
         return self.tree if isinstance(self.tree, Approximation) else Approximation()
 
-    def _factorise(self, parts: Sequence[int]) -> None:
+    def _factorise(self, parts: Sequence[int], *, is_zero: bool) -> None:
         detector, space = self.detector, self.space
         objective = detector._problem.objective
         blocks, wiring = make_blocks(space, parts, detector._kept, objective.S)
-        crew = DaskCrew(self.cluster, space, self.name, blocks)
+        n_groups = group_count(self.cluster, objective.n_rows, detector.n_components_, len(blocks))
+        crew = DaskCrew(self.cluster, space, self.name, blocks, n_groups)
         solution = Factorisation(self.cluster, space, crew).solve(
             wiring,
             Terms.of(objective),
@@ -220,6 +235,8 @@ class _Job:
             detector.tol,
             self._seed(),
         )
+        if is_zero:  # as on one machine: solvers that come near 0 but not down to it, where H = 0 is exact
+            solution = replace(solution, H=np.zeros_like(solution.H))
         settle = isinstance(detector, NMF)
         structural = getattr(detector, "_score_kind", "residual") == "structural"
         scores = score_training_rows(crew, wiring, Scoring(solution.H, structural, settle))
@@ -231,12 +248,15 @@ class _Job:
             detector.objective_ = float(np.vdot(found, found))
 
     def _seed(self) -> Any:
-        """The detector's seed, or one drawn now and kept: a run that is taken up again must draw the same."""
+        """The detector's seed, or one drawn from its source of random numbers and kept.
+
+        A run that is taken up again must draw the same.
+        """
         if isinstance(self.detector.random_state, int | np.integer):
             return int(self.detector.random_state)
         file = self.space / "seed.json"
         if not file.exists():
-            write_json(file, {"seed": secrets.randbits(31)})
+            write_json(file, {"seed": draw_seed(draws_from(self.detector.random_state)) % 2**32})
         return int(read_json(file)["seed"])
 
     def _leave_in_files(self, parts: Sequence[int], extents: Extents) -> None:
@@ -272,15 +292,26 @@ def _open_job(
     tree: Literal["exact", "approximate"] | Approximation,
 ) -> _Job:
     opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
-    parameters = {name: repr(value) for name, value in sorted(detector.get_params(deep=False).items())}
-    space.begin(
-        {
-            "detector": type(detector).__name__,
-            "parameters": parameters,
-            "source": opened.signature,
-            "n_parts": n_parts,
-            "tree": repr(tree),
-            "penstock": penstock.__version__,
-        }
-    )
+    check_pieces(cluster, opened)
+    asked = {
+        "detector": type(detector).__name__,
+        **{f"parameter {name}": _shown(value) for name, value in sorted(detector.get_params(deep=False).items())},
+        "source": opened.signature,
+        "n_parts": n_parts,
+        "tree": repr(tree),
+        "penstock": penstock.__version__,
+    }
+    space.begin(asked)
     return _Job(cluster, space, secrets.token_hex(3), detector, opened, n_parts, tree)
+
+
+def _shown(value: Any) -> str:
+    """A parameter as text that is the same in the next process: not the address of a source of random numbers."""
+    return type(value).__name__ if isinstance(value, np.random.RandomState | np.random.Generator) else repr(value)
+
+
+def rows_range(extents: Extents, scaling: MinMaxScaling | None) -> tuple[FloatArray, FloatArray]:
+    """What the columns of the scaled rows range over."""
+    ends = np.array([extents.minimum, extents.maximum])
+    low, high = ends if scaling is None else scaling.apply(ends)
+    return low, high

@@ -32,15 +32,18 @@ class PartsSearch:
     numbers: Path
     file: Path
 
-    @cached_property
-    def _trees(self) -> list[PointTree]:
-        return [open_part(folder, self.frame).tree for folder in self.folders]
+    def __reduce__(self) -> tuple[type[PartsSearch], tuple[Frame, tuple[Path, ...], Path, Path]]:
+        return PartsSearch, (self.frame, self.folders, self.numbers, self.file)  # not what is cached
+
+    def _tree(self, part: int) -> PointTree:
+        """Opened anew each time: thousands of parts would be tens of thousands of open files."""
+        return open_part(self.folders[part], self.frame).tree
 
     @cached_property
     def _boxes(self) -> tuple[FloatArray, FloatArray]:
         return (
-            np.array([open_array(folder / "low.npy") for folder in self.folders]),
-            np.array([open_array(folder / "high.npy") for folder in self.folders]),
+            np.array([np.load(folder / "low.npy") for folder in self.folders]),
+            np.array([np.load(folder / "high.npy") for folder in self.folders]),
         )
 
     @cached_property
@@ -87,9 +90,9 @@ class PartsSearch:
                 break
             for part in np.unique(turn[open_]):
                 asking = np.flatnonzero(open_ & (turn == part))
-                names, squares = self._trees[part].nearest_squares(X[asking], 1)
+                names, squares = self._tree(part).nearest_squares(X[asking], 1)
                 _keep_first(best, found, asking, squares[:, 0], names[:, 0])
-        return np.searchsorted(open_array(self.numbers), found), self._trees[0].lengths_of(best)
+        return np.searchsorted(open_array(self.numbers), found), self._tree(0).lengths_of(best)
 
     def _box_squares(self, exact: FloatArray) -> FloatArray:
         """Squared distances of rows to the boxes of all parts, in the frame's units: no row of a part is nearer."""

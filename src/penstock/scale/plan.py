@@ -9,31 +9,40 @@ from pathlib import Path
 from typing import Any
 
 from penstock.scale.cluster import Cluster, ClusterError
+from penstock.scale.sources import Source
 from penstock.scale.workspace import read_json, write_json
 
-_MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the bottleneck
+MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the bottleneck
 _FEWEST_ROWS = 2000  # of a part: less is not worth a task
 _PARTS_PER_THREAD = 4
-_USABLE = 0.6  # of a worker's limit: above it Dask begins to move what it keeps to disk
+_MOST_SPREAD = 1 << 18
+_USABLE = 0.75  # of a worker's limit: at 0.8 Dask lets it pause
 _AT_REST = 315 * 2**20  # what a worker takes with all libraries loaded, after its first tasks
 
 
 @dataclass(frozen=True)
 class Plan:
+    """How a job cuts its rows."""
+
     n_parts: int
-    run_rows: int  # rows that are spread at once
+    run_rows: int  # rows that are sorted by part at once
 
 
-def plan_parts(cluster: Cluster, n: int, p: int, asked: int | None) -> Plan:
+def room_for_a_task(cluster: Cluster) -> float:
+    """The bytes that a task may take, on the worker that has least; infinite if none has a limit."""
+    return _USABLE * cluster.memory_per_thread - _AT_REST
+
+
+def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
     """Parts small enough for the worker with the least memory, and enough of them to keep all workers busy."""
-    room = _USABLE * cluster.memory_per_thread - _AT_REST
-    needed = math.ceil(n * part_bytes(p) / room) if room > 0 else _MOST_PARTS + 1
-    if needed > _MOST_PARTS:
-        limit = cluster.memory_per_thread / 2**20
+    room, bytes_per_row = room_for_a_task(cluster), max(part_bytes(p), state_bytes(n_components))
+    needed = math.ceil(n * bytes_per_row / room) if room > 0 else MOST_PARTS + 1
+    if needed > MOST_PARTS:
+        limit, least = cluster.memory_per_thread, (_AT_REST + n * bytes_per_row / MOST_PARTS) / _USABLE * 1.1
         raise ClusterError(
-            f"Workers have {limit:,.0f} MiB for each thread, of which the libraries alone take "
+            f"Workers have {limit / 2**20:,.0f} MiB for each thread, of which the libraries alone take "
             f"{_AT_REST / 2**20:.0f} MiB: too little for {n:,} rows of {p} columns. Give them at least "
-            f"{_least_limit(n, p) / 2**20:,.0f} MiB for each thread (memory_limit), or use fewer threads per worker."
+            f"{least / 2**20:,.0f} MiB for each thread (memory_limit), or use fewer threads per worker."
         )
     if asked is not None and asked < needed:
         raise ClusterError(
@@ -41,17 +50,59 @@ def plan_parts(cluster: Cluster, n: int, p: int, asked: int | None) -> Plan:
             f"needed. Ask for more parts (or blocks of the solver), or give workers more memory."
         )
     wished = min(_PARTS_PER_THREAD * cluster.n_threads, max(1, n // _FEWEST_ROWS))
-    run_rows = min(max(1, n), 1 << 18) if math.isinf(room) else int(min(1 << 18, max(1024, room // (40 * p + 64))))
+    run_rows = _MOST_SPREAD if math.isinf(room) else int(min(_MOST_SPREAD, max(1024, room // (40 * p + 64))))
     return Plan(asked or max(needed, wished), run_rows)
 
 
-def settled_plan(file: Path, cluster: Cluster, n: int, p: int, asked: int | None) -> Plan:
+def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
     """The plan of a job: what was planned when it began, though the cluster may have changed since."""
     if not file.exists():
-        write_json(file, asdict(plan_parts(cluster, n, p, asked)))
+        plan = plan_parts(cluster, n, p, n_components, asked)
+        check_disk(file.parent, n, p, n_components)
+        write_json(file, asdict(plan))
     plan = Plan(**read_json(file))
-    plan_parts(cluster, n, p, plan.n_parts)  # refuses if its parts do not fit into the workers of now
+    plan_parts(cluster, n, p, n_components, plan.n_parts)  # refuses if its parts do not fit into the workers of now
     return plan
+
+
+def check_pieces(cluster: Cluster, source: Source) -> None:
+    """Refuse a source whose pieces, loaded whole, would not fit into a worker."""
+    largest = max(source.pieces, key=lambda piece: piece.n_rows or 0)
+    needed, room = (largest.n_rows or 0) * (24 * source.n_columns + 64), room_for_a_task(cluster)
+    if needed > room:
+        raise ClusterError(
+            f"{largest.label} has {largest.n_rows:,} rows of {source.n_columns} columns, to be loaded at once. That "
+            f"takes about {needed / 2**20:,.0f} MiB, and a worker has {max(room, 0) / 2**20:,.0f} MiB for each thread. "
+            f"Write smaller row groups, chunks or partitions, or give workers more memory."
+        )
+
+
+def check_largest_part(cluster: Cluster, n_rows: int, bytes_per_row: int) -> None:
+    """Refuse to go on if so many rows are equal, and thus in one part, that it does not fit into a worker."""
+    needed, room = n_rows * bytes_per_row, room_for_a_task(cluster)
+    if needed > room:
+        raise ClusterError(
+            f"One part has {n_rows:,} rows, which take about {needed / 2**20:,.0f} MiB, and a worker has "
+            f"{max(room, 0) / 2**20:,.0f} MiB for each thread. More parts do not help: rows that are equal are always "
+            f"together. Give workers more memory, or leave out rows that repeat."
+        )
+
+
+def group_count(cluster: Cluster, n: int, n_components: int, n_blocks: int) -> int:
+    """Into how many groups blocks are put: one for each thread, more where a group's weights would not fit."""
+    room = room_for_a_task(cluster)
+    fitting = 1 if math.isinf(room) else math.ceil(n * state_bytes(n_components) / room)
+    return max(1, min(n_blocks, max(cluster.n_threads, fitting)))
+
+
+def state_bytes(n_components: int) -> int:
+    """What a step of the factorisation takes for each row: its weights now, before and to come, and their gradient."""
+    return 40 * n_components + 64
+
+
+def gather_bytes(p: int) -> int:
+    """What gathering a part takes for each row: the rows as they lie and in order, and their numbers."""
+    return 24 * p + 64
 
 
 def part_bytes(p: int) -> int:
@@ -59,13 +110,9 @@ def part_bytes(p: int) -> int:
     return 75 * p + 300
 
 
-def _least_limit(n: int, p: int) -> float:
-    return (_AT_REST + n * part_bytes(p) / _MOST_PARTS) / _USABLE * 1.1
-
-
 def check_disk(folder: Path, n: int, p: int, n_components: int) -> None:
     """Refuse to begin what the disk cannot hold."""
-    needed = n * (36 * p + 24 * n_components + 300)
+    needed = n * (44 * p + 48 * n_components + 300)
     free = shutil.disk_usage(folder).free
     if needed > 0.95 * free:
         raise ClusterError(
@@ -79,7 +126,7 @@ def check_memory_for_model(cluster: Cluster, detector: Any) -> None:
     if not getattr(detector, "_compares_rows", True):
         return
     needed = len(detector.scores_) * part_bytes(detector.n_features_in_)
-    room = _USABLE * cluster.memory_per_thread - _AT_REST
+    room = room_for_a_task(cluster)
     if needed > room:
         raise ClusterError(
             f"To score new rows each worker needs the {len(detector.scores_):,} rows that the detector was fitted on, "
@@ -88,14 +135,15 @@ def check_memory_for_model(cluster: Cluster, detector: Any) -> None:
         )
 
 
-def check_memory_for_result(n: int, p: int, n_components: int) -> None:
-    """Refuse to begin what this process could not hold in the end."""
+def check_memory_of_driver(n: int, p: int, n_components: int, *, keeps_files: bool) -> None:
+    """Refuse to begin what this process could not hold: edges and similarities, and without a folder all rows too."""
     import psutil
 
-    needed = n * (8 * p + 24 * n_components + 120)
+    needed = n * (24 * n_components + 300 + (0 if keeps_files else 8 * p))
     available = psutil.virtual_memory().available
     if needed > 0.7 * available:
+        way_out = "Use a machine with more." if keeps_files else "Give a folder, and rows stay in files."
         raise ClusterError(
-            f"The fitted detector would take about {needed / 1e9:,.1f} GB of this process's memory, and "
-            f"{available / 1e9:,.1f} GB are available. Give a folder, and it stays in files."
+            f"This process would need about {needed / 1e9:,.1f} GB of memory for the tree and the result, and "
+            f"{available / 1e9:,.1f} GB are available. {way_out}"
         )

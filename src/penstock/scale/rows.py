@@ -13,24 +13,39 @@ import numpy as np
 from penstock._types import FloatArray, IndexArray
 from penstock.graph.partition import merge_samples, plan_partition, sample_size
 from penstock.prepare import MinMaxScaling
-from penstock.scale._row_tasks import gather_part, look, scale_piece, spread_rows
+from penstock.scale._row_tasks import Extent, gather_part, look, scale_piece, spread_rows
 from penstock.scale.cluster import Call, Cluster
-from penstock.scale.plan import Plan
+from penstock.scale.plan import Plan, check_largest_part, gather_bytes, part_bytes
 from penstock.scale.sources import Piece, Source, SourceError
 from penstock.scale.workspace import Workspace, create_array, open_array, open_arrays, save_array, save_arrays
 
 
 @dataclass(frozen=True)
 class Extents:
-    """How many rows each piece has, and what the columns of all of them range over."""
+    """How many rows each piece has, and what its columns range over (NaN where it has none)."""
 
     counts: IndexArray
-    minimum: FloatArray
-    maximum: FloatArray
+    lows: FloatArray
+    highs: FloatArray
 
     @property
     def n_rows(self) -> int:
         return int(self.counts.sum())
+
+    @property
+    def minimum(self) -> FloatArray:
+        """Of all pieces."""
+        low: FloatArray = np.fmin.reduce(self.lows, axis=0)
+        return low
+
+    @property
+    def maximum(self) -> FloatArray:
+        """Of all pieces."""
+        high: FloatArray = np.fmax.reduce(self.highs, axis=0)
+        return high
+
+    def of_piece(self, number: int) -> Extent:
+        return Extent(int(self.counts[number]), self.lows[number], self.highs[number])
 
 
 def measure(cluster: Cluster, space: Workspace, job: str, source: Source) -> Extents:
@@ -44,13 +59,11 @@ def measure(cluster: Cluster, space: Workspace, job: str, source: Source) -> Ext
         found = cluster.run("looking at the rows", calls)
         if not sum(extent.n_rows for extent in found):
             raise SourceError("The source has no rows.")
-        low, high = (np.array([getattr(extent, side) for extent in found]) for side in ("minimum", "maximum"))
+        lows, highs = (np.array([getattr(extent, side) for extent in found]) for side in ("minimum", "maximum"))
         counts = np.array([extent.n_rows for extent in found], dtype=np.int64)
-        save_arrays(
-            folder, {"counts": counts, "low": np.fmin.reduce(low, axis=0), "high": np.fmax.reduce(high, axis=0)}
-        )
+        save_arrays(folder, {"counts": counts, "lows": lows, "highs": highs})
     arrays = open_arrays(folder)
-    return Extents(*(np.array(arrays[name]) for name in ("counts", "low", "high")))
+    return Extents(*(np.array(arrays[name]) for name in ("counts", "lows", "highs")))
 
 
 def given(piece: Piece) -> tuple[Any, str]:
@@ -81,7 +94,7 @@ def scale_rows(
                 (
                     *given(piece),
                     source.columns,
-                    count,
+                    extents.of_piece(number),
                     scaling,
                     space / "rows.npy",
                     start,
@@ -89,9 +102,7 @@ def scale_rows(
                     samples / f"{number}.npy",
                 ),
             )
-            for number, (piece, count, start) in enumerate(
-                zip(source.pieces, extents.counts.tolist(), starts.tolist(), strict=True)
-            )
+            for number, (piece, start) in enumerate(zip(source.pieces, starts.tolist(), strict=True))
         ]
         cluster.run("scaling the rows", calls)
         save_array(done, _merged([samples / f"{number}.npy" for number in range(len(calls))], size))
@@ -130,8 +141,11 @@ def cut_into_parts(
                 for start in starts
             ],
         )
-        filled = np.flatnonzero(np.sum([np.diff(bound) for bound in bounds], axis=0) > 0).tolist()
-        _gather(cluster, space, job, [runs / str(start) for start in starts], filled, merge_copies)
+        sizes = np.sum([np.diff(bound) for bound in bounds], axis=0)
+        filled = np.flatnonzero(sizes > 0).tolist()
+        check_largest_part(cluster, int(sizes.max()), gather_bytes(sample.shape[1]))
+        left = _gather(cluster, space, job, [runs / str(start) for start in starts], filled, merge_copies)
+        check_largest_part(cluster, max(left), part_bytes(sample.shape[1]))
         save_array(done, filled)
         shutil.rmtree(runs, ignore_errors=True)
     return [int(part) for part in open_array(done)]
@@ -139,8 +153,8 @@ def cut_into_parts(
 
 def _gather(
     cluster: Cluster, space: Workspace, job: str, runs: Sequence[Path], parts: Sequence[int], merge_copies: bool
-) -> None:
-    cluster.run(
+) -> list[int]:
+    return cluster.run(
         "gathering parts",
         [
             Call(f"gather-{job}-{part}", gather_part, (list(runs), part, merge_copies, space / f"part-{part}"))

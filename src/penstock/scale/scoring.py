@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._types import FloatArray
-from penstock.detectors._base import BaseDetector
+from penstock.detectors._base import BaseDetector, bounded
 from penstock.detectors.registry import load
-from penstock.scale.cluster import Call, use_cluster
+from penstock.scale.cluster import Call, Cluster, use_cluster
 from penstock.scale.model_files import FolderModel, folder_model
-from penstock.scale.plan import check_memory_for_model
+from penstock.scale.plan import check_memory_for_model, check_pieces
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import given
 from penstock.scale.sources import Source, SourceError, open_source, read_piece
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, save_array
 
 _MODEL = "model.penstock"
-_AT_ONCE = 1 << 15  # rows: what a detector needs beside them stays small
+_AT_ONCE = 1 << 17  # rows: what a detector needs beside them stays small
 
 
 def score(
@@ -61,17 +63,17 @@ def score(
         cluster.check_sees(space.folder)
         opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
         _refuse_other_columns(detector, opened)
-        model: Any = folder_model(detector)
-        if model is None:
-            check_memory_for_model(cluster, detector)
-        job = _begin(space, detector, opened, None if model is not None else space / _MODEL)
+        check_pieces(cluster, opened)
+        learnt = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
+        space.begin({"scores by": learnt, "source": opened.signature, "penstock": penstock.__version__})
+        model, job = Sent(learnt, _model_for_workers(cluster, space, detector)), secrets.token_hex(3)
         counts = cluster.run(
             "scoring",
             [
                 Call(
                     f"score-{job}-{number}",
                     score_piece,
-                    (*given(piece), opened.columns, model or space / _MODEL, space / f"scores-{number}.npy"),
+                    (*given(piece), opened.columns, model, space / f"scores-{number}.npy"),
                 )
                 for number, piece in enumerate(opened.pieces)
             ],
@@ -80,7 +82,7 @@ def score(
         return np.concatenate([np.empty(0), *parts])
 
 
-def score_piece(given: Any, label: str, columns: list[str] | None, model: Path | FolderModel, file: Path) -> int:
+def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, file: Path) -> int:
     """The scores of a piece, in a file; how many rows it has."""
     if file.exists():
         return len(open_array(file))
@@ -97,29 +99,40 @@ def _scores(detector: Any, rows: FloatArray) -> FloatArray:
     """Columns were compared when the source was opened: rows come as bare numbers, in the detector's order."""
     A = detector._own_rows(rows, rows)
     clipped = A if detector.scaling_ is None else detector.scaling_.apply(rows, clip=True)
-    scores: FloatArray = detector._score_rows(A, clipped)
-    return scores
+    return bounded(detector._score_rows(A, clipped))
 
 
-_opened: dict[Path, Any] = {}
+@dataclass(frozen=True)
+class Sent:
+    """A detector as workers are sent it: where it lies, and by what they know whether they have it already."""
+
+    learnt: str
+    place: Path | FolderModel
 
 
-def _loaded(model: Path | FolderModel) -> Any:
-    """The detector, which a worker reads once."""
-    place = model.folder if isinstance(model, FolderModel) else model
-    if place not in _opened:
-        _opened.clear()
-        _opened[place] = model.open() if isinstance(model, FolderModel) else load(model)
-    return _opened[place]
+_opened: dict[str, Any] = {}
+_opening = Lock()
 
 
-def _begin(space: Workspace, detector: BaseDetector, source: Source, model: Path | None) -> str:
-    """Make the detector and the job's name known in the folder."""
-    learnt = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
-    space.begin({"scores by": learnt, "source": source.signature, "penstock": penstock.__version__})
-    if model is not None and not model.exists():
-        detector.save(model, labels=False)
-    return secrets.token_hex(3)
+def _loaded(sent: Sent) -> Any:
+    """The detector, which a worker reads once; it is known by what it has learnt, as a path may be used again."""
+    with _opening:
+        if sent.learnt not in _opened:
+            _opened.clear()
+            _opened[sent.learnt] = sent.place.open() if isinstance(sent.place, FolderModel) else load(sent.place)
+        return _opened[sent.learnt]
+
+
+def _model_for_workers(cluster: Cluster, space: Workspace, detector: BaseDetector) -> Path | FolderModel:
+    """The folder that the detector was fitted into, or a file that it is saved to now."""
+    in_folder = folder_model(detector)
+    if in_folder is not None:
+        return in_folder
+    check_memory_for_model(cluster, detector)
+    file = space / _MODEL
+    if not file.exists():
+        detector.save(file, labels=False)
+    return file
 
 
 def _refuse_other_columns(detector: BaseDetector, source: Source) -> None:

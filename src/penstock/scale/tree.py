@@ -12,9 +12,9 @@ from scipy.spatial.distance import cdist
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph.joining import join_edges, skippable_pairs
 from penstock.graph.points import Frame
-from penstock.scale._tree_tasks import TreeSummary, edges_between, grow, join_two, open_part
+from penstock.scale._tree_tasks import TreeSummary, edges_between, grow, join_two, own_edges
 from penstock.scale.cluster import Call, Cluster
-from penstock.scale.workspace import Workspace, open_arrays
+from penstock.scale.workspace import Workspace
 
 
 def grow_tree(
@@ -25,38 +25,24 @@ def grow_tree(
     The tree of the whole is contained in the parts' own trees and the edges between two parts that the tree of these
     two has, so that no task ever sees more than two parts.
     """
-    summaries = cluster.run(
-        "trees of parts",
-        [
-            Call(
-                f"part-tree-{job}-{part}",
-                grow,
-                (space / f"part-{part}", frame, approximate, space / f"tree-{part}"),
-            )
-            for part in parts
-        ],
-    )
-    pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(summaries)]
-    cluster.run(
-        "edges between parts",
-        [
-            Call(
-                f"pair-edges-{job}-{one}-{other}",
-                join_two,
-                (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", frame),
-            )
-            for one, other in pairs
-        ],
-    )
+    grown = [
+        Call(f"part-tree-{job}-{part}", grow, (space / f"part-{part}", frame, approximate, space / f"tree-{part}"))
+        for part in parts
+    ]
+    pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(cluster.run("trees of parts", grown))]
+    joined = [
+        Call(
+            f"pair-edges-{job}-{one}-{other}",
+            join_two,
+            (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", frame),
+        )
+        for one, other in pairs
+    ]
+    cluster.run("edges between parts", joined)
     cluster.report("joining the parts", 0, 1)
-    edges = join_edges(
-        n,
-        [
-            *(open_part(space / f"tree-{part}", frame).tree_edges() for part in parts),
-            *(edges_between(space / f"pair-{one}-{other}") for one, other in pairs),
-        ],
-    )
-    copies = np.concatenate([open_arrays(space / f"part-{part}")["copies"].reshape(-1, 2) for part in parts])
+    own = [own_edges(space / f"tree-{part}", frame) for part in parts]
+    edges = join_edges(n, [*own, *(edges_between(space / f"pair-{one}-{other}") for one, other in pairs)])
+    copies = np.concatenate([np.load(space / f"part-{part}" / "copies.npy").reshape(-1, 2) for part in parts])
     tree = _with_copies(edges.ends, edges.lengths, copies)
     if len(tree.lengths) != n - 1:
         raise AssertionError(f"The parts joined to {len(tree.lengths)} edges of {n - 1}. Please report this as a bug.")

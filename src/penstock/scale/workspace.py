@@ -41,7 +41,8 @@ class Workspace:
     def claim(self) -> None:
         """Make the folder, or refuse it if it holds what is not a job."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not (self / _JOB_FILE).exists() and {entry.name for entry in self.folder.iterdir()} - {SOURCE_FOLDER}:
+        entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
+        if _JOB_FILE not in entries and entries - {SOURCE_FOLDER}:
             raise WorkspaceError(f"The folder {self.folder} is not empty and holds no job. Choose another one.")
 
     def begin(self, job: Mapping[str, Any]) -> None:
@@ -51,11 +52,15 @@ class Workspace:
             write_json(file, job)
             return
         known = read_json(file)
-        different = sorted(name for name in {*known, *job} if known.get(name) != job.get(name))
+        different = [
+            f"{name} was {known.get(name)!s:.60} and is {job.get(name)!s:.60} now"
+            for name in sorted({*known, *job})
+            if known.get(name) != job.get(name)
+        ]
         if different:
             raise WorkspaceError(
-                f"The folder {self.folder} holds another job: its {', '.join(different)} differ from what is asked for "
-                f"now. Choose another folder, or delete this one."
+                f"The folder {self.folder} holds another job: {'; '.join(different)}. Choose another folder, or delete "
+                f"this one."
             )
 
 
@@ -65,10 +70,27 @@ def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
     if folder is not None:
         space = Workspace(Path(folder).resolve())
         space.claim()
-        yield space
+        with _locked(space / ".lock"):
+            yield space
         return
     with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as temporary:
         yield Workspace(Path(temporary))
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Refuse a folder that another process works in; its lock goes with it, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with file.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WorkspaceError(f"Another process is at work in the folder {file.parent}.") from None
+        yield
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
