@@ -10,7 +10,7 @@ PLAIN_LOG := .coverage-plain.log
 SECOND_LOG := .coverage-second.log
 THIRD_LOG := .coverage-third.log
 
-.PHONY: help install demo study test test-first test-second test-third test-plain test-all lint bench constraints clean
+.PHONY: help install demo study test test-first test-second test-third test-plain test-all lint bench bench-scale constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-all  the slow ones too"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
+	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 
 # hatchling comes first and from the constraints, so that the build itself is pinned too.
@@ -81,6 +82,9 @@ lint: install
 
 bench: $(VENV)/.installed-bench
 	@missed=0; for part in start detect fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed
+
+bench-scale: install
+	$(BIN)/python benchmarks/scale.py
 
 # Resolve anew what is pinned: run it, look at the difference, run the tests, commit.
 constraints:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from naive import parts as naive
 from strategies import tables
 
-from penstock import minimum_spanning_tree
-from penstock.graph.approximate import Approximation, approximate_spanning_tree, list_some_neighbors
+from penstock import approximate_spanning_tree, minimum_spanning_tree
+from penstock.graph.approximate import Approximation, list_some_neighbors
 from penstock.graph.kdtree import build_tree
 
 pytestmark = pytest.mark.kernels

@@ -10,6 +10,7 @@ from strategies import tables
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import boruvka, clumps
+from penstock.graph._kernels import TILE
 from penstock.graph.boruvka import joining_edges
 from penstock.graph.forest import squares_of
 from penstock.graph.kdtree import build_tree
@@ -70,6 +71,7 @@ CASES = {
     "minute": lambda rng: sheets(rng, 200, 5, 3) * 1e-120,
     "minute clusters": lambda rng: 1e-12 * rng.normal(size=(200, 3)) + rng.integers(0, 4, (200, 1)) / 2,
     "tiny": tiny_clusters,
+    "very wide": lambda rng: sheets(rng, 130, 600, 3),
     "grids": grids,
     "copies": copies,
 }
@@ -132,20 +134,45 @@ def test_any_components_are_joined_by_their_shortest_edges():
     assert {frozenset(pair) for pair in rows.tolist()} == {frozenset(pair) for pair in expected.tolist()}
 
 
-def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs():
+@pytest.mark.parametrize("few", [150, 4], ids=["both with axes", "one without"])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
     """What rules out leaves must not rule out the pair that is nearest, whatever the tilt and the scale."""
     rng = np.random.default_rng(6)
-    for scale in (1e-6, 1.0, 1e6):
-        X = sheets(rng, 300, 6, 2) * scale + rng.choice([0.0, 1e3]) * scale
-        tree = build_tree(X)
-        side = np.arange(300) % 2
-        host, guest = (clumps.Clump(tree, np.flatnonzero(side == s)) for s in (0, 1))
-        shift, stretch = host.slack(guest)
-        gaps = host.leaf_gaps(guest)
-        difference = tree.exact[guest.points][:, None] - tree.exact[host.points][None]
-        nearest = (difference**2).sum(axis=2).min(axis=1)
-        for leaf, gap in enumerate(gaps):
-            assert gap <= clumps.search_limit(nearest[leaf * 64 : (leaf + 1) * 64].min(), shift, stretch)
+    some = 0
+    for _ in range(5):
+        X, way = sheets(rng, 300, 6, 2), rng.normal(size=6)
+        far = np.argsort(np.argsort(X @ way)) >= few  # divided by a plane, and a little apart
+        X += np.outer(far, rng.uniform(0, 2) * way)
+        tree = build_tree((X + rng.choice([0.0, 1e3])) * scale)
+        sides = [clumps.Clump(tree, np.flatnonzero(far[tree.names] == side)) for side in (False, True)]
+        for host, guest in (sides, sides[::-1]):
+            shift, stretch = host.slack(guest)
+            gaps = host.leaf_gaps(guest)
+            difference = tree.exact[guest.points][:, None] - tree.exact[host.points][None]
+            nearest = (difference**2).sum(axis=2).min(axis=1)
+            some += (gaps > 0).sum()
+            for leaf, gap in enumerate(gaps):
+                assert gap <= clumps.search_limit(nearest[leaf * TILE : (leaf + 1) * TILE].min(), shift, stretch)
+    assert some > 10
+
+
+@pytest.mark.parametrize(("n", "p", "turned"), [(1, 4, False), (3, 4, False), (4, 4, True), (700, 600, False)])
+def test_axes_are_found_only_where_they_are_worth_it(n, p, turned):
+    tree = build_tree(np.random.default_rng(8).normal(size=(n + 2, p)))
+    clump = clumps.Clump(tree, np.arange(n))
+    assert (clump.axes is not None) == turned
+
+
+def test_too_many_components_are_not_joined_pair_by_pair(joined, monkeypatch):
+    """Rounds go on until few enough are left."""
+    monkeypatch.setattr(boruvka, "N_LISTED", 2)
+    X = np.random.default_rng(1).normal(size=(200, 5))
+    assert_same_tree(X)
+    monkeypatch.setattr(boruvka, "_MOST_CLUMPS", joined[0] - 1)
+    assert_same_tree(X)
+    first, second = joined
+    assert second < first
 
 
 @pytest.mark.parametrize("tilted", [True, False])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,10 +18,11 @@ from penstock._threads import thread_limit
 from penstock._types import Factors
 from penstock.factor import BlockSGD, fit_factors, laplacian_nsnmf, nmf, nsnmf, snmf, strata
 from penstock.factor.block_sgd import BlockDescent
-from penstock.factor.blocks import ArrayRows, LocalCrew, cut_graph
+from penstock.factor.blocks import ArrayRows, LocalCrew
 from penstock.factor.incomplete import over_seen
+from penstock.factor.layout import Layout
 from penstock.factor.sgd_by_blocks import CrewDescent, sgd_by_blocks
-from penstock.factor.sgd_in_space import Layout
+from penstock.factor.sgd_in_space import begin_in_space
 
 pytestmark = pytest.mark.kernels
 
@@ -35,16 +35,6 @@ def small_pieces(monkeypatch):
 def a_problem(n=60, p=7, largest=20.0, seed=0):
     rng = np.random.default_rng(seed)
     return nsnmf(rng.random((n, p)), sparse.csr_array(random_tree(n, rng, largest, diagonal=True)))
-
-
-def cut(objective, layout):
-    """The blocks with their rows, and the wiring."""
-    blocks, wiring = cut_graph(objective.S, layout.order, layout.bounds)
-    if objective.A is None:
-        return blocks, wiring
-    runs = list(pairwise(layout.bounds))
-    tables = [ArrayRows(objective.A[layout.order[a:b]]) for a, b in runs]
-    return [replace(block, rows=rows) for block, rows in zip(blocks, tables, strict=True)], wiring
 
 
 def a_layout(n, B, rng):
@@ -110,7 +100,7 @@ def test_a_crew_does_what_one_machine_does_with_the_rows_rearranged(kind, B, see
     start = draw_factors(objective, 2, rng, 0.3)
     start = Factors(start.W[layout.order], start.H)
     try:
-        by_crew = layout.begin(objective, start, chosen, np.random.default_rng(seed))
+        by_crew = begin_in_space(layout, objective, start, chosen, np.random.default_rng(seed))
         alone = BlockDescent(layout.arranged(objective), start, chosen, np.random.default_rng(seed), layout.bounds)
         for _ in range(3):
             assert by_crew.step() == pytest.approx(alone.step(), rel=1e-10)
@@ -128,7 +118,7 @@ def test_blocks_in_space_end_where_a_crew_ends_to_the_last_bit(random_state):
     draws = random_state if isinstance(random_state, int) else random_state(3)
     here = fit_factors(objective, 3, chosen, random_state=draws)
     layout = Layout.of(objective, 4)
-    blocks, wiring = cut(objective, layout)
+    blocks, wiring = layout.cut(objective)
     crew = LocalCrew(blocks)
     draws = random_state if isinstance(random_state, int) else random_state(3)
     there = sgd_by_blocks(crew, wiring, objective, 3, chosen, draws)
@@ -142,7 +132,7 @@ def test_blocks_in_space_end_where_a_crew_ends_to_the_last_bit(random_state):
 
 def test_same_bits_on_any_number_of_threads_and_on_other_machines():
     objective, chosen = a_problem(), BlockSGD(rounds=20, stall=0.0)
-    blocks, wiring = cut(objective, Layout.of(objective, 5))
+    blocks, wiring = Layout.of(objective, 5).cut(objective)
     distant = [replace(block, rows=ReadOnlyRows(block.rows.values)) for block in blocks]
     runs = []
     for threads, crew in (
@@ -167,7 +157,7 @@ def test_same_bits_on_any_number_of_threads_and_on_other_machines():
 )
 def test_a_run_goes_on_where_it_stopped_as_if_it_had_not(rng, chosen):
     objective = a_problem(n=30, largest=3.0)
-    blocks, wiring = cut(objective, Layout.of(objective, 3))
+    blocks, wiring = Layout.of(objective, 3).cut(objective)
     crew, kept = LocalCrew(blocks), []
 
     def keep(snapshot):
@@ -193,7 +183,7 @@ def test_a_run_goes_on_where_it_stopped_as_if_it_had_not(rng, chosen):
 
 def test_no_more_iterations_than_wanted():
     objective = a_problem(n=20)
-    blocks, wiring = cut(objective, Layout.of(objective, 3))
+    blocks, wiring = Layout.of(objective, 3).cut(objective)
     solution = sgd_by_blocks(LocalCrew(blocks), wiring, objective, 2, BlockSGD(stall=0.0), 0, max_iter=3)
     assert (solution.n_iter, len(solution.history), solution.settled) == (3, 4, False)
 
@@ -208,7 +198,7 @@ def test_the_objective_of_nearly_fitted_data_does_not_cancel(kind):
     problems = {"table": nmf(W @ H + 1e-8), "dense": snmf(W @ W.T + 1e-8), "sparse": snmf(S)}
     objective, H = problems[kind], H if kind == "table" else np.zeros((2, 0))
     layout = Layout(rng.permutation(12), np.array([0, 3, 7, 12]))
-    run = layout.begin(objective, Factors(W[layout.order], H), BlockSGD(), rng)
+    run = begin_in_space(layout, objective, Factors(W[layout.order], H), BlockSGD(), rng)
     exact = {"table": 36e-16, "dense": 144e-16, "sparse": 72e-16}[kind]
     rounding = 1e-14 if kind == "sparse" else 0.0  # of WWᵀ where S has no entries
     assert run.history[0] == pytest.approx(exact, rel=1e-5, abs=rounding)
@@ -226,8 +216,8 @@ def test_blocks_in_space_have_fewer_similarities_between_them():
     group = rng.permutation(np.repeat(np.arange(4), 25))
     A = group[:, None] + 0.1 * rng.random((100, 2))
     objective = nsnmf(A, sparse.csr_array((group[:, None] == group).astype(float)))
-    in_space = cut(objective, Layout.of(objective, 4))[1]
-    in_rows = cut(objective, Layout(np.arange(100), np.array([0, 25, 50, 75, 100])))[1]
+    in_space = Layout.of(objective, 4).cut(objective)[1]
+    in_rows = Layout(np.arange(100), np.array([0, 25, 50, 75, 100])).cut(objective)[1]
     assert len(in_space.similarities) < 0.1 * len(in_rows.similarities)
 
 
@@ -248,7 +238,7 @@ def test_without_a_table_with_few_rows_and_with_holes():
 
 def test_refusals():
     objective = a_problem(n=20, largest=1e6)
-    blocks, wiring = cut(objective, Layout.of(objective, 3))
+    blocks, wiring = Layout.of(objective, 3).cut(objective)
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scale_steps=True"):
         sgd_by_blocks(LocalCrew(blocks), wiring, objective, 2, BlockSGD(scale_steps=False), 0)
     smooth = laplacian_nsnmf(objective.A, objective.S)

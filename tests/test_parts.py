@@ -137,6 +137,14 @@ def test_parts_of_a_planned_partition():
 
 
 @compiled_only
+@pytest.mark.parametrize("cut", ["random", "slabs"])
+def test_more_columns_than_are_rotated(cut):
+    X = np.random.default_rng(4).normal(size=(300, 5)) @ np.random.default_rng(5).normal(size=(5, 600))
+    part_of = np.random.default_rng(6).integers(0, 3, 300) if cut == "random" else slabs(X, 3)
+    assert_same_tree(X, part_of)
+
+
+@compiled_only
 @pytest.mark.parametrize("seed", [66, 96])
 def test_what_a_search_cut_short_has_found_is_not_taken_for_the_nearest(seed):
     """In these two tables a point's search ends early because of another point, and its turn comes later."""

@@ -17,7 +17,7 @@ from penstock.factor.blocks import RowBlock, State
 from penstock.factor.strata import cut_pieces
 
 
-class Standing(NamedTuple):
+class Outset(NamedTuple):
     """How a block stands before the first round."""
 
     gram: FloatArray
@@ -67,7 +67,7 @@ def start_profiles(seed: int, n_components: int, n_columns: int) -> FloatArray:
     return 0.1 * np.random.default_rng([seed, 0]).random((n_components, n_columns))
 
 
-def stand(block: RowBlock, state: State) -> tuple[State, Standing]:
+def stand(block: RowBlock, state: State) -> tuple[State, Outset]:
     """What a run needs to know before it begins, or goes on."""
     W = state["W"]
     gram = np.zeros((W.shape[1], W.shape[1]))
@@ -80,7 +80,7 @@ def stand(block: RowBlock, state: State) -> tuple[State, Standing]:
         for _, chunk in () if block.rows is None else block.rows.chunks():
             sizes[0] += np.vdot(chunk, chunk)
         sizes[1] = np.vdot(block.data, block.data)
-    return state, Standing(gram, W[block.offers], sizes, float(block.degree.max(initial=0.0)))
+    return state, Outset(gram, W[block.offers], sizes, float(block.degree.max(initial=0.0)))
 
 
 def step_block(block: RowBlock, state: State, meeting: Meeting) -> tuple[State, Moved]:

@@ -16,9 +16,10 @@ from penstock._parameters import check_whole_number
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._sgd_kernels import finish_round, step_pieces
+from penstock.factor.layout import Layout
 from penstock.factor.objectives import Objective
 from penstock.factor.sgd_by_blocks import refuse_other_terms
-from penstock.factor.sgd_in_space import Layout, Run, SpaceDescent, start_in_space
+from penstock.factor.sgd_in_space import Run, SpaceDescent, begin_in_space, start_in_space
 from penstock.factor.start import draws_from
 from penstock.factor.strata import Course, cut_pieces, draw_instances, equal_runs, step_length, step_scales
 
@@ -88,7 +89,7 @@ class BlockSGD:
         if objective.table is not objective.A:  # what fills its holes changes, and blocks keep what they are given
             run: Run = BlockDescent(layout.arranged(objective), start, self, draws_from(rng), layout.bounds)
         else:
-            run = layout.begin(objective, start, self, draws_from(rng))
+            run = begin_in_space(layout, objective, start, self, draws_from(rng))
         return SpaceDescent(layout, run)
 
 

@@ -14,8 +14,7 @@ from penstock.factor._block_work import Standing, draw, multiply, rescale, settl
 from penstock.factor.blocks import Crew, Wiring
 from penstock.factor.loop import finite
 from penstock.factor.multiplicative import FLOOR, Multiplicative, scale_profiles
-from penstock.factor.sgd_by_blocks import draw_seed
-from penstock.factor.start import best_scales, draws_from
+from penstock.factor.start import best_scales, draw_seed, draws_from
 from penstock.factor.stationarity import shorten_rows
 from penstock.factor.terms import Sums, Terms, value_of
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ import numpy as np
 from penstock._types import Factors, FloatArray, Solution
 from penstock.factor.auto import Auto
 from penstock.factor.block_starts import BlockStart, given_start
-from penstock.factor.blocks import ArrayRows, LocalCrew, RowBlock, Wiring, cut_graph
+from penstock.factor.blocks import LocalCrew, RowBlock, Wiring
+from penstock.factor.layout import Layout
 from penstock.factor.loop import Progress
 from penstock.factor.objectives import Objective
 from penstock.factor.row_blocks import BlockSolution, RowBlocks, descend_from, fit_by_blocks
-from penstock.factor.sgd_in_space import Layout
 from penstock.factor.terms import Terms
 
 
@@ -38,17 +37,13 @@ class LocalBlocks:
         if objective.table is not objective.A:
             raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto().")
         layout = Layout.of(objective, n_blocks)
-        blocks, wiring = cut_graph(objective.S, layout.order, layout.bounds)
-        if objective.A is not None:
-            rows = [objective.A[layout.order[a:b]] for a, b in pairwise(layout.bounds)]
-            blocks = [replace(block, rows=ArrayRows(part)) for block, part in zip(blocks, rows, strict=True)]
-        return cls(layout, blocks, wiring)
+        return cls(layout, *layout.cut(objective))
 
     def crew(self, W: FloatArray | None = None) -> LocalCrew:
         """Threads that work on the blocks, each of which has its rows of W."""
         if W is None:
             return LocalCrew(self.blocks)
-        return LocalCrew(self.blocks, [{"W": W[self.layout.order[a:b]]} for a, b in pairwise(self.layout.bounds)])
+        return LocalCrew(self.blocks, [{"W": W[rows]} for rows in self.layout.members])
 
     def gather(self, crew: LocalCrew) -> FloatArray:
         """All of W, rows in the order of the table."""

@@ -15,7 +15,7 @@ from penstock.factor._sgd_work import (
     Fit,
     Meeting,
     Moved,
-    Standing,
+    Outset,
     draw_weights,
     measure_fit,
     measure_residual,
@@ -24,7 +24,7 @@ from penstock.factor._sgd_work import (
     step_block,
 )
 from penstock.factor.blocks import Crew, Wiring
-from penstock.factor.start import draws_from
+from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.strata import (
     Course,
     StepSettings,
@@ -53,15 +53,6 @@ def refuse_other_terms(terms: Weighed) -> None:
     """A ValueError for objectives that block SGD is not defined for."""
     if terms.laplacian or math.isfinite(terms.row_bound):
         raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
-
-
-def draw_seed(rng: Any) -> int:
-    """63 random bits, from which blocks draw their starts wherever they are.
-
-    >>> draw_seed(np.random.default_rng(0)) < 2**63
-    True
-    """
-    return int.from_bytes(rng.bytes(8), "little") >> 1
 
 
 def sgd_by_blocks(
@@ -153,7 +144,7 @@ class CrewDescent:
         self._crew, self._wiring, self._settings, self._rng = crew, wiring, settings, rng
         self._Ht = H.T.copy(order="C")
         self._columns = equal_runs(terms.n_columns, crew.n_blocks)
-        reports: list[Standing] = crew.each(stand)
+        reports: list[Outset] = crew.each(stand)
         self._grams = np.array([report.gram for report in reports])
         self._offered = [report.offered for report in reports]
         self._places = np.cumsum([0, *(len(rows) for rows in self._offered)])

@@ -23,6 +23,15 @@ def draws_from(random_state: Any) -> Any:
     return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
 
 
+def draw_seed(rng: Any) -> int:
+    """63 random bits, from which blocks draw their starts wherever they are.
+
+    >>> draw_seed(np.random.default_rng(0)) < 2**63
+    True
+    """
+    return int.from_bytes(rng.bytes(8), "little") >> 1
+
+
 def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
     """Uniform random W and H, each times the number that suits the objective best.
 

@@ -66,7 +66,7 @@ def has_risen(terms: Weighed, value: float, before: float) -> bool:
     """Whether f has grown by more than rounding can account for.
 
     Far from a fit that is a share of the norms, whose expanded squares f is made of; near one, where residuals are
-    summed instead, f is good to a share of itself.
+    summed instead, a share of f itself. Whoever asks only does a sweep again, so that a false alarm costs little.
 
     >>> terms = Terms(3, 2, alpha=1.0, norm_A=6.0)
     >>> has_risen(terms, 1.0 + 1e-15, 1.0), has_risen(terms, 2e-20, 1e-20)

@@ -104,7 +104,7 @@ class Clump:
 
 
 def _turn_between(guest: FloatArray | None, host: FloatArray | None) -> FloatArray | None:
-    """What takes coordinates along some axes to those along others; None stands for the axes of all the data."""
+    """What takes coordinates along some axes to those along others; None stands for the columns of the table."""
     if guest is None:
         return host
     return guest.T if host is None else guest.T @ host
