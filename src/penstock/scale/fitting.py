@@ -17,8 +17,7 @@ from penstock.detectors import NMF
 from penstock.detectors._factor_base import FactorDetector
 from penstock.detectors._input import pandas_index
 from penstock.detectors._undo import restored_if_it_fails
-from penstock.factor.sgd_by_blocks import draw_seed
-from penstock.factor.start import draws_from
+from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.terms import Terms
 from penstock.graph.approximate import Approximation, approximate_spanning_tree
 from penstock.graph.parts import common_frame

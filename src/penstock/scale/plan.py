@@ -17,6 +17,7 @@ _FEWEST_ROWS = 2000  # of a part: less is not worth a task
 _PARTS_PER_THREAD = 4
 _MOST_SPREAD = 1 << 18
 _USABLE = 0.75  # of a worker's limit: at 0.8 Dask lets it pause
+_UNEVEN = 1.3  # times the mean: the largest part, where few rows are equal
 _AT_REST = 315 * 2**20  # what a worker takes with all libraries loaded, after its first tasks
 
 
@@ -36,9 +37,9 @@ def room_for_a_task(cluster: Cluster) -> float:
 def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
     """Parts small enough for the worker with the least memory, and enough of them to keep all workers busy."""
     room, bytes_per_row = room_for_a_task(cluster), max(part_bytes(p), state_bytes(n_components))
-    needed = math.ceil(n * bytes_per_row / room) if room > 0 else MOST_PARTS + 1
+    needed = math.ceil(_UNEVEN * n * bytes_per_row / room) if room > 0 else MOST_PARTS + 1
     if needed > MOST_PARTS:
-        limit, least = cluster.memory_per_thread, (_AT_REST + n * bytes_per_row / MOST_PARTS) / _USABLE * 1.1
+        limit, least = cluster.memory_per_thread, (_AT_REST + _UNEVEN * n * bytes_per_row / MOST_PARTS) / _USABLE * 1.1
         raise ClusterError(
             f"Workers have {limit / 2**20:,.0f} MiB for each thread, of which the libraries alone take "
             f"{_AT_REST / 2**20:.0f} MiB: too little for {n:,} rows of {p} columns. Give them at least "
