@@ -49,7 +49,7 @@ study: install
 # them, since a shell lets what it puts into the background ignore Ctrl-C.
 test: install
 	rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-plain test-second test-third; failed=$$?; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-second test-third test-plain; failed=$$?; \
 	echo; echo "The second share of the tests ($(SECOND_LOG)):"; tail -n 40 $(SECOND_LOG); \
 	echo; echo "The third share of the tests ($(THIRD_LOG)):"; tail -n 40 $(THIRD_LOG); \
 	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed

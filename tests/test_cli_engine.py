@@ -59,6 +59,7 @@ def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.Capture
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.slow
 def test_a_cluster_fits_every_mode(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("fit.toml").write_text(f'engine = "{cluster}"\nmode = ["high: head > 26", "low: head <= 26"]\n')
     assert main(["fit", table, "--config", "fit.toml", "--exclude", "fault", "-m", "plant.model"]) == 0
@@ -192,6 +193,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
     ("number", "to_all", "code"),

@@ -42,8 +42,6 @@ from penstock.factor.local_blocks import LocalBlocks
 from penstock.factor.row_blocks import RowBlockDescent, fit_by_blocks
 from penstock.factor.terms import Terms, value_of
 
-pytestmark = pytest.mark.kernels
-
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():

@@ -24,8 +24,6 @@ from penstock.factor.layout import Layout
 from penstock.factor.sgd_by_blocks import CrewDescent, sgd_by_blocks
 from penstock.factor.sgd_in_space import begin_in_space
 
-pytestmark = pytest.mark.kernels
-
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):

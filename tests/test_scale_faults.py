@@ -125,7 +125,8 @@ def test_a_kill_in_scoring(ground, number):
     np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=200 + number), ground.scores)
 
 
-@pytest.mark.parametrize("stage", ["edges between parts", pytest.param("factorising", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["edges between parts", "factorising"])
 def test_all_workers_killed_at_once(ground, stage):
     killed = []
 
@@ -140,6 +141,7 @@ def test_all_workers_killed_at_once(ground, stage):
     wait_for_all_workers(ground.client)
 
 
+@pytest.mark.slow
 def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
     monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
     gone_at = []
