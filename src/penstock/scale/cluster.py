@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import sys
@@ -182,9 +183,25 @@ def _write_beside(file: str) -> str:
 
 
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """A task has the one thread that the worker gives it."""
-    with thread_limit(1):
-        return work(*arguments)
+    """A task has the one thread that the worker gives it, and gives back the memory that it took.
+
+    A worker whose memory stays above 80 % of its limit is paused by Dask, and would wait for ever for memory that the
+    allocator keeps for later.
+    """
+    try:
+        with thread_limit(1):
+            return work(*arguments)
+    finally:
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    except (OSError, AttributeError):  # another C library
+        return
 
 
 def releases() -> dict[str, str]:
