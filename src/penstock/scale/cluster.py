@@ -235,23 +235,33 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> It
             "Workers are started by running your script once more, which must not start workers in turn. Put the lines "
             "that do the work under: if __name__ == '__main__':"
         )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     from dask import config
 
+    # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
     with (
-        # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
         config.set({"distributed.deploy.lost-worker-timeout": "1000h"}),
-        distributed.LocalCluster(
+        _local_cluster(distributed, n_workers, memory_limit) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -> Any:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return distributed.LocalCluster(
             n_workers=n_workers or cores,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
             memory_limit=memory_limit,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+        )
+    except RuntimeError as error:
+        raise ClusterError(
+            f"Workers could not be started on this machine ({error}). If this is a script, put the lines that do the "
+            f"work under: if __name__ == '__main__':"
+        ) from error
 
 
 @contextmanager
