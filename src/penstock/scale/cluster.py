@@ -123,6 +123,10 @@ class Cluster:
         if left and self.client.status == "running":
             self.client.cancel(left, force=True)
 
+    def _has_able_workers(self) -> bool:
+        """Whether anybody works: a worker near its memory limit is paused, and may never get on."""
+        return any(worker.get("status") != "paused" for worker in self.workers().values())
+
     def _wait(self, stage: str | None, futures: list[Any]) -> None:
         alone_since: float | None = None
         while True:
@@ -135,14 +139,15 @@ class Cluster:
                 _raise_error_of(failed)
             if not pending:
                 return
-            if _finished_one(pending) or self.workers():
+            if _finished_one(pending) or self._has_able_workers():
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()
             if time.monotonic() - alone_since > _PATIENCE:
                 raise ClusterError(
-                    f"All workers have been gone for {_PATIENCE:.0f} s, with {len(pending)} tasks unfinished. Start "
-                    f"workers again and run the same fit with the same folder: it goes on from there."
+                    f"All workers have been gone for {_PATIENCE:.0f} s, or paused because their memory is full, with "
+                    f"{len(pending)} tasks unfinished. Start workers again, with more memory if it was full, and run "
+                    f"the same fit with the same folder: it goes on from there."
                 )
 
 
