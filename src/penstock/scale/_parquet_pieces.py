@@ -53,6 +53,8 @@ class ParquetPiece(FilePiece):
                     raise self._changed()
                 for number, name in enumerate(names, first):
                     table[:, number] = read.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
+        del read
+        pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
         place = Place(self.label, f"row group {self.row_group}", "the file", self.first_row)
         refuse_nonfinite(table, place, self.columns)
         return table
