@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +62,3 @@ def test_fitted_rows_are_counted_not_rows_of_the_table(tmp_path):
     search = PartsSearch(frame, (tmp_path / "tree",), tmp_path / "numbers.npy", tmp_path / "rows.npy")
     near, distances, equal = search.nearest_or_equal(np.array([[4.0], [1.0]]))
     assert (near.tolist(), distances.tolist(), equal.tolist()) == ([2, 1], [1.0, 0.0], [False, True])
-    assert search.nearest(np.array([[4.0]]), 1)[0].tolist() == [[2]]
-    with pytest.raises(ValueError, match="nearest row only"):
-        search.nearest(np.array([[4.0]]), 2)

@@ -32,8 +32,10 @@ class Search(Protocol):
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]: ...
 
 
-class FittedSearch(Search, Protocol):
-    """A search that also tells a new row that equals a fitted one."""
+class FittedSearch(Protocol):
+    """What a detector asks of its fitted rows: which is nearest to a new one, and whether it is equal."""
+
+    def rows(self) -> FloatArray: ...
 
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]: ...
 
@@ -164,8 +166,8 @@ class RowSearch:
 class SearchWhenAsked:
     """A `RowSearch` over rows that may lie in a file: grown when the first new row asks, and not before.
 
-    >>> SearchWhenAsked(np.array([[0.0], [5.0]])).nearest(np.array([[4.0]]), 1)[0].tolist()
-    [[1]]
+    >>> SearchWhenAsked(np.array([[0.0], [5.0]])).nearest_or_equal(np.array([[4.0]]))[0].tolist()
+    [1]
     """
 
     data: FloatArray
@@ -174,18 +176,8 @@ class SearchWhenAsked:
     def _search(self) -> RowSearch:
         return search_over(self.data)
 
-    @property
-    def frame(self) -> Frame:
-        return self._search.frame
-
     def rows(self) -> FloatArray:
         return self.data
-
-    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        return self._search.nearest(X, k)
-
-    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
-        return self._search.neighbors(k)
 
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
         return self._search.nearest_or_equal(X)

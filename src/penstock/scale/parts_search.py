@@ -55,15 +55,6 @@ class PartsSearch:
         rows: FloatArray = open_array(self.file)
         return rows
 
-    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        if k != 1:
-            raise ValueError(f"Parts are searched for the nearest row only; asked for {k}.")
-        near, distances, _ = self.nearest_or_equal(X)
-        return near[:, None], distances[:, None]
-
-    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
-        raise NotImplementedError("Fitted rows are not searched among themselves.")
-
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
         """For each row of X the nearest fitted row, its distance, and whether it is equal, holes and all."""
         holes = np.isnan(X).any(axis=1)
