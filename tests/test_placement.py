@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from naive import factors as naive
+from scipy import sparse
+from strategies_factors import random_tree
 
 from penstock import minimum_spanning_tree, similarity
 from penstock._types import Factors
 from penstock.factor import fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor._placement_kernels import jump
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
 from penstock.factor.profiles import fit_profiles
 
@@ -112,3 +119,179 @@ def test_profiles_are_non_negative_least_squares():
     H = fit_profiles(A, W)
     for j in range(5):
         np.testing.assert_allclose(H[:, j], nnls(W, A[:, j])[0], atol=1e-8)
+
+
+def coordinate_steps(Q, pull, quartic, w, most):
+    """Each weight in turn to the minimum of ½wᵀQw − pullᵀw + (quartic/4)‖w‖⁴ over w ≥ 0, until none of them moves."""
+    w = w.copy()
+    for _ in range(most):
+        before = w.copy()
+        for k in range(len(w)):
+            a = Q[k, k] + quartic * (w @ w - w[k] ** 2)
+            b = Q[k] @ w - Q[k, k] * w[k] - pull[k]
+            if quartic > 0:
+                w[k] = naive.minimise_quartic(a / quartic, b / quartic)
+            elif a > 0:
+                w[k] = max(-b / a, 0.0)
+        if np.abs(w - before).max() <= 1e-14 * np.linalg.norm(w):
+            break
+    return w
+
+
+def row_problem(objective, factors, row, i, apart, similarity):
+    """Q and pull of a row that is fitted row i to the part 1 − apart: docs/decisions/0004-new-rows.md."""
+    W, H, S = factors.W, factors.H, np.zeros((len(factors.W),) * 2) if objective.S is None else objective.S.toarray()
+    edges = (1 - apart) * S[i]
+    edges[i] += apart * similarity
+    seen = ~np.isnan(row) if objective.A is not None else np.zeros(H.shape[1], bool)
+    others = W.T @ W - (1 - apart) * np.outer(W[i], W[i])
+    Q = objective.symmetric * others + objective.alpha / 2 * H[:, seen] @ H[:, seen].T
+    Q += (objective.gamma / 2 + objective.laplacian / 2 * edges.sum()) * np.eye(len(H))
+    pull = (objective.symmetric + objective.laplacian / 2) * edges @ W
+    return Q, pull + objective.alpha / 2 * H[:, seen] @ np.where(np.isnan(row), 0.0, row)[seen]
+
+
+def slow_place(objective, factors, row, i, apart, similarity, most):
+    """A new row's weights by plain coordinate steps, the size of what they are made of, and if the steps get there."""
+    problems = [row_problem(objective, factors, row, i, apart, similarity)]
+    if apart < 1:
+        fitted = row if objective.A is None else objective.A[i]
+        problems.append(row_problem(objective, factors, fitted, i, 0.0, 0.0))
+    ends = [coordinate_steps(Q, pull, objective.symmetric, factors.W[i], most) for Q, pull in problems]
+    undone = (1 - apart) * (factors.W[i] - ends[-1]) if apart < 1 else 0.0
+    well_posed = all(
+        np.linalg.cond(Q + objective.symmetric * (w @ w) * np.eye(len(w))) < 50
+        for (Q, _), w in zip(problems, ends, strict=True)
+    )
+    return np.maximum(ends[0] + undone, 0.0), np.abs([factors.W[i], *ends]).max(), well_posed
+
+
+def posed(kind, A, S):
+    return {
+        "nsnmf": lambda: nsnmf(A, S),
+        "no ridge": lambda: nsnmf(A, S, 0.5, 0.0),
+        "laplacian": lambda: laplacian_nsnmf(A, S),
+        "gnmf": lambda: gnmf(A, S, 3.0),
+        "snmf": lambda: snmf(S),
+        "nmf": lambda: nmf(A),
+    }[kind]()
+
+
+@given(
+    st.sampled_from(["nsnmf", "no ridge", "laplacian", "gnmf", "snmf", "nmf"]),
+    st.sampled_from([0.0, 0.2, 0.9, 1.0]),
+    st.booleans(),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.integers(1, 4),
+    st.integers(0, 10**6),
+)
+@settings(max_examples=150, deadline=None)
+def test_new_rows_end_where_slow_coordinate_steps_do(kind, apart, holes, size, K, seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, 9)), int(rng.integers(1, 7))
+    A, row = rng.random((n, p)), rng.random((1, p))
+    if holes:
+        A[:, 1:][rng.random((n, p - 1)) < 0.3] = np.nan
+        row[rng.random((1, p)) < 0.3] = np.nan
+    objective = posed(kind, A, random_tree(n, rng))
+    W, H = rng.random((n, K)) * (rng.random((n, K)) < 0.7), size * rng.random((K, p)) * (rng.random((K, p)) < 0.7)
+    factors = Factors(size * W, H)
+    i, similarity = int(rng.integers(n)), float(rng.random())
+    where = Attachment(np.array([i]), np.array([apart]), np.array([similarity]), np.zeros(1, bool))
+    expected, largest, well_posed = slow_place(objective, factors, row[0], i, apart, similarity, 1500)
+    found = place_rows(objective, factors, row, where)[0][0]
+    assert (found >= 0).all()
+    if well_posed:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * largest)
+    elif apart == 1:
+        Q, pull = row_problem(objective, factors, row[0], i, apart, similarity)
+        assert phi(found, Q, pull, objective.symmetric) <= phi(expected, Q, pull, objective.symmetric) + 1e-12 * (
+            found @ Q @ found + np.abs(pull) @ found
+        )
+
+
+def phi(w, Q, pull, quartic):
+    return w @ Q @ w / 2 - pull @ w + quartic * (w @ w) ** 2 / 4
+
+
+@pytest.mark.parametrize("apart", [0.3, 1.0])
+@pytest.mark.parametrize("kind", ["nmf", "gnmf"])
+def test_of_many_minima_the_one_that_coordinate_steps_reach_is_taken(kind, apart):
+    rng = np.random.default_rng(5)
+    A, row, H = rng.random((9, 2)), rng.random((1, 2)), rng.random((4, 2))  # four groups explain two columns
+    objective = nmf(A) if kind == "nmf" else gnmf(A, sparse.csr_array((9, 9)), 1.0)
+    factors = Factors(rng.random((9, 4)), H)
+    where = Attachment(np.array([3]), np.array([apart]), np.zeros(1))
+    expected, _, well_posed = slow_place(objective, factors, row[0], 3, apart, 0.0, 500)
+    assert not well_posed
+    np.testing.assert_allclose(place_rows(objective, factors, row, where)[0][0], expected, rtol=1e-10, atol=1e-11)
+
+
+def test_nearly_parallel_profiles_do_not_keep_a_row_from_its_minimum():
+    rng = np.random.default_rng(6)
+    A, base = rng.random((30, 8)), rng.random(8)
+    H = base + 1e-3 * rng.random((4, 8))  # plain coordinate steps would need millions
+    W = settle_rows(nmf(A), Factors(np.zeros((1, 4)), H), A)
+    slopes = (W @ H - A) @ H.T
+    assert np.abs(np.minimum(W, slopes)).max() < 1e-11
+    assert (W > 0).any(axis=1).all()
+
+
+def test_a_structure_too_weak_for_rounding_leaves_the_coordinate_steps():
+    A, S = np.random.default_rng(7).random((5, 3)), sparse.csr_array((5, 5))
+    objective = replace(nsnmf(A, S, 1e9, 0.0), symmetric=1e-6)
+    H = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 0.5, 0.0]])  # two equal profiles
+    factors = Factors(np.full((5, 3), 0.1), H)
+    placed = place_rows(objective, factors, A, Attachment(np.arange(5), np.ones(5), np.zeros(5)))[0]
+    slopes = (placed @ H - A) @ H.T
+    assert np.abs(np.minimum(placed, slopes)).max() < 1e-11
+
+
+def test_a_row_of_nothing_gets_no_weights():
+    A, S = np.random.default_rng(8).random((5, 3)), sparse.csr_array((5, 5))
+    factors = Factors(np.ones((5, 2)), np.ones((2, 3)))
+    where = Attachment(np.array([0, 1]), np.ones(2), np.zeros(2))
+    assert not place_rows(nsnmf(A, S), factors, np.zeros((2, 3)), where)[0].any()
+
+
+@given(
+    st.integers(1, 6), st.sampled_from([0.0, 1e-6, 1.0, 1e6]), st.sampled_from([1e-9, 1.0, 1e9]), st.integers(0, 10**6)
+)
+@settings(max_examples=150, deadline=None)
+def test_a_jump_never_raises_the_objective(K, quartic, size, seed):
+    rng = np.random.default_rng(seed)
+    B = rng.normal(size=(K, K))
+    Q, pull, w = B @ B.T + 1e-3 * np.eye(K), 3 * rng.normal(size=K), size * rng.random(K) * (rng.random(K) < 0.8)
+    before = w.copy()
+    jump(w, Q, pull, 0.0, quartic, np.empty(K, np.int64), np.empty((K, K)), np.empty(K))
+    assert (w >= 0).all()
+    rounding = 1e-12 * (before @ Q @ before + np.abs(pull) @ before + quartic * (before @ before) ** 2)
+    assert phi(w, Q, pull, quartic) <= phi(before, Q, pull, quartic) + rounding
+
+
+@pytest.mark.parametrize("kind", ["nsnmf", "laplacian", "nmf"])
+def test_a_row_has_the_same_weights_alone_and_in_a_batch_to_the_last_bit(data, kind):
+    A, S = data
+    objective, rng = posed(kind, A, S), np.random.default_rng(9)
+    factors = Factors(rng.random((25, 3)), rng.random((3, 4)))
+    rows = rng.random((300, 4))
+    where = Attachment(rng.integers(0, 25, 300), rng.random(300), rng.random(300))
+    together = place_rows(objective, factors, rows, where)
+    for r in range(0, 300, 17):
+        one = slice(r, r + 1)
+        alone = Attachment(where.neighbors[one], where.apart[one], where.similarity[one])
+        for whole, part in zip(together, place_rows(objective, factors, rows[one], alone), strict=True):
+            np.testing.assert_array_equal(part[0], whole[r])
+
+
+def test_other_factors_do_not_inherit_what_was_kept_of_these(data):
+    A, S = data
+    objective, rng = nsnmf(A, S), np.random.default_rng(10)
+    factors, where = (
+        Factors(rng.random((25, 3)), rng.random((3, 4))),
+        Attachment(np.arange(25), np.ones(25), np.ones(25)),
+    )
+    place_rows(objective, factors, A, where)
+    others = replace(factors, W=2 * factors.W)
+    fresh = Factors(2 * factors.W, factors.H)
+    np.testing.assert_array_equal(place_rows(objective, others, A, where)[0], place_rows(objective, fresh, A, where)[0])

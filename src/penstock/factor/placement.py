@@ -61,7 +61,7 @@ def attach(
 def place_rows(
     objective: Objective, factors: Factors, A: FloatArray, attachment: Attachment
 ) -> tuple[FloatArray, FloatArray]:
-    """The weights of new rows and the mean weights of their neighbours; exact coordinate steps, H and W fixed.
+    """The weights of new rows and the mean weights of their neighbours; the exact minimum, H and W fixed.
 
     Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights
     and its neighbours' mean. Missing entries (NaN) of new and of fitted rows are left out.
@@ -69,8 +69,8 @@ def place_rows(
     W = np.ascontiguousarray(factors.W)
     # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
     H = np.ascontiguousarray(factors.H if objective.A is not None else factors.H[:, :0])
+    structure = objective.symmetric * _gram(factors) if objective.symmetric else np.zeros(2 * W.shape[1:])
     with one_blas_thread():
-        structure = objective.symmetric * (W.T @ W)
         M = structure + objective.alpha / 2 * (H @ H.T)
     weights = np.array(
         [
@@ -99,6 +99,20 @@ def place_rows(
     if objective.S is not None and twins.any():
         around[twins] = neighbor_mean(W, objective.S)[attachment.neighbors[twins]]
     return placed, around
+
+
+def _gram(factors: Factors) -> FloatArray:
+    """WᵀW, computed once for these factors, so that a single new row does not cost a pass over all fitted ones.
+
+    Kept where `cached_property` would keep it: factors are frozen, and others, `replace`d or not, have none of it.
+    """
+    own = vars(factors)
+    if "_gram" not in own:
+        W = np.ascontiguousarray(factors.W)
+        with one_blas_thread():
+            own["_gram"] = W.T @ W
+    gram: FloatArray = own["_gram"]
+    return gram
 
 
 def settle_rows(objective: Objective, factors: Factors, A: FloatArray) -> FloatArray:
