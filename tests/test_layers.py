@@ -15,7 +15,7 @@ LAYERS = [
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking"),
         *("scoring", "_scoring_kernels", "tables", "thresholds"),
     },
-    {"storage", "column_check", "events", "explain", "row_rules"},
+    {"storage", "column_check", "events", "explain", "row_rules", "views"},
     {"detectors"},
     {"bench", "adapters", "detection", "scale", "simulate", "sources", "sinks", "snapshots", "watch"},
     {"report", "findings_files"},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF
     from penstock.detectors import SNMF as SNMF
+    from penstock.detectors import Detector as Detector
     from penstock.detectors import KNNDistance as KNNDistance
     from penstock.detectors import LaplacianNSNMF as LaplacianNSNMF
     from penstock.detectors import LoMST as LoMST
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AER": "penstock.detectors",
     "DAGMM": "penstock.detectors",
+    "Detector": "penstock.detectors",
     "GNMF": "penstock.detectors",
     "KNNDistance": "penstock.detectors",
     "LaplacianNSNMF": "penstock.detectors",

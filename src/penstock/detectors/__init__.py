@@ -9,6 +9,7 @@ from penstock.detectors.lomst import LoMST
 from penstock.detectors.nmf import NMF
 from penstock.detectors.nsnmf import NSNMF, LaplacianNSNMF
 from penstock.detectors.online import OnlineNSNMF
+from penstock.detectors.recommended import Detector
 from penstock.detectors.snmf import SNMF
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "NSNMF",
     "SNMF",
     "BaseDetector",
+    "Detector",
     "FactorDetector",
     "KNNDistance",
     "LaplacianNSNMF",

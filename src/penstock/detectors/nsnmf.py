@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from penstock._parameters import check_choice, check_number
-from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
+from penstock._types import FloatArray, SparseMatrix
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.similarity import Kind, similarity
+from penstock.graph.tree_edges import shortest_edges, tree_among
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -234,22 +233,3 @@ class LaplacianNSNMF(_TreeDetector):
 
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
         return laplacian_nsnmf(A, S, self.alpha)
-
-
-def tree_among(tree: Tree, kept: IndexArray) -> Tree:
-    """The tree without the copies of rows, numbered anew; copies are leaves, so that it stays one."""
-    place = np.full(tree.n_nodes, -1, dtype=np.intp)
-    place[kept] = np.arange(len(kept))
-    edges = place[tree.edges]
-    inside = (edges >= 0).all(axis=1)
-    return Tree(edges[inside], tree.lengths[inside])
-
-
-def shortest_edges(tree: Tree) -> FloatArray:
-    """The length of each row's shortest edge, zeros apart; the median length for rows that have none."""
-    positive = tree.lengths > 0
-    edges, lengths = tree.edges[positive], tree.lengths[positive]
-    shortest = np.full(tree.n_nodes, np.inf)
-    np.minimum.at(shortest, edges[:, 0], lengths)
-    np.minimum.at(shortest, edges[:, 1], lengths)
-    return np.where(np.isfinite(shortest), shortest, np.median(lengths) if len(lengths) else 1.0)

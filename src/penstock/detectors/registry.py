@@ -14,6 +14,7 @@ from penstock.storage import Record, StorageError, read_state
 _HOMES = {
     "AER": "penstock.detectors.deep",
     "DAGMM": "penstock.detectors.deep",
+    "Detector": "penstock.detectors.recommended",
     "GNMF": "penstock.detectors.gnmf",
     "KNNDistance": "penstock.detectors.controls",
     "LaplacianNSNMF": "penstock.detectors.nsnmf",

@@ -37,6 +37,17 @@ class ParetoTail:
         power = self.gamma * times
         return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
 
+    def share_beyond(self, excess: float) -> float:
+        """The share of excesses that are larger than this one, the other way round.
+
+        >>> ParetoTail(gamma=0.5, sigma=2.0).share_beyond(ParetoTail(gamma=0.5, sigma=2.0).exceeded_by(0.25))
+        0.25
+        """
+        if self.gamma == 0:
+            return math.exp(-excess / self.sigma)
+        base = 1 + self.gamma * excess / self.sigma
+        return base ** (-1 / self.gamma) if base > 0 else 0.0
+
 
 def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
     """The most likely tail with γ ≥ −1 (below that, the likelihood has no bound; at −1 the excesses are uniform).

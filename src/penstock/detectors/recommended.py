@@ -1,0 +1,180 @@
+"""The detector to begin with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from penstock._parameters import check_share
+from penstock._types import FloatArray, IndexArray
+from penstock.detectors._base import BaseDetector
+from penstock.detectors._factor_state import pack_copies, unpack_copies
+from penstock.detectors._packing import pack_tree, unpack_tree
+from penstock.detectors._views_state import pack_views, unpack_views
+from penstock.factor.start import draw_seed, draws_from
+from penstock.graph.duplicates import first_copies
+from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.tree_edges import tree_among
+from penstock.storage import Record
+from penstock.thresholds import Contamination
+from penstock.thresholds.exceedance import Exceedance
+from penstock.views.composite import VIEWS, counted, learn_composite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreParts:
+    """What makes up the scores of some rows.
+
+    parts : DataFrame, rows × views (coarse, fine, local, marginal); the sum of a row is its score, to the last bit. The
+        two views that see most in a row count, the others are 0.
+    variables : DataFrame, rows × variables: the same, shared out among the variables; the sum of a row is its score to
+        rounding.
+    shares : dict of DataFrames, one per view: each variable's share of what the view says, summing to 1.
+    """
+
+    parts: pd.DataFrame
+    variables: pd.DataFrame
+    shares: dict[str, pd.DataFrame]
+
+
+class Detector(BaseDetector):
+    """Recommended where nothing is known yet: four views of a row, of which the two that see most count.
+
+    - *coarse* and *fine*: how far a row is from the nearest of 4 (of 32) rows drawn at random, averaged over draws.
+    - *local*: the edge that joins it to the spanning tree of all others, and how long edges usually are there.
+    - *marginal*: readings that are rare for their variable.
+
+    Each is put on a scale on which training rows have mean 0 and standard deviation 1 of the logarithm; the score is
+    the sum of the two largest. Nothing is to be tuned, and units do not matter. Why it is made so, what was tried and
+    how it compares: docs/which_detector.md and docs/decisions/0015-default-detector.md.
+
+    Training rows are looked at as if they were new (each without itself), so that a new normal row scores like a
+    training row, and `false_alarm_rate` means what it says.
+
+    Parameters
+    ----------
+    contamination : "auto", float in (0, 0.5] or threshold
+        See `penstock.thresholds.score_threshold`. `set_false_alarm_rate` is the other way to a threshold.
+    scale : "minmax" or None
+        Whether columns are first scaled to [0, 1]; matters for the local view only.
+    random_state : int, RandomState or None
+        Seeds the draws. The same seed, the same scores.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The minimum spanning tree of the training rows.
+    parts_ : array of shape (n, 4)
+        How odd each training row is in each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.r_[np.random.default_rng(0).normal(size=(200, 2)), [[6.0, 6.0]]]
+    >>> detector = Detector().fit(X)
+    >>> int(detector.top(1).index[0])
+    200
+    >>> bool(detector.false_alarm_rate([[6.0, 6.0]])[0] < 0.01 < detector.false_alarm_rate([[0.0, 0.5]])[0])
+    True
+    """
+
+    _takes_missing: ClassVar[bool] = True
+
+    def __init__(
+        self, contamination: Contamination = "auto", scale: str | None = "minmax", random_state: Any = 0
+    ) -> None:
+        self.contamination = contamination
+        self.scale = scale
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        draws_from(self.random_state)  # raises if it is no source of random numbers
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        self._note_copies(first_copies(A))
+        self.tree_ = spanning_tree_of_comparable(A)
+        rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
+        among = tree_among(self.tree_, self._kept)
+        self._views, self.parts_ = learn_composite(A, self._kept, self._copy_of, among, rng)
+        return _sum(counted(self.parts_))
+
+    def _note_copies(self, original: IndexArray) -> None:
+        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(original)))
+        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return _sum(counted(self._views.parts(A)))
+
+    def explain(self, X: Any) -> ScoreParts:
+        """Which views, and which variables, make the scores of rows what they are."""
+        import pandas as pd  # see `top`
+
+        table = self._read_rows(X)
+        A = self._own_rows(table, X)
+        parts, shares = counted(self._views.parts(A)), self._views.shares(A)
+        index = getattr(X, "index", None)
+        index = index if isinstance(index, pd.Index) else pd.RangeIndex(len(A), name="row")
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        frames = {view: pd.DataFrame(shares[:, v], index=index, columns=names) for v, view in enumerate(VIEWS)}
+        variables = np.einsum("nv,nvp->np", parts, shares)
+        return ScoreParts(
+            pd.DataFrame(parts, index=index, columns=list(VIEWS)),
+            pd.DataFrame(variables, index=index, columns=names),
+            frames,
+        )
+
+    def false_alarm_rate(self, X: Any) -> FloatArray:
+        """How many normal rows score at least as high: 0.001 says that of 1,000 normal rows, one does.
+
+        Measured on the training rows (those that are anomalous among them make it larger than it is, so that it errs to
+        the safe side), and beyond the highest of them by a Pareto tail.
+        """
+        return self._exceedance.rate_of(self.anomaly_score(X))
+
+    def set_false_alarm_rate(self, rate: float) -> Detector:
+        """Choose the threshold so that this share of normal rows is flagged, without fitting again.
+
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> detector = Detector().fit(rng.normal(size=(2000, 3))).set_false_alarm_rate(0.01)
+        >>> bool(0.005 < (detector.predict(rng.normal(size=(5000, 3))) == -1).mean() < 0.02)
+        True
+        """
+        check_is_fitted(self)
+        check_share("rate", rate)
+        self.threshold_ = self._exceedance.exceeded_at(rate)
+        return self
+
+    @property
+    def _exceedance(self) -> Exceedance:
+        check_is_fitted(self)
+        return Exceedance.of(self.scores_)
+
+    def _pack_model(self) -> dict[str, Any]:
+        return {
+            "copies": pack_copies(self._kept, self._copy_of),
+            "tree": pack_tree(self.tree_),
+            "parts": self.parts_,
+            "views": pack_views(self._views),
+        }
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only("copies", "tree", "parts", "views")
+        n = len(self.scores_)
+        self._kept, self._copy_of = unpack_copies(record.part("copies"), n)
+        self.tree_ = unpack_tree(record.part("tree"), n)
+        self.parts_ = record.array("parts", np.float64, (n, len(VIEWS)))
+        self._views = unpack_views(record.part("views"), len(self._kept), self.n_features_in_)
+
+
+def _sum(parts: FloatArray) -> FloatArray:
+    """Of each row, in the order of the views: what adding up the parts gives, to the last bit."""
+    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
+    return total
