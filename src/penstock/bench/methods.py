@@ -16,6 +16,7 @@ OURS = {
     "AER": "penstock.detectors.deep.AER",
     "BestLoMST": "penstock.bench.oracle.BestLoMST",
     "DAGMM": "penstock.detectors.deep.DAGMM",
+    "Detector": "penstock.detectors.recommended.Detector",
     "GNMF": "penstock.detectors.gnmf.GNMF",
     "GraphChoice": "penstock.bench.graph_choice.GraphChoice",
     "KNNDistance": "penstock.detectors.controls.KNNDistance",
