@@ -186,8 +186,8 @@ def selection(found: Tables) -> list[str]:
         first += int(place(mean_ranks(ap.loc[there, [choice, *PEERS]]), choice, ascending=True) == 1)
     lines.append(
         f"\nOptimism of choosing among {len(names)} candidates on half of the sets: {np.mean(gains):+.4f} AP (mean "
-        f"over {SPLITS} random halves, against the mean of all candidates); the choice has the best mean rank on the other "
-        f"half in {first / SPLITS:.0%} of them."
+        f"over {SPLITS} random halves, against the mean of all candidates); the choice has the best mean rank on the "
+        f"other half in {first / SPLITS:.0%} of them."
     )
     return lines
 
