@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 
 from penstock import KNNDistance, LaplacianNSNMF
 from penstock._types import FloatArray
-from penstock.graph.duplicates import first_copies
+from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.prepare import learn_scaling
 from penstock.views.encoding import learn_encoding
@@ -48,11 +48,8 @@ class Candidate(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         table = np.asarray(X, dtype=np.float64)
         A = learn_scaling(table).apply(table)
-        original = first_copies(A)
-        kept = np.flatnonzero(original == np.arange(len(A)))
-        copy_of = np.searchsorted(kept, original)
-        self._encoded = learn_encoding(A).apply(A)
-        self._A, self._kept = A, kept
+        self._kept, copy_of = different_rows(first_copies(A))
+        self._A, self._encoded = A, learn_encoding(A).apply(A)
         self._rng = np.random.default_rng(self.random_state)
         parts = [self._view(text, copy_of) for text in self.views.split()]
         self.scores_ = _together(np.column_stack(parts), self.rule)

@@ -29,7 +29,7 @@ from penstock.factor.objectives import Objective
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
-from penstock.graph.duplicates import first_copies
+from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.neighbors import nearest_neighbors
 from penstock.graph.search import FittedSearch, search_over
 from penstock.scoring import residual_scores
@@ -132,8 +132,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _note_copies(self, original: IndexArray) -> None:
         """Which rows are fitted, given for each row the first one that equals it (or itself, to be fitted anyway)."""
-        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(original)))
-        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
+        self._kept, self._copy_of = different_rows(original)
 
     def _show_factors(self) -> None:
         """The attributes for users."""

@@ -15,7 +15,7 @@ from penstock.detectors._factor_state import pack_copies, unpack_copies
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.detectors._views_state import pack_views, unpack_views
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.duplicates import first_copies
+from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.tree_edges import tree_among
 from penstock.storage import Record
@@ -106,8 +106,7 @@ class Detector(BaseDetector):
         return _sum(counted(self.parts_))
 
     def _note_copies(self, original: IndexArray) -> None:
-        self._kept: IndexArray = np.flatnonzero(original == np.arange(len(original)))
-        self._copy_of: IndexArray = np.searchsorted(self._kept, original)
+        self._kept, self._copy_of = different_rows(original)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return _sum(counted(self._views.parts(A)))

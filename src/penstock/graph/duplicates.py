@@ -29,6 +29,16 @@ def first_copies(X: FloatArray) -> IndexArray:
     return original
 
 
+def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """The rows that equal none before them, and for each row which of these it is or equals, given `first_copies`.
+
+    >>> [part.tolist() for part in different_rows(np.array([0, 1, 0, 3]))]
+    [[0, 1, 3], [0, 1, 0, 2]]
+    """
+    kept = np.flatnonzero(original == np.arange(len(original)))
+    return kept, np.searchsorted(kept, original)
+
+
 def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
     """One 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed); −0.0 counts as 0.0.
 
