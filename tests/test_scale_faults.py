@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dask import config
 from scale_kills import (
     FACTORISATION,
     ROWS,
@@ -157,6 +158,19 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
         with pytest.raises(scale.ClusterError, match="All workers have been gone for 2 s"):
             scale.fit(detector, ground.source, client, n_parts=6, progress=strike)
         assert time.monotonic() - gone_at[0] < 15
+    assert not hasattr(detector, "scores_")
+
+
+def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
+    """Dask pauses a worker that is near its memory limit, and never asks it again if it stays there."""
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+    detector = NSNMF(n_components=3, random_state=0)
+    with (
+        config.set({"distributed.worker.memory.pause": 0.001}),
+        scale.local_client(n_workers=1, memory_limit="2GiB") as client,
+        pytest.raises(scale.ClusterError, match="All workers have been paused for 2 s, because their memory"),
+    ):
+        scale.fit(detector, ground.source, client)
     assert not hasattr(detector, "scores_")
 
 

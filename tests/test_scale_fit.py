@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 from distributed import SchedulerPlugin
+from scale_kills import wait_until
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -496,3 +498,37 @@ def test_two_fits_at_once_do_not_meet(client):
     outer = fit(quick(), ROWS, client, progress=nested)
     np.testing.assert_array_equal(outer.scores_, fit(quick(), ROWS, client).scores_)
     assert inner[0].n_components_ == 1
+
+
+# --- what is left on workers
+
+
+def tasks_held(client):
+    """How many tasks the workers know of: those that run, and those whose results somebody may yet ask for."""
+    return sum(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
+
+
+def test_workers_keep_nothing_of_tasks_that_are_done(client):
+    """What a task was given stays on its worker for as long as its future is held: of hundreds, all memory there is."""
+    freed = []
+
+    def look(stage, done, total):
+        if stage == "trees of parts" and done == total:
+            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
+
+    fit(quick(), ROWS, client, progress=look)
+    assert freed == [True]
+
+
+def test_tasks_on_parts_are_given_little_however_many_columns_there_are(client, monkeypatch):
+    sizes, submit = {}, cluster_module.Cluster.submit
+
+    def weigh(self, call):
+        sizes[call.key] = len(pickle.dumps(call.arguments))
+        return submit(self, call)
+
+    monkeypatch.setattr(cluster_module.Cluster, "submit", weigh)
+    fit(quick(), np.random.default_rng(0).random((300, 100)), client)
+    on_parts = {key: size for key, size in sizes.items() if key.startswith(("part-tree-", "pair-edges-"))}
+    assert len(on_parts) > N_BLOCKS
+    assert max(on_parts.values()) < 4096

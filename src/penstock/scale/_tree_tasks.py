@@ -13,7 +13,7 @@ from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree
 from penstock.graph.parts import Edges, Part, cross_edges, grow_part
 from penstock.graph.points import Frame
-from penstock.scale.workspace import open_array, open_arrays, save_arrays
+from penstock.scale.workspace import load_arrays, open_array, open_arrays, save_arrays
 
 _SHOWN = 64  # points of a part by which the driver bounds how near two parts come
 
@@ -28,8 +28,20 @@ class TreeSummary:
     shown: FloatArray
 
 
-def grow(rows_folder: Path, frame: Frame, approximate: Any, folder: Path) -> TreeSummary:
+def save_frame(folder: Path, frame: Frame) -> None:
+    """The frame in files: its axes may be megabytes, of which the scheduler would keep a copy for each task."""
+    axes = {} if frame.axes is None else {"axes": frame.axes}
+    save_arrays(folder, {**axes, "origin": frame.origin, "exponent": frame.exponent, "center": frame.center})
+
+
+def load_frame(folder: Path) -> Frame:
+    arrays = load_arrays(folder)
+    return Frame(arrays["origin"], int(arrays["exponent"].item()), arrays["center"], arrays.get("axes"))
+
+
+def grow(rows_folder: Path, frame_folder: Path, approximate: Any, folder: Path) -> TreeSummary:
     """The search tree and the spanning tree of a part's distinct rows."""
+    frame = load_frame(frame_folder)
     if folder.exists():
         return summarise(folder, frame)
     arrays = open_arrays(rows_folder)
@@ -49,10 +61,11 @@ def summarise(folder: Path, frame: Frame) -> TreeSummary:
     return TreeSummary(low, high, part.longest, np.array(exact[:: max(1, len(exact) // _SHOWN)]))
 
 
-def join_two(one: Path, other: Path, folder: Path, frame: Frame) -> None:
+def join_two(one: Path, other: Path, folder: Path, frame_folder: Path) -> None:
     """The edges between two parts."""
     if folder.exists():
         return
+    frame = load_frame(frame_folder)
     found = cross_edges(open_part(one, frame), open_part(other, frame))
     save_arrays(folder, {"ends": found.ends.reshape(-1, 2), "squares": found.squares, "lengths": found.lengths})
 

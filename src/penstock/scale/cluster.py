@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import sys
@@ -14,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 from typing import Any
 from weakref import WeakSet
 
@@ -22,6 +22,7 @@ from penstock._threads import thread_limit
 
 Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
 _PATIENCE = 60.0  # seconds without any worker before giving up
+_SECONDS_BETWEEN_LOOKS = 0.25  # at what nobody tells of: workers that are gone or paused, tasks done a second time
 
 
 class ClusterError(RuntimeError):
@@ -107,15 +108,28 @@ class Cluster:
         return future
 
     def collect(self, stage: str | None, futures: Sequence[Any]) -> list[Any]:
-        """Wait for futures, telling of progress if it has a name; an error of a task is raised here as it was there.
+        """The results of futures, in order, telling of progress if it has a name; an error of a task is raised here.
 
-        They are let go then: results that nobody needs any more would be made again for each worker that is lost.
+        Each future is let go as soon as its result is here: until then its worker keeps what the task was given and
+        what it found, which for hundreds of tasks fills the worker, and is made again when that worker is lost.
         """
-        self._wait(stage, list(futures))
-        results: list[Any] = self.client.gather(list(futures))
-        for future in futures:
-            future.release()
-        return results
+        waiting = dict(enumerate(futures))
+        results: dict[int, Any] = {}
+        idle_since: float | None = None
+        one_more = _told_of_each(futures)
+        while True:
+            one_more.clear()
+            results |= self._take_finished(waiting)
+            if stage is not None:
+                self.report(stage, len(results), len(futures))
+            if not waiting:
+                return [results[number] for number in range(len(futures))]
+            if one_more.wait(_SECONDS_BETWEEN_LOOKS) or self._has_able_workers():
+                idle_since = None
+                continue
+            idle_since = idle_since or time.monotonic()
+            if time.monotonic() - idle_since > _PATIENCE:
+                raise self._out_of_patience(len(waiting))
 
     def drop(self) -> None:
         """Have the cluster forget whatever was asked of it: after an error nobody needs what is still running."""
@@ -127,28 +141,45 @@ class Cluster:
         """Whether anybody works: a worker near its memory limit is paused, and may never get on."""
         return any(worker.get("status") != "paused" for worker in self.workers().values())
 
-    def _wait(self, stage: str | None, futures: list[Any]) -> None:
-        alone_since: float | None = None
-        while True:
-            # What is lost was done by a worker that is gone, and is being done again.
-            pending = [future for future in futures if future.status in ("pending", "lost")]
-            if stage is not None:
-                self.report(stage, len(futures) - len(pending), len(futures))
-            failed = next((future for future in futures if future.status in ("error", "cancelled")), None)
-            if failed is not None:
-                _raise_error_of(failed)
-            if not pending:
-                return
-            if _finished_one(pending) or self._has_able_workers():
-                alone_since = None
-                continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since > _PATIENCE:
-                raise ClusterError(
-                    f"All workers have been gone for {_PATIENCE:.0f} s, or paused because their memory is full, with "
-                    f"{len(pending)} tasks unfinished. Start workers again, with more memory if it was full, and run "
-                    f"the same fit with the same folder: it goes on from there."
-                )
+    def _take_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
+        """The results that are there, whose futures are taken out and let go."""
+        failed = next((future for future in waiting.values() if future.status in ("error", "cancelled")), None)
+        if failed is not None:
+            _raise_error_of(failed)
+        finished = {number: future for number, future in waiting.items() if future.status == "finished"}
+        if not finished:
+            return {}
+        try:
+            results = self.client.sync(self.client.gather, list(finished.values()), callback_timeout=_PATIENCE)
+        except TimeoutError:  # their worker is gone, and there is none to do them again
+            return {}
+        except CancelledError as error:
+            raise ClusterError("The cluster has dropped tasks: was it closed, or restarted?") from error
+        for number, future in finished.items():
+            future.release()
+            del waiting[number]
+        return dict(zip(finished, results, strict=True))
+
+    def _out_of_patience(self, n_unfinished: int) -> ClusterError:
+        trouble, way_out = f"gone for {_PATIENCE:.0f} s", "Start workers again"
+        if self.workers():
+            trouble = f"paused for {_PATIENCE:.0f} s, because their memory is nearly full"
+            way_out = "Give workers more memory"
+        return ClusterError(
+            f"All workers have been {trouble}, with {n_unfinished} tasks unfinished. {way_out}, and run the same fit "
+            f"with the same folder: it goes on from there."
+        )
+
+
+def _told_of_each(futures: Sequence[Any]) -> Event:
+    """An event that is set whenever one of these is done.
+
+    Dask's own `wait` leaves a waiter behind for each unfinished future, each time that it is called.
+    """
+    one_more = Event()
+    for future in futures:
+        future.add_done_callback(lambda _: one_more.set())
+    return one_more
 
 
 def _raise_error_of(future: Any) -> None:
@@ -163,19 +194,6 @@ def _raise_error_of(future: Any) -> None:
     raise error
 
 
-def _finished_one(pending: list[Any]) -> bool:
-    """Wait until one more of these is done, a quarter of a second at most."""
-    from distributed import wait
-
-    try:
-        wait(pending, timeout=0.25, return_when="FIRST_COMPLETED")
-    except TimeoutError:
-        return False
-    except CancelledError as error:
-        raise ClusterError("The scheduler is gone, or has dropped the tasks: was the cluster closed?") from error
-    return True
-
-
 def _write_beside(file: str) -> str:
     """What keeps a worker from writing where the driver has written, if anything does."""
     if not Path(file).exists():
@@ -188,25 +206,9 @@ def _write_beside(file: str) -> str:
 
 
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """A task has the one thread that the worker gives it, and gives back the memory that it took.
-
-    A worker whose memory stays above 80 % of its limit is paused by Dask, and would wait for ever for memory that the
-    allocator keeps for later.
-    """
-    try:
-        with thread_limit(1):
-            return work(*arguments)
-    finally:
-        _give_back_memory()
-
-
-def _give_back_memory() -> None:
-    if not sys.platform.startswith("linux"):
-        return
-    try:
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-    except (OSError, AttributeError):  # another C library
-        return
+    """A task has the one thread that the worker gives it."""
+    with thread_limit(1):
+        return work(*arguments)
 
 
 def releases() -> dict[str, str]:

@@ -17,7 +17,7 @@ from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.factor.blocks import CHUNK, RowBlock, State, Work
 from penstock.scale.cluster import Call, Cluster
-from penstock.scale.workspace import Workspace, open_array, open_arrays, save_arrays
+from penstock.scale.workspace import Workspace, load_arrays, open_array, open_arrays, save_arrays
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,7 @@ def save_states(held: Held, places: Sequence[Path]) -> None:
 
 
 def load_states(places: Sequence[Path]) -> Held:
-    return [(_load_state(place), None) for place in places]
-
-
-def _load_state(folder: Path) -> State:
-    return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+    return [(load_arrays(place), None) for place in places]
 
 
 class DaskCrew:

@@ -16,9 +16,9 @@ MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the 
 _FEWEST_ROWS = 2000  # of a part: less is not worth a task
 _PARTS_PER_THREAD = 4
 _MOST_SPREAD = 1 << 18
-_USABLE = 0.65  # of a worker's limit: at 0.8 Dask lets it pause, and some memory is never given back
+_USABLE = 0.65  # of a worker's limit: at 0.8 Dask lets it pause, and some memory is never given back (see _AT_REST)
 _UNEVEN = 1.3  # times the mean: the largest part, where few rows are equal
-_AT_REST = 315 * 2**20  # what a worker takes with all libraries loaded, after its first tasks
+_AT_REST = 315 * 2**20  # what a worker takes with all libraries loaded, after its first tasks; after thousands, 30 more
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph.joining import join_edges, skippable_pairs
 from penstock.graph.points import Frame
-from penstock.scale._tree_tasks import TreeSummary, edges_between, grow, join_two, own_edges
+from penstock.scale._tree_tasks import TreeSummary, edges_between, grow, join_two, own_edges, save_frame
 from penstock.scale.cluster import Call, Cluster
 from penstock.scale.workspace import Workspace
 
@@ -25,8 +25,10 @@ def grow_tree(
     The tree of the whole is contained in the parts' own trees and the edges between two parts that the tree of these
     two has, so that no task ever sees more than two parts.
     """
+    place = space / "frame"
+    save_frame(place, frame)
     grown = [
-        Call(f"part-tree-{job}-{part}", grow, (space / f"part-{part}", frame, approximate, space / f"tree-{part}"))
+        Call(f"part-tree-{job}-{part}", grow, (space / f"part-{part}", place, approximate, space / f"tree-{part}"))
         for part in parts
     ]
     pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(cluster.run("trees of parts", grown))]
@@ -34,7 +36,7 @@ def grow_tree(
         Call(
             f"pair-edges-{job}-{one}-{other}",
             join_two,
-            (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", frame),
+            (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", place),
         )
         for one, other in pairs
     ]

@@ -137,6 +137,11 @@ def open_arrays(folder: Path) -> dict[str, Any]:
     return {file.stem: open_array(file) for file in sorted(folder.glob("*.npy"))}
 
 
+def load_arrays(folder: Path) -> dict[str, Any]:
+    """Arrays of a folder, in memory."""
+    return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+
+
 def create_array(path: Path, shape: tuple[int, ...]) -> None:
     """Room for an array of float64 that tasks fill in slice by slice; kept if it is there already."""
     if path.exists():
