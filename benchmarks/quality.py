@@ -230,7 +230,7 @@ def draw(found: Tables, file: Path) -> None:
         axes.annotate(f"{values.mean():.3f}", (1.02, y), va="center", color=color, annotation_clip=False)
     axes.set_yticks(range(len(order)), [f"penstock.{name}" if name == SHIPPED else name for name in order])
     axes.set_xlim(0, 1)
-    axes.set_xlabel("average precision: each data set (ticks), mean and 95 % interval over data sets")
+    axes.set_xlabel("average precision\neach data set (ticks), mean and its 95 % interval (dot, bar)")
     axes.spines[["top", "right", "left"]].set_visible(False)
     figure.savefig(file, metadata={"Date": None})
 
