@@ -17,6 +17,7 @@ from penstock.views.sampling import Sampling, sample_of
 from penstock.views.standard import LogStandard
 
 _STANDARDS = ("coarse", "fine", "plain", "logged", "marginal")
+_LARGEST_LOG, _SMALLEST_SPREAD = 1000.0, 1e-20  # no logarithm of a float is larger; below it, scores may overflow
 
 
 def pack_views(views: Composite) -> dict[str, Any]:
@@ -37,8 +38,8 @@ def unpack_views(record: Record, m: int, p: int) -> Composite:
     """The views of m different rows of p columns again."""
     record.only("rows", "encoding", "plain", "logged", "coarse", "fine", "marginal", "standards")
     rows = record.array("rows", np.float64, (m, p), missing=True)
-    if np.isnan(rows).all(axis=1).any():
-        raise record.trouble("rows", "numbers, some of them in each row")
+    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
+        raise record.trouble("rows", "numbers, some of them in each row and each column")
     encoding = _unpack_encoding(record.part("encoding"), p)
     encoded = encoding.apply(rows)
     standards = record.part("standards").only(*_STANDARDS)
@@ -95,9 +96,14 @@ def _pack_standard(standard: LogStandard) -> dict[str, Any]:
 def _unpack_standard(record: Record) -> LogStandard:
     record.only("floor", "mean", "spread")
     floor, spread = (record.number(name, least=0.0) for name in ("floor", "spread"))
-    if not (floor > 0 and spread > 0):
-        raise record.trouble("floor" if not floor > 0 else "spread", "positive")
-    return LogStandard(floor, record.number("mean"), spread)
+    mean = record.number("mean")
+    if not floor > 0:
+        raise record.trouble("floor", "positive")
+    if not abs(mean) <= _LARGEST_LOG:
+        raise record.trouble("mean", f"that of logarithms, between −{_LARGEST_LOG:g} and {_LARGEST_LOG:g}")
+    if not _SMALLEST_SPREAD <= spread <= _LARGEST_LOG:
+        raise record.trouble("spread", f"that of logarithms, between {_SMALLEST_SPREAD:g} and {_LARGEST_LOG:g}")
+    return LogStandard(floor, mean, spread)
 
 
 def _positive(record: Record, name: str, length: int) -> FloatArray:

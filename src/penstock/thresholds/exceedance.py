@@ -21,10 +21,13 @@ class Exceedance:
 
     Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
     with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
-    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1).
+    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail is taken to end (γ < 0): a few scores
+    cannot tell where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
+    excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.
 
     ordered : the scores, ascending.
-    level, n_peaks, tail : where the tail begins, how many scores are above, and how far they go; None if none are.
+    level, n_peaks, tail : where the tail begins, how many scores are above, and how far they go; None if all scores are
+        equal: then a higher one has a rate of 1/(n + 1), and is above every threshold.
     """
 
     ordered: FloatArray
@@ -38,15 +41,15 @@ class Exceedance:
         >>> exceedance = Exceedance.of(np.arange(999.0))
         >>> exceedance.rate_of(np.array([998.0, 500.0])).tolist(), exceedance.exceeded_at(0.01)
         ([0.002, 0.5], 989.0)
-        >>> bool(exceedance.rate_of(np.array([1010.0]))[0] < 0.001)
+        >>> bool(exceedance.rate_of(np.array([1300.0]))[0] < 0.001)
         True
         """
         ordered = np.sort(scores)
         peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
-        level = float(ordered[-peaks - 1])
+        below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
+        level = min(float(ordered[-peaks - 1]), float(below[-1])) if len(below) else float(ordered[-1])
         excesses = ordered[ordered > level] - level
-        tail = fit_tail(excesses, np.empty(0), np.empty(0)) if len(excesses) else None
-        return cls(ordered, level, len(excesses), tail)
+        return cls(ordered, level, len(excesses), _endless_tail(excesses) if len(excesses) else None)
 
     def rate_of(self, scores: FloatArray) -> FloatArray:
         """The share of normal scores expected to be at least as high as each of these; never 0."""
@@ -70,3 +73,9 @@ class Exceedance:
             return 1.0
         share = self.n_peaks / len(self.ordered)
         return max(share * self.tail.share_beyond(score - self.level), _SMALLEST_RATE)
+
+
+def _endless_tail(excesses: FloatArray) -> ParetoTail:
+    """The most likely tail, or the lightest where that is lighter."""
+    tail, lightest = fit_tail(excesses, np.empty(0), np.empty(0)), 1 / len(excesses)
+    return tail if tail.gamma >= lightest else ParetoTail(lightest, float(excesses.mean()))

@@ -32,6 +32,9 @@ class Standards:
     marginal: LogStandard
 
 
+NO_STANDARDS = Standards(*[LogStandard(1.0, 0.0, 1.0)] * 5)  # nothing is known yet
+
+
 @dataclass(frozen=True, eq=False)
 class Composite:
     """What was learnt from rows: four views of any row.
@@ -50,13 +53,12 @@ class Composite:
 
     def parts(self, A: FloatArray) -> FloatArray:
         """(n, 4): how odd each row is in each view, where 0 is usual and 1 a standard deviation above it."""
-        encoded = self.encoding.apply(A)
-        return self._on_one_scale(self._raw(encoded, self.plain.places(A), self.logged.places(encoded)))
+        encoded, at, log_at = self._places(A)
+        return self._on_one_scale(self._raw(encoded, at, log_at))
 
     def shares(self, A: FloatArray) -> FloatArray:
         """(n, 4, p): each variable's share of what a view says of a row; they sum to 1. Missing readings have none."""
-        encoded = self.encoding.apply(A)
-        at, log_at = self.plain.places(A), self.logged.places(encoded)
+        encoded, at, log_at = self._places(A)
         seen = ~np.isnan(A)
         local = (_normalised(self.plain.gaps(A, at), seen) + _normalised(self.logged.gaps(encoded, log_at), seen)) / 2
         return np.stack(
@@ -69,17 +71,20 @@ class Composite:
             axis=1,
         )
 
-    def own_parts(self, encoded: FloatArray) -> FloatArray:
-        """The same of the fitted rows, given their encoding."""
-        return self._on_one_scale(self._own_raw(encoded))
+    def _places(self, A: FloatArray) -> tuple[FloatArray, Places, Places]:
+        """Rows encoded, and where they are; different fitted rows may be equal when encoded."""
+        encoded, at = self.encoding.apply(A), self.plain.places(A)
+        return encoded, at, self.logged.places(encoded, at.near)
 
-    def learn_standards(self, encoded: FloatArray, copy_of: IndexArray) -> Composite:
-        """With scales over all fitted rows, of which row i is a copy of the distinct row `copy_of[i]`."""
-        raw = self._own_raw(encoded)
-        return replace(self, standards=Standards(*(learn_standard(values[copy_of]) for values in raw)))
-
-    def _own_raw(self, encoded: FloatArray) -> tuple[FloatArray, ...]:
+    def own_raw(self, encoded: FloatArray) -> tuple[FloatArray, ...]:
+        """What each view says of the fitted rows, given their encoding, before it is put on a scale."""
         return self._raw(encoded, self.plain.own_places(), self.logged.own_places())
+
+    def on_their_scale(self, raw: tuple[FloatArray, ...], copy_of: IndexArray) -> tuple[Composite, FloatArray]:
+        """With scales learnt from `own_raw`; and the parts of all fitted rows, of which row i equals `copy_of[i]`."""
+        standards = Standards(*(learn_standard(values[copy_of]) for values in raw))
+        views = replace(self, standards=standards)
+        return views, views._on_one_scale(raw)[copy_of]
 
     def _raw(self, encoded: FloatArray, at: Places, log_at: Places) -> tuple[FloatArray, ...]:
         """In the order of `Standards`."""
@@ -111,7 +116,6 @@ def learn_composite(
     encoding = learn_encoding(A)
     encoded = encoding.apply(rows)
     log_tree = spanning_tree_of_comparable(encoded) if len(rows) > 1 else tree
-    nothing_yet = LogStandard(1.0, 0.0, 1.0)
     views = Composite(
         encoding,
         join_rows(rows, tree),
@@ -119,9 +123,9 @@ def learn_composite(
         draw_nodes(encoded, *COARSE, rng),
         draw_nodes(encoded, *FINE, rng),
         learn_margins(encoded if len(kept) == len(A) else encoding.apply(A)),
-        Standards(*[nothing_yet] * 5),
-    ).learn_standards(encoded, copy_of)
-    return views, views.own_parts(encoded)[copy_of]
+        NO_STANDARDS,
+    )
+    return views.on_their_scale(views.own_raw(encoded), copy_of)
 
 
 def counted(parts: FloatArray) -> FloatArray:

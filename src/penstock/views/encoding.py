@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.views._kernels import encode_rows
+from penstock.views.blocks import block_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,31 @@ class LogEncoding:
 
 def learn_encoding(A: FloatArray) -> LogEncoding:
     """From rows in which every column has a reading."""
-    unit = np.nanmax(np.abs(A), axis=0)
-    unit = np.where(unit > 0, unit, 1.0)
-    scaled = A / unit
-    spread = np.nanstd(scaled, axis=0)
-    constant = np.nanmin(scaled, axis=0) == np.nanmax(scaled, axis=0)  # where rounding may leave a spread above 0
-    return LogEncoding(unit, np.nanmedian(scaled, axis=0), np.where((spread > 0) & ~constant, spread, 1.0))
+    low, high = np.nanmin(A, axis=0), np.nanmax(A, axis=0)
+    unit, n_seen = unit_of(low, high), np.count_nonzero(~np.isnan(A), axis=0)
+    mean = sums_in_units(A, unit).sum(axis=0) / n_seen
+    spread = np.sqrt(sums_of_squares(A, unit, mean).sum(axis=0) / n_seen)
+    return encoding_of(low, high, np.nanmedian(A / unit, axis=0), spread)
+
+
+def encoding_of(low: FloatArray, high: FloatArray, center: FloatArray, spread: FloatArray) -> LogEncoding:
+    """From the ranges of the columns and, in their units, medians and standard deviations."""
+    unit = unit_of(low, high)
+    constant = low / unit == high / unit  # where rounding may leave a spread above 0
+    return LogEncoding(unit, center, np.where((spread > 0) & ~constant, spread, 1.0))
+
+
+def unit_of(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The largest size of a reading; 1 where all are 0."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    return np.where(largest > 0, largest, 1.0)
+
+
+def sums_in_units(A: FloatArray, unit: FloatArray) -> FloatArray:
+    """By blocks of rows, as are those of the squares."""
+    return block_sums(A, lambda rows: rows / unit)
+
+
+def sums_of_squares(A: FloatArray, unit: FloatArray, mean: FloatArray) -> FloatArray:
+    """Around the mean."""
+    return block_sums(A, lambda rows: (rows / unit - mean) ** 2)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph.duplicates import first_copies
 from penstock.graph.search import FittedSearch, SearchWhenAsked
 from penstock.graph.tree_edges import nearest_by_tree, shortest_edges
+
+_LARGEST = float(np.finfo(np.float64).max)  # what overflows ends here
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +50,24 @@ class Joining:
     own: FloatArray
     joins: IndexArray
 
-    def places(self, Q: FloatArray) -> Places:
+    def places(self, Q: FloatArray, likely: IndexArray | None = None) -> Places:
+        """Where rows are. A row that equals fitted ones is that in `likely`, if it is one of them, else the first."""
         near, distance, equal = self.search.nearest_or_equal(Q)
-        apart = np.minimum(1.0, distance / self.reach[near])
+        self._tell_equal(Q, near, equal)
+        if likely is not None:
+            near = np.where(equal & _same(self.search.rows()[likely], Q), likely, near)
+        with np.errstate(over="ignore"):
+            apart = np.minimum(1.0, distance / self.reach[near])
         return Places(near, distance, np.where(near < 0, 1.0, np.where(equal, 0.0, apart)))
+
+    def _tell_equal(self, Q: FloatArray, near: IndexArray, equal: NDArray[np.bool_]) -> None:
+        """Correct both where a row is nearer than the search can tell from equal: 1e-150 of the largest range."""
+        rows, claimed = self.search.rows(), np.flatnonzero(equal)
+        unclear = claimed[~_same(rows[near[claimed]], Q[claimed])]
+        if len(unclear):
+            original = first_copies(np.concatenate([rows, Q[unclear]]))[len(rows) :]
+            equal[unclear] = original < len(rows)
+            near[unclear] = np.where(equal[unclear], original, near[unclear])
 
     def own_places(self) -> Places:
         """The fitted rows, each at home."""
@@ -58,8 +76,9 @@ class Joining:
 
     def values(self, places: Places) -> FloatArray:
         """NaN for rows that share no column with any fitted one."""
-        own, joined = self.own[places.near], places.distance + self.around[places.near]
-        with np.errstate(invalid="ignore"):
+        own = self.own[places.near]
+        with np.errstate(invalid="ignore", over="ignore"):
+            joined = np.minimum(places.distance + self.around[places.near], _LARGEST)
             mixed = np.where(places.apart == 1, joined, (1 - places.apart) * own + places.apart * joined)
         return np.where(places.near < 0, np.nan, np.where(places.apart == 0, own, mixed))
 
@@ -69,7 +88,9 @@ class Joining:
         Of a row that equals a fitted one, the edge that joins that one.
         """
         neighbors = self.search.rows()[np.where(places.apart == 0, self.joins[places.near], places.near)]
-        squares: FloatArray = np.nan_to_num((Q - neighbors) ** 2)
+        gaps = np.abs(np.nan_to_num(Q / 2 - neighbors / 2))
+        largest = gaps.max(axis=1, keepdims=True)
+        squares: FloatArray = (gaps / np.where(largest > 0, largest, 1.0)) ** 2  # none of which overflows, nor vanishes
         return np.where((places.near < 0)[:, None], 0.0, squares)
 
 
@@ -80,5 +101,14 @@ def join_rows(rows: FloatArray, tree: Tree) -> Joining:
         return Joining(SearchWhenAsked(rows), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
     near, edge, total, degree = nearest_by_tree(tree)
     alone = degree[near] == 1  # the row it joins has no other edge
+    total = np.minimum(total, _LARGEST)
     others = np.where(alone, edge, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
-    return Joining(SearchWhenAsked(rows), shortest_edges(tree), total / degree, edge + others, near)
+    with np.errstate(over="ignore"):
+        own = np.minimum(edge + others, _LARGEST)
+    return Joining(SearchWhenAsked(rows), shortest_edges(tree), total / degree, own, near)
+
+
+def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
+    """Whether each row equals the other, holes and all."""
+    same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
+    return same

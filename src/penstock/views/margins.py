@@ -8,8 +8,10 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.views._kernels import surprises_of
+from penstock.views.blocks import block_sums
 
 _FEWEST_BINS = 5
+_ROUNDING = 1e-12  # readings that are all equally surprising are not more so than usual, however their mean is rounded
 _BLOCK = 65_536  # rows at a time, to keep what is in memory small
 
 
@@ -56,24 +58,41 @@ class Margins:
 
 def learn_margins(rows: FloatArray) -> Margins:
     """From rows in which every column has a reading; copies count as often as they are there."""
-    n = len(rows)
+    bins = empty_bins(len(rows), np.nanmin(rows, axis=0), np.nanmax(rows, axis=0))
+    counted = with_counts(bins, count_readings(bins, rows))
+    return with_usual(counted, sums_of_surprises(counted, rows).sum(axis=0))
+
+
+def empty_bins(n: int, low: FloatArray, high: FloatArray) -> Margins:
+    """Histograms for n rows whose columns range from low to high."""
     bins = max(_FEWEST_BINS, round(np.log2(n) + 1))
-    low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
     varies = high > low
     width = np.where(varies, (high - low) / bins, 1.0)
     width = np.where(width > 0, width, 1.0)  # a range that is no more than rounding
     low = np.where(varies, low, low - 0.5)  # a constant is in the middle of its bin
-    counts = np.zeros((rows.shape[1], bins + 2))
+    nothing = np.zeros(len(low))
+    return Margins(low, width, np.zeros((len(low), bins + 2)), nothing, nothing)
+
+
+def count_readings(margins: Margins, rows: FloatArray) -> FloatArray:
+    """How many readings of these rows are in each bin."""
+    counts = np.zeros_like(margins.counts)
+    bins = margins.counts.shape[1] - 2
     for d, column in enumerate(rows.T):
-        place = (column[~np.isnan(column)] - low[d]) / width[d]
+        place = (column[~np.isnan(column)] - margins.low[d]) / margins.width[d]
         counts[d, 1:-1] = np.bincount(np.clip(place.astype(np.intp), 0, bins - 1), minlength=bins)
-    nothing_usual = Margins(low, width, counts, counts.sum(axis=1), np.zeros(rows.shape[1]))
-    return replace(nothing_usual, usual=_column_means(nothing_usual, rows))
+    return counts
 
 
-def _column_means(margins: Margins, rows: FloatArray) -> FloatArray:
-    """The mean surprise of each column's readings."""
-    total = np.zeros(rows.shape[1])
-    for start in range(0, len(rows), _BLOCK):
-        total += np.nansum(margins.surprises(rows[start : start + _BLOCK]), axis=0)
-    return total / margins.total
+def with_counts(margins: Margins, counts: FloatArray) -> Margins:
+    return replace(margins, counts=counts, total=counts.sum(axis=1))
+
+
+def sums_of_surprises(margins: Margins, rows: FloatArray) -> FloatArray:
+    """By blocks of rows."""
+    return block_sums(rows, margins.surprises)
+
+
+def with_usual(margins: Margins, surprise: FloatArray) -> Margins:
+    """Given how surprising all readings of each column are together."""
+    return replace(margins, usual=surprise / margins.total + _ROUNDING)

@@ -52,10 +52,13 @@ class Sampling:
 
 def draw_nodes(rows: FloatArray, draws: int, size: int, rng: np.random.Generator) -> Sampling:
     """`draws` times `size` different rows, or all if there are fewer."""
-    m = len(rows)
+    return sample_of(rows, draw_members(len(rows), draws, size, rng))
+
+
+def draw_members(m: int, draws: int, size: int, rng: np.random.Generator) -> IndexArray:
+    """The same, by number among m rows."""
     size = min(size, m)
-    members = np.stack([rng.choice(m, size, replace=False) for _ in range(draws)]).astype(np.intp)
-    return sample_of(rows, members)
+    return np.stack([rng.choice(m, size, replace=False) for _ in range(draws)]).astype(np.intp)
 
 
 def sample_of(rows: FloatArray, members: IndexArray) -> Sampling:

@@ -11,7 +11,7 @@ from penstock.views._kernels import standardise
 
 _FLOOR_OF_ZEROS = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
-_ROUNDING = 1e-12  # logarithms of numbers that differ by no more than this are those of equal ones
+_ROUNDING = 1e-6  # logarithms of numbers that differ by no more than this are those of equal ones, in other units
 
 
 @dataclass(frozen=True)
