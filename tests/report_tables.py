@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from penstock.detection import Findings, detect, fit_model, score
+from penstock.thresholds import Fixed
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -51,27 +52,41 @@ def plant_findings() -> Findings:
     table["known"] = 0
     table.loc[298:306, "known"] = 1
     table.loc[40:44, "known"] = 1
-    return detect(table, label="known", top=12)
+    return detect(table, label="known", top=12, method="nsnmf")
 
 
 @cache
 def rows_findings() -> Findings:
     """Without time."""
-    return detect(plant().drop(columns="time"), top=12)
+    return detect(plant().drop(columns="time"), top=12, method="nsnmf")
 
 
 @cache
 def modes_findings() -> Findings:
     table = plant()
     table["state"] = np.where(table["load [MW]"] > 50, "<b>high</b>", "low")
-    return detect(table, modes="state", top=12)
+    return detect(table, modes="state", top=12, method="nsnmf")
+
+
+@cache
+def views_findings() -> Findings:
+    """By `Detector`: with scores below 0, views and rates, and without latent groups."""
+    return detect(plant(), top=12)
+
+
+@cache
+def views_modes_findings() -> Findings:
+    """New rows, with a threshold below 0 in the picture."""
+    table = plant()
+    table["state"] = np.where(table["load [MW]"] > 50, "<b>high</b>", "low")
+    return detect(table, modes="state", train_until="2024-05-02", threshold=Fixed(-0.2))
 
 
 @cache
 def quiet_findings() -> Findings:
     """Nothing found, in rows judged by a model of others."""
     table = plant().iloc[110:290]
-    return score(fit_model(table), table.iloc[40:80], threshold=1e-6)
+    return score(fit_model(table, method="nsnmf"), table.iloc[40:80], threshold=1e-6)
 
 
 @cache
@@ -85,4 +100,4 @@ def hostile_findings() -> Findings:
         table.iloc[10 + 20 * place : 12 + 20 * place, place] += 40
     table["<i>state</i>"] = np.where(base > 50, "<u>on</u>", "off & on")
     table.insert(0, "time <b>", pd.date_range("2024-03-30 20:00", periods=n, freq="7min", tz="Europe/Berlin"))
-    return detect(table, top=22)
+    return detect(table, top=22, method="nsnmf")

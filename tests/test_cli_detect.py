@@ -22,9 +22,11 @@ from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
 from penstock.detection import detect, fit_model, load_model
 from penstock.detection.methods import METHODS, make_detector
+from penstock.detection.plain_words import how_rare
 
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 QUICK = ["--method", "norm"]
+PAPERS = ["--method", "nsnmf", "-K", "2"]
 
 
 @pytest.fixture
@@ -35,12 +37,14 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["detect", table, "-K", "2", "--top", "8", "--label", "fault", "--gap", "20min"]) == 0
+    assert main(["detect", table, *PAPERS, "--top", "8", "--label", "fault", "--gap", "20min"]) == 0
     shown = capfd.readouterr()
     assert shown.err == ""
     lines = shown.out.splitlines()
-    findings = detect(table, parameters={"n_components": 2}, top=8, label="fault", gap="20min")
-    assert lines[0] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by 4 inputs."
+    findings = detect(table, method="nsnmf", parameters={"n_components": 2}, top=8, label="fault", gap="20min")
+    assert (
+        lines[0] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by NSNMF with 4 inputs."
+    )
     assert lines[1].startswith(f"8 findings (scores above {findings.threshold:.4g}) in {len(findings.events)} event")
     first = findings.events.sort_values("rank").iloc[0]
     shown_event = lines[4].split()
@@ -58,10 +62,64 @@ def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureF
     readings.loc[100:102, "fault"] = 1
     readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be judged
     readings.to_csv(table, index=False)
-    assert main(["detect", table, "-K", "2", "--top", "8", "--label", "fault"]) == 0
+    assert main(["detect", table, *PAPERS, "--top", "8", "--label", "fault"]) == 0
     shown = capfd.readouterr().out
     assert "Label: a finding inside 1 of 1 known and judged fault; " in shown
     assert "of the 5 highest scores are known rows." in shown
+
+
+HINT = "Method detector is the default; --method nsnmf gives the paper's."
+
+
+def test_the_default_method_is_named_with_the_papers(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, "--top", "8", "--exclude", "fault"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    findings = detect(table, top=8, exclude=["fault"])
+    assert lines[0].endswith("all judged by Detector with 4 inputs.")
+    assert lines[1] == HINT
+    assert lines[2].startswith(
+        f"8 findings (scores above {findings.threshold:.4g}, which {findings.threshold_rarity}) in "
+    )
+    assert "exceeds" in findings.threshold_rarity
+    heads, first = lines[4], lines[5]
+    assert "false alarm rate" in heads
+    assert "severity" not in heads
+    gravest = findings.events.sort_values("rank").iloc[0]
+    assert how_rare(gravest["false_alarm_rate"]) in first
+    assert "bearing [°C]" in first
+    assert main(["fit", table, "--exclude", "fault", "-m", "plant.model"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:2] == ["Detector has learnt from 400 rows of 4 inputs.", HINT]
+
+
+@pytest.mark.parametrize("chosen", [["--method", "detector"], ["--method", "nsnmf"], ["--config", "job.toml"]])
+def test_who_chose_a_method_is_told_of_no_other(
+    table: str, chosen: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("job.toml").write_text('method = "detector"\n')
+    assert main(["detect", table, *chosen]) == 0
+    assert HINT not in capfd.readouterr().out
+    assert main(["fit", table, *chosen, "-m", "plant.model"]) == 0
+    assert HINT not in capfd.readouterr().out
+    assert main(["score", "plant.model", table]) == 0
+    assert HINT not in capfd.readouterr().out
+
+
+def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", table, "--exclude", "fault", "--train-until", "2024-05-02", "-m", "plant.model"]) == 0
+    capfd.readouterr()
+    assert main(["score", "plant.model", table, "--threshold", "1e-4", "-o", "new.json"]) == 0
+    detector = load_model("plant.model").parts[0].detector.set_false_alarm_rate(1e-4)
+    summary = json.loads(Path("new.json").read_text())["summary"]
+    assert summary["threshold"] == detector.threshold_
+    assert summary["false_alarm_rate"] == pytest.approx(1e-4)
+    assert f"above {detector.threshold_:.4g}, which 1 in 10,000 normal rows exceeds" in capfd.readouterr().out
+
+
+def test_parameters_of_other_methods_are_refused_with_their_home(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", table, "-K", "3"]) == 2
+    assert "Detector has no parameter 'n_components'" in (shown := capfd.readouterr().err)
+    assert "The methods that have it: nsnmf, laplacian, online, nmf, gnmf, snmf." in shown
 
 
 def test_help_tells_the_defaults_of_the_methods() -> None:
@@ -75,8 +133,8 @@ def test_help_tells_the_defaults_of_the_methods() -> None:
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     files = ["-o", "findings.json", "--scores", "scores.csv"]
-    assert main(["detect", table, "-K", "2", "--exclude", "fault", "--threshold", "0.02", *files]) == 0
-    findings = detect(table, parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
+    assert main(["detect", table, *PAPERS, "--exclude", "fault", "--threshold", "0.02", *files]) == 0
+    findings = detect(table, method="nsnmf", parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
     document = json.loads(Path("findings.json").read_text())
     assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
     assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
@@ -105,8 +163,9 @@ def test_parquet_and_packed_files(table: str) -> None:
     (["-K", "2", "--score", "structural"], {"n_components": 2, "score": "structural"}),
 ])  # fmt: skip
 def test_options_of_the_model(table: str, option: list[str], parameters: dict[str, float | str]) -> None:
-    assert main(["detect", table, "-q", "--exclude", "fault", "--scores", "scores.csv", "--seed", "3", *option]) == 0
-    findings = detect(table, exclude=["fault"], parameters=parameters, random_state=3)
+    chosen = ["--method", "nsnmf", "--seed", "3", *option]
+    assert main(["detect", table, "-q", "--exclude", "fault", "--scores", "scores.csv", *chosen]) == 0
+    findings = detect(table, exclude=["fault"], method="nsnmf", parameters=parameters, random_state=3)
     np.testing.assert_allclose(pd.read_csv("scores.csv")["score"], findings.scores, rtol=1e-12)
 
 
@@ -160,14 +219,15 @@ def test_fit_says_what_it_left_out(table: str, capfd: pytest.CaptureFixture[str]
 
 
 def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    common = ["--exclude", "fault", "-K", "2", "--train-until", "2024-05-02"]
+    common = ["--exclude", "fault", *PAPERS, "--train-until", "2024-05-02"]
     assert main(["fit", table, *common, "--model", "plant.model"]) == 0
     assert re.fullmatch(
         r"NSNMF has learnt from 288 rows of 4 inputs\.\n(\nWorth knowing:\n(  .+\n)+)?\nWritten: plant\.model\n",
         capfd.readouterr().out,
     )
     assert main(["score", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
-    model = fit_model(table, exclude=["fault"], parameters={"n_components": 2}, train_until="2024-05-02")
+    paper = {"method": "nsnmf", "parameters": {"n_components": 2}}
+    model = fit_model(table, exclude=["fault"], **paper, train_until="2024-05-02")
     scores = pd.read_csv("new.csv")["score"]
     np.testing.assert_allclose(scores, model.score(table).scores, rtol=1e-9)
     np.testing.assert_allclose(scores, load_model("plant.model").score(table).scores, rtol=1e-9)
@@ -321,7 +381,7 @@ def test_signals_leave_nothing(table: str, number: int, code: int, option: str) 
 def test_a_terminal_shows_the_stage(table: str) -> None:
     code = "import penstock.cli._stages as stages; stages._PATIENCE = 0.0; "
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", code + COMMAND[2], "detect", table, "-K", "2", "-o", "findings.csv"]
+    command = [sys.executable, "-c", code + COMMAND[2], "detect", table, *PAPERS, "-o", "findings.csv"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"})
     os.close(theirs)
     shown = b""
@@ -398,7 +458,7 @@ def test_codes_for_missing_values_and_alarms_before_a_fault(table: str, capfd: p
     readings.loc[::50, "head"] = -9999.0
     readings.loc[310:312, "fault"] = 1  # an hour after the bearing was hot
     readings.to_csv(table, index=False)
-    assert main(["detect", table, "-K", "2", "--top", "5", "--label", "fault", "--missing", "-9999,Bad"]) == 0
+    assert main(["detect", table, *PAPERS, "--top", "5", "--label", "fault", "--missing", "-9999,Bad"]) == 0
     shown = capfd.readouterr().out
     assert "8 are missing" in shown
     assert "Label: a finding inside 0 of 1 known fault, 1 more only an alarm up to 1 day before; " in shown

@@ -27,6 +27,8 @@ distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
 scale = pytest.importorskip("penstock.scale")
 
+PAPERS = ["--method", "nsnmf"]
+
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -47,7 +49,8 @@ def cluster() -> Iterator[str]:
 
 def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
     before = set(psutil.Process().children(recursive=True))
-    options = ["-K", "2", "--top", "8", "--exclude", "fault", "-o", "findings.json", "--report", "report.html"]
+    files = ["-o", "findings.json", "--report", "report.html"]
+    options = [*PAPERS, "-K", "2", "--top", "8", "--exclude", "fault", *files]
     assert main(["detect", table, "--engine", "dask", *options]) == 0
     shown = capfd.readouterr()
     assert shown.err == ""
@@ -61,7 +64,9 @@ def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.Capture
 
 @pytest.mark.slow
 def test_a_cluster_fits_every_mode(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
-    Path("fit.toml").write_text(f'engine = "{cluster}"\nmode = ["high: head > 26", "low: head <= 26"]\n')
+    Path("fit.toml").write_text(
+        f'engine = "{cluster}"\nmethod = "nsnmf"\nmode = ["high: head > 26", "low: head <= 26"]\n'
+    )
     assert main(["fit", table, "--config", "fit.toml", "--exclude", "fault", "-m", "plant.model"]) == 0
     shown = capfd.readouterr()
     assert shown.err == ""
@@ -102,7 +107,7 @@ def test_the_local_engine_is_the_usual_one(table: str) -> None:
 )  # fmt: skip
 def test_other_engines(table: str, engine: str, capfd: pytest.CaptureFixture[str]) -> None:
     before = left_behind(Path())
-    assert main(["detect", table, "--engine", engine, "-o", "findings.csv"]) == 2
+    assert main(["detect", table, *PAPERS, "--engine", engine, "-o", "findings.csv"]) == 2
     shown = capfd.readouterr()
     assert shown == ("", f"penstock: --engine must be local, dask or dask://HOST:PORT; got {engine!r}.\n")
     assert left_behind(Path()) == before
@@ -118,8 +123,8 @@ def test_a_wrong_engine_in_a_configuration(table: str, capfd: pytest.CaptureFixt
 def test_methods_that_a_cluster_cannot_fit(table: str, method: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", table, "--engine", "dask", "--method", method]) == 2
     assert capfd.readouterr().err == (
-        f"penstock: --engine dask cannot fit --method {method}, only nsnmf, laplacian, nmf. Choose one of these, or "
-        f"--engine local.\n"
+        f"penstock: --engine dask cannot fit --method {method}, only detector, nsnmf, laplacian, nmf. Choose one of "
+        f"these, or --engine local.\n"
     )
 
 
@@ -127,12 +132,13 @@ def test_missing_values(table: str, cluster: str, capfd: pytest.CaptureFixture[s
     holes = plant()
     holes.loc[[7, 8], "head"] = np.nan
     holes.to_csv(table, index=False)
-    assert main(["detect", table, "--engine", cluster, "--exclude", "fault"]) == 2
+    assert main(["detect", table, *PAPERS, "--engine", cluster, "--exclude", "fault"]) == 2
     assert capfd.readouterr().err == (
         f"penstock: --engine {cluster} takes no missing values, and 2 of 400 training rows have some, in 1 input. Use "
         f"--engine local, which takes them, fill them, or leave out such columns (--exclude).\n"
     )
-    assert main(["detect", table, "--engine", cluster, "--exclude", "fault,head", "-q", "--scores", "scores.csv"]) == 0
+    options = ["--exclude", "fault,head", "-q", "--scores", "scores.csv"]
+    assert main(["detect", table, *PAPERS, "--engine", cluster, *options]) == 0
     assert set(pd.read_csv("scores.csv")["score"].nlargest(5).index) == set(range(300, 305))
 
 
@@ -142,7 +148,7 @@ def test_nobody_at_the_address(table: str, monkeypatch: pytest.MonkeyPatch, capf
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        assert main(["detect", table, "--engine", f"dask://127.0.0.1:{port}"]) == 2
+        assert main(["detect", table, *PAPERS, "--engine", f"dask://127.0.0.1:{port}"]) == 2
     shown = capfd.readouterr().err
     assert shown.startswith(f"penstock: --engine: There is no Dask scheduler at tcp://127.0.0.1:{port}: ")
     assert shown.count("\n") == 1
@@ -157,7 +163,7 @@ def test_a_cluster_that_goes_away(
         running.result()
 
     monkeypatch.setattr("penstock.cli._engine.fit", cut_off)
-    assert main(["detect", table, "--engine", cluster, "-o", "findings.csv"]) == 2
+    assert main(["detect", table, *PAPERS, "--engine", cluster, "-o", "findings.csv"]) == 2
     assert capfd.readouterr().err.startswith("penstock: --engine: The cluster has dropped the work.")
     assert not Path("findings.csv").exists()
 
@@ -172,7 +178,7 @@ def test_progress_is_told_as_a_stage(table: str, cluster: str, monkeypatch: pyte
 
 def test_without_the_extra(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert main(["detect", table, "--engine", "dask"]) == 2
+    assert main(["detect", table, *PAPERS, "--engine", "dask"]) == 2
     assert capfd.readouterr().err == (
         "penstock: --engine: Fitting on a cluster needs the extra 'dask': pip install 'penstock[dask]'\n"
     )

@@ -328,7 +328,12 @@ def test_a_model_from_a_file(table: str, out: Path, tmp_path: Path, capfd: pytes
     assert "made for 4 columns, but there are 3: head, power, speed" in complaint(capfd)
     penstock.NormScore().fit(rows()).save(tmp_path / "norm")
     assert main(["watch", table, "--model", str(tmp_path / "norm"), "-q"]) == 1
-    assert "holds NormScore, but a stream needs OnlineNSNMF" in complaint(capfd)
+    assert "holds NormScore. A stream needs a saved OnlineNSNMF. Models of 'penstock fit' judge files" in complaint(
+        capfd
+    )
+    assert main(["fit", table, "-m", str(tmp_path / "tables"), "-q"]) == 0
+    assert main(["watch", table, "--model", str(tmp_path / "tables"), "-q"]) == 1
+    assert "it holds a 'model', not a 'detector'. A stream needs a saved OnlineNSNMF." in complaint(capfd)
     (tmp_path / "model").write_bytes((tmp_path / "model").read_bytes()[:-1])
     assert main(["watch", table, "--model", str(tmp_path / "model"), "-q"]) == 1
     assert "Cannot read" in complaint(capfd)

@@ -117,16 +117,16 @@ def test_strict_refuses_instead():
 
 
 def test_few_inputs_get_few_groups_and_it_is_noted():
-    findings = detect(plant(), top=5)
+    findings = detect(plant(), top=5, method="nsnmf")
     assert findings.parts[0].part.detector.n_components == 3
     assert any(note.kind == "groups" and "6 inputs" in str(note) for note in findings.notes)
-    own = detect(plant(), top=5, parameters={"n_components": 5})
+    own = detect(plant(), top=5, method="nsnmf", parameters={"n_components": 5})
     assert own.parts[0].part.detector.n_components == 5
     assert not any(note.kind == "groups" for note in own.notes)
 
 
 def test_warnings_of_the_detector_become_notes():
-    findings = detect(plant(), top=5, parameters={"max_iter": 1})
+    findings = detect(plant(), top=5, method="nsnmf", parameters={"max_iter": 1})
     assert any(note.kind == "model" for note in findings.notes)
 
 
@@ -146,6 +146,8 @@ def test_what_is_no_method_is_refused_before_anything_is_read():
     with pytest.raises(ValueError, match="Did you mean 'lomst'"):
         detect("no such file.csv", method="lomts")
     with pytest.raises(ValueError, match="NSNMF has no parameter 'groups'"):
+        detect("no such file.csv", method="nsnmf", parameters={"groups": 3})
+    with pytest.raises(ValueError, match="Detector has no parameter 'groups'"):
         detect("no such file.csv", parameters={"groups": 3})
     with pytest.raises(ValueError, match="n_components has no effect on a detector that is made already"):
         detect("no such file.csv", method=NSNMF(), parameters={"n_components": 3})
@@ -194,13 +196,14 @@ def test_units_come_from_names_or_a_table(tmp_path):
 def test_stages_are_told():
     stages: list[str] = []
     detect(plant(), top=5, progress=stages.append)
-    assert stages == ["reading the table", "checking 6 columns", "fitting NSNMF to 260 rows", "scoring 260 rows"]
+    assert stages == ["reading the table", "checking 6 columns", "fitting Detector to 260 rows", "scoring 260 rows"]
 
 
 def test_settings_tell_how_to_repeat_it(findings):
     told = findings.settings
     assert (told["rows"], told["inputs"], told["top"], told["training"]) == (260, 6, 5, "all rows")
-    assert told["detector"].startswith("NSNMF(n_components=3")
+    assert told["detector"] == "Detector()"
+    assert detect(plant(), top=5, method="nsnmf").settings["detector"].startswith("NSNMF(n_components=3")
     assert {"penstock", "python", "numpy", "numba"} <= set(told)
 
 

@@ -13,12 +13,13 @@ from penstock.detection._expecting import are_usual
 from penstock.thresholds import Fixed
 
 
-@pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online"])
+@pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online", "views"])
 def findings(request):
     options = {
-        "all": {"top": 12},
-        "modes": {"top": 12, "modes": "state"},
-        "period": {"top": 12, "train_until": "2024-05-01"},
+        "all": {"top": 12, "method": "nsnmf"},
+        "modes": {"top": 12, "method": "nsnmf", "modes": "state"},
+        "period": {"top": 12, "method": "nsnmf", "train_until": "2024-05-01"},
+        "views": {"top": 12, "modes": "state"},
         "mean": {"top": 12, "method": "mean"},
         "knn in modes": {"top": 12, "method": "knn", "modes": "state", "train_until": "2024-05-01"},
         "online": {"top": 12, "method": "online", "exclude": "state"},
@@ -39,12 +40,15 @@ def test_shares_are_sorted_and_no_more_than_all(findings):
             assert findings.expected.loc[findings.values.index[row.position], row.variable] == row.expected
 
 
-def test_shares_are_of_squared_residuals(findings):
+def test_shares_are_of_squared_residuals_or_of_scores_where_those_are_told(findings):
     for event in findings.events.index:
         rows, peak = findings.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
         rows = rows[findings.modes[rows] == findings.modes[peak]]
-        squares = (findings.residuals(rows) ** 2).sum(axis=0)
-        expected = dict(zip(findings.names, squares / squares.sum(), strict=True))
+        if findings.told is None:
+            weights = (findings.residuals(rows) ** 2).sum(axis=0)
+        else:
+            weights = np.maximum(findings.told.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0)
+        expected = dict(zip(findings.names, weights / weights.sum(), strict=True))
         for row in findings.explain(event).variables.itertuples():
             assert row.share == pytest.approx(expected[row.variable], rel=1e-6)
 
@@ -106,7 +110,7 @@ def test_events_are_explained_once_and_unknown_ones_are_refused(findings):
 
 def test_an_explanation_can_be_read(findings):
     text = str(findings.explain(1))
-    assert text.startswith("Event 1\n")
+    assert text.startswith("Event 1\n" if findings.told is None else "Event 1: ")
     assert "rule: " in text
 
 

@@ -22,7 +22,9 @@ from penstock.storage import StorageError, read_state, write_state
 from penstock.tables import TableError
 
 FITS: dict[str, dict[str, Any]] = {
-    "nsnmf": {},
+    "detector": {},
+    "detector modes": {"modes": "state"},
+    "nsnmf": {"method": "nsnmf"},
     "laplacian": {"method": "laplacian"},
     "online": {"method": "online"},
     "gnmf": {"method": "gnmf"},

@@ -113,7 +113,7 @@ def test_the_usual_score_is_one_that_few_rows_exceed_and_positive():
     assert usual_scores([np.zeros(3), np.zeros(3)]) == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("method", ["nsnmf", "nmf", "knn"])
+@pytest.mark.parametrize("method", ["detector", "nsnmf", "nmf", "knn"])
 def test_the_noise_of_a_machine_that_stands_still_does_not_lead_the_list(method):
     rng, n = np.random.default_rng(0), 600
     table = two_modes(n).drop(columns="time")

@@ -7,7 +7,15 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
-from report_tables import hostile_findings, modes_findings, plant_findings, quiet_findings, rows_findings
+from report_tables import (
+    hostile_findings,
+    modes_findings,
+    plant_findings,
+    quiet_findings,
+    rows_findings,
+    views_findings,
+    views_modes_findings,
+)
 
 from penstock.report import write_html
 
@@ -28,6 +36,8 @@ ALL = {
     "modes": modes_findings,
     "quiet": quiet_findings,
     "hostile": hostile_findings,
+    "views": views_findings,
+    "views in modes": views_modes_findings,
 }
 
 
@@ -256,3 +266,21 @@ def test_without_its_script_the_tables_are_open(browser, files):
     with opened(browser, files / "plant.html", java_script_enabled=False) as page:
         assert page.locator("#why-2 table.variables").is_visible()
         assert page.locator("#why-2 .rule").is_visible()
+
+
+@pytest.mark.parametrize("name", ["views", "views in modes"])
+def test_scores_below_0_are_inside_the_picture(browser, files, name):
+    findings = ALL[name]()
+    with opened(browser, files / f"{name}.html") as page:
+        inside = page.evaluate(
+            """() => {
+              const base = document.querySelector("#timeline path.base").getBoundingClientRect();
+              const line = document.querySelector("#timeline path.line-score").getBoundingClientRect();
+              const limit = document.querySelector("#timeline path.line-threshold").getBoundingClientRect();
+              const ticks = [...document.querySelectorAll("#timeline text.tick")];
+              const zero = ticks.find((tick) => tick.textContent === "0").getBoundingClientRect();
+              return [line.bottom <= base.bottom, limit.bottom < base.bottom, zero.bottom < base.top];
+            }"""
+        )
+        assert inside == [True, True, True]
+        assert findings.scores[findings.judged].min() < 0

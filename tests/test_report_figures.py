@@ -45,7 +45,7 @@ def test_scores_threshold_and_findings_are_drawn(with_time):
 @pytest.mark.parametrize("with_time", [True, False])
 def test_an_event_shows_actual_and_expected_with_units(with_time):
     findings = found(with_time)
-    event = int(findings.grouped.of_row[101])
+    event = int(findings.grouped.of_row[102])
     figure = figures.plot_event(findings, event, n=3)
     first = figure.axes[0]
     assert len(figure.axes) == 3

@@ -11,12 +11,25 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from report_tables import HOSTILE, hostile_findings, modes_findings, plant_findings, quiet_findings, rows_findings
+from report_tables import (
+    HOSTILE,
+    hostile_findings,
+    modes_findings,
+    plant_findings,
+    quiet_findings,
+    rows_findings,
+    views_findings,
+    views_modes_findings,
+)
 
 from penstock.detection import detect
+from penstock.detection.plain_words import how_rare
 from penstock.report import html, to_html, write_html
 
-ALL = [plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings]
+ALL = [
+    *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
+    *(views_findings, views_modes_findings),
+]
 VOID = {"meta", "br", "wbr", "img", "input", "hr", "link"}
 
 
@@ -199,3 +212,26 @@ def test_many_rows_and_columns_stay_small():
     findings = detect(table, top=60, gap=0, method="nmf", parameters={"n_components": 3})
     assert len(findings.events) > 40
     assert len(to_html(findings)) < 1_500_000
+
+
+def test_views_and_rates_are_told_in_plain_words():
+    findings = views_findings()
+    text = to_html(findings)
+    for event in findings.events.index:
+        why = findings.explain(event)
+        assert text.count(why.seen_as) == 2  # in the list of the gravest, and where the event is opened
+        assert text.count(why.rarity) == 1
+        assert f"{why.rarity[0].upper()}{why.rarity[1:]}." in text
+        assert f">{how_rare(findings.events.loc[event, 'false_alarm_rate'], at_most=True)}</td>" in text
+    assert "Normal rows as high" in text
+    assert "0 is usual, and less is more usual still" in text
+    assert f"{findings.threshold_rarity[0].upper()}{findings.threshold_rarity[1:]} it." in text
+    assert "times the threshold" not in text
+    assert "Typical situations" not in text
+
+
+def test_other_methods_are_told_as_before():
+    text = to_html(plant_findings())
+    assert "times the threshold" in text
+    for words in ("Normal rows as high", "0 is usual", "normal rows score", "far from everything"):
+        assert words not in text

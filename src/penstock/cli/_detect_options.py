@@ -30,9 +30,16 @@ def _out(*flags: str, text: str) -> Any:
 
 
 Method = Annotated[
-    str, _model("--method", text="nsnmf, laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.", default=True)
+    str,
+    _model(
+        "--method",
+        text="detector, nsnmf (the paper's), laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.",
+        default=True,
+    ),
 ]
-Components = Annotated[int | None, _model("--n-components", "--components", "-K", text="Latent groups.", default="5")]
+Components = Annotated[
+    int | None, _model("--n-components", "--components", "-K", text="Latent groups, of nsnmf and its kin.", default="5")
+]
 Alpha = Annotated[float | None, _model("--alpha", text="Weight of attributes against structure.", default="0.8")]
 Gamma = Annotated[float | None, _model("--gamma", text="Weight of the ridge term.", default="0.2")]
 Similarity = Annotated[
@@ -61,7 +68,11 @@ Units = Annotated[Path | None, _learn("--units", "A CSV file with the columns na
 Top = Annotated[int | None, _cut("--top", "So many rows with the highest scores; else 100, at most 1 row in 20.")]
 ThresholdSpec = Annotated[
     str | None,
-    _cut("--threshold", "Or all above: auto, a share of the rows such as 0.01, fixed:0.8, deviation, quantile … "),
+    _cut(
+        "--threshold",
+        "Or all above: auto, a share of the rows such as 0.01 (of normal rows with method detector: the rate of false "
+        "alarms), fixed:0.8, deviation, quantile … ",
+    ),
 ]
 Gap = Annotated[str | None, _cut("--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")]
 FailOn = Annotated[int | None, _cut("--fail-on", "End with exit code 1 if there are so many events, or more.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from penstock.cli._stages import Stages
 from penstock.cli._standard_output import print_text
 from penstock.cli._summary import note_lines, summary_lines
 from penstock.detection import Findings, Model, detect, fit_model, load_model
+from penstock.detection.methods import DEFAULT_METHOD, PAPERS_METHOD
 from penstock.findings_files import as_json, summarize
 from penstock.tables._files import files_of
 from penstock.tables._notes import Notebook
@@ -38,7 +39,7 @@ def run_detect(context: typer.Context) -> int:
         with engine.fitting(stages) as fit_rows:
             findings = engine.noted(detect(_source(context), **options, fit_rows=fit_rows, progress=stages))
         files = outputs.write(findings, stages)
-    return _conclude(context, findings, files, said)
+    return _conclude(context, findings, files, said, _method_hint(context))
 
 
 def run_fit(context: typer.Context) -> int:
@@ -54,7 +55,13 @@ def run_fit(context: typer.Context) -> int:
         with plain_errors(f"{path} could not be written: "):
             model.save(path, overwrite=outputs.overwrite)
     if not context.params["quiet"]:
-        lines = [_in_words(model), *note_lines([*map(str, model.notes), *said]), "", f"Written: {path}"]
+        lines = [
+            _in_words(model),
+            *_method_hint(context),
+            *note_lines([*map(str, model.notes), *said]),
+            "",
+            f"Written: {path}",
+        ]
         print_text("\n".join(map(printable, lines)))
     return 0
 
@@ -98,15 +105,25 @@ def _refuse_twice(files: list[Path]) -> None:
             raise ValueError(f"{file} is named twice. Name each file once.")
 
 
-def _conclude(context: typer.Context, findings: Findings, files: list[Path], said: list[str]) -> int:
+def _conclude(
+    context: typer.Context, findings: Findings, files: list[Path], said: list[str], hint: Sequence[str] = ()
+) -> int:
     """Say what was found, and return the exit code."""
     given = context.params
     if given["json"]:
         summary = {**summarize(findings), "files": [str(path) for path in files]}
         print_text(as_json(summary, indent=2, ensure_ascii=True))
     elif not given["quiet"]:
-        print_text("\n".join(summary_lines(findings, files, said)))
+        print_text("\n".join(summary_lines(findings, files, said, hint)))
     return int(given["fail_on"] is not None and len(findings.events) >= given["fail_on"])
+
+
+def _method_hint(context: typer.Context) -> list[str]:
+    """Which other method there is, for those who did not choose."""
+    source = context.get_parameter_source("method")
+    if source is None or source.name != "DEFAULT":
+        return []
+    return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} gives the paper's."]
 
 
 @contextmanager

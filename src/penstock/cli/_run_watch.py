@@ -23,13 +23,14 @@ from penstock.detectors.online import OnlineNSNMF
 from penstock.sinks import OutputError
 from penstock.snapshots import SnapshotError
 from penstock.sources import InputError, TableOptions
-from penstock.storage import StorageError
+from penstock.storage import StorageError, WrongKindError
 from penstock.thresholds import ConformalPValue
 from penstock.watch import Watch, WatchPlan
 
 # Not the detector's own defaults, which are the paper's: docs/streaming.md has the figures, docs/watch.md the reasons.
 _FOR_SENSORS = {"similarity": "binary", "threshold": ConformalPValue(rate=0.01)}
 _LEAST_WARMUP = 200  # samples: fewer make poor ranges of columns
+_FOR_TABLES = "A stream needs a saved OnlineNSNMF. Models of 'penstock fit' judge files: 'penstock score'."
 _SIGNALLED = 128  # what shells add to the number of a signal
 
 
@@ -125,9 +126,12 @@ def _refuse_beside_model(context: typer.Context, chosen: dict[str, Any]) -> None
 
 
 def _load(path: Path) -> OnlineNSNMF:
-    model = penstock.load(path)
+    try:
+        model = penstock.load(path)
+    except WrongKindError as error:
+        raise InputError(f"{error}. {_FOR_TABLES}") from None
     if not isinstance(model, OnlineNSNMF):
-        raise InputError(f"{path} holds {type(model).__name__}, but a stream needs OnlineNSNMF.")
+        raise InputError(f"{path} holds {type(model).__name__}. {_FOR_TABLES}")
     return model
 
 

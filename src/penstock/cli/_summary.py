@@ -10,6 +10,7 @@ import pandas as pd
 
 from penstock.cli._printable import printable
 from penstock.detection import Findings
+from penstock.detection.plain_words import how_rare
 from penstock.tables._words import counted
 from penstock.tables.durations import duration_in_words
 
@@ -17,9 +18,21 @@ _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
 _NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names
 
 
-def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
-    """Rows, findings, events, days, what was changed or is odd, agreement with labels, and where the files are."""
-    lines = [*_counts(findings), *_event_lines(findings), *_days(findings), *_agreement(findings)]
+def summary_lines(
+    findings: Findings, files: Sequence[Path], warnings: Sequence[str] = (), hint: Sequence[str] = ()
+) -> list[str]:
+    """Rows, method, findings, events, days, what was changed or is odd, agreement with labels, where the files are.
+
+    hint : what is to be said of the method.
+    """
+    lines = [
+        *_rows(findings),
+        *hint,
+        *_counts(findings),
+        *_event_lines(findings),
+        *_days(findings),
+        *_agreement(findings),
+    ]
     lines += note_lines([*map(str, findings.notes), *warnings])
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
@@ -31,21 +44,27 @@ def note_lines(notes: Sequence[str]) -> list[str]:
     return ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))] if notes else []
 
 
-def _counts(findings: Findings) -> Iterator[str]:
+def _rows(findings: Findings) -> Iterator[str]:
     time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
     span = "" if time is None else f" from {_when(time[0])} to {_when(time[-1])}"
     some = "all" if judged == rows else f"{judged:,}"
     inputs = counted(len(findings.names), "input")
-    yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {inputs}."
-    trained = int(findings.trained.sum())
+    kind = type(findings.parts[0].part.detector).__name__
+    yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {kind} with {inputs}."
+
+
+def _counts(findings: Findings) -> Iterator[str]:
+    trained, judged = int(findings.trained.sum()), int(findings.judged.sum())
     if 0 < trained < judged:
         yield f"Learnt from {counted(trained, 'row')}; findings are among the others."
     found, events = int(findings.flags.sum()), len(findings.events)
+    rarity = findings.threshold_rarity
+    above = f"{findings.threshold:.4g}{f', which {rarity}' if rarity else ''}"
     if not found:
-        yield f"No findings: no score is above {findings.threshold:.4g}."
+        yield f"No findings: no score is above {above}."
         return
-    days = f" on {counted(len(findings.days), 'day')}" if time is not None else ""
-    yield f"{counted(found, 'finding')} (scores above {findings.threshold:.4g}) in {counted(events, 'event')}{days}."
+    days = f" on {counted(len(findings.days), 'day')}" if findings.table.time is not None else ""
+    yield f"{counted(found, 'finding')} (scores above {above}) in {counted(events, 'event')}{days}."
 
 
 def _event_lines(findings: Findings) -> Iterator[str]:
@@ -53,10 +72,11 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     events = findings.events.sort_values("rank").head(_MOST_EVENTS)
     if not len(events):
         return
-    rows = [("event", "start", "end", "rows", "severity", "variables")]
-    columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", "severity")), strict=True)
-    for event, start, end, count, severity in columns:
-        shown = "" if pd.isna(severity) else f"{severity:.3g}"
+    graded = "severity" if findings.rates is None else "false_alarm_rate"
+    rows = [("event", "start", "end", "rows", graded.replace("_", " "), "variables")]
+    columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded)), strict=True)
+    for event, start, end, count, grade in columns:
+        shown = _grade(findings, grade)
         rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(_variables(findings, event))))
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     yield ""
@@ -66,6 +86,13 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     more = len(findings.events) - len(events)
     if more:
         yield f"  … and {more:,} more"
+
+
+def _grade(findings: Findings, grade: float) -> str:
+    """The severity of an event, or how seldom normal rows score as high."""
+    if findings.rates is None:
+        return "" if pd.isna(grade) else f"{grade:.3g}"
+    return how_rare(grade).replace("fewer than 1 in a billion", "< 1 in 10^9")
 
 
 def _variables(findings: Findings, event: int) -> str:

@@ -35,7 +35,7 @@ def fit(
     missing: table.Missing = None,
     encoding: table.Encoding = None,
     sheet: table.Sheet = None,
-    method: option.Method = "nsnmf",
+    method: option.Method = "detector",
     n_components: option.Components = None,
     alpha: option.Alpha = None,
     gamma: option.Gamma = None,

@@ -19,6 +19,7 @@ from penstock.detection._preparing import (
 )
 from penstock.detection._settings import describe_reading, shown
 from penstock.detection.findings import Findings
+from penstock.detection.methods import DEFAULT_METHOD
 from penstock.detection.model import FitRows, Model
 from penstock.detection.modes import ModeSpec
 from penstock.thresholds import Contamination
@@ -33,7 +34,7 @@ def detect(
     keep: Sequence[str] = (),
     label: str | None = None,
     units: Any = None,
-    method: Any = "nsnmf",
+    method: Any = DEFAULT_METHOD,
     parameters: Mapping[str, Any] | None = None,
     modes: ModeSpec = (),
     skip_modes: Sequence[str] = (),
@@ -63,7 +64,8 @@ def detect(
     units : mapping, DataFrame or path, optional
         The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
     method : name or detector
-        "nsnmf" is the paper's; the others are `penstock.detection.METHODS`; or any detector of penstock, not fitted.
+        "detector" is `penstock.Detector`, "nsnmf" the paper's; the others are `penstock.detection.METHODS`; or any
+        detector of penstock, not fitted.
     parameters : mapping, optional
         Parameters for a method given by name. If it leaves out n_components, a table with few inputs gets fewer latent
         groups than the method's default, about half as many as inputs.
@@ -82,7 +84,8 @@ def detect(
         The number of findings. If neither this nor a threshold is given: 100, but at most a twentieth of the rows; with
         a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
-        As `contamination` of the detectors; learnt from the training rows.
+        As `contamination` of the detectors; learnt from the training rows. For "detector", a share is that of normal
+        rows, so the rate of false alarms (`Detector.set_false_alarm_rate`), and may be as small as you like.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
     random_state : int
@@ -143,7 +146,7 @@ def fit_model(
     keep: Sequence[str] = (),
     label: str | None = None,
     units: Any = None,
-    method: Any = "nsnmf",
+    method: Any = DEFAULT_METHOD,
     parameters: Mapping[str, Any] | None = None,
     modes: ModeSpec = (),
     skip_modes: Sequence[str] = (),

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared
+from penstock.detection._telling import Told
 from penstock.tables import Note
 from penstock.tables._words import listed
 
 _MOST_FOUND = 0.25  # of the rows judged
-_MOST_TEXT = 0.5  # of the squared residual of the findings
+_MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where those are told by variable
 
 
 def doubts(
@@ -21,9 +22,10 @@ def doubts(
     flags: NDArray[np.bool_],
     expected: FloatArray,
     parts: tuple[JudgedPart, ...],
+    told: Told | None = None,
 ) -> list[Note]:
     """Notes on findings that are too many, or about text."""
-    return [*_too_many(int(flags.sum()), int(candidates.sum())), *_about_text(prepared, flags, expected, parts)]
+    return [*_too_many(int(flags.sum()), int(candidates.sum())), *_about_text(prepared, flags, expected, parts, told)]
 
 
 def _too_many(found: int, judged: int) -> list[Note]:
@@ -38,7 +40,11 @@ def _too_many(found: int, judged: int) -> list[Note]:
 
 
 def _about_text(
-    prepared: Prepared, flags: NDArray[np.bool_], expected: FloatArray, parts: tuple[JudgedPart, ...]
+    prepared: Prepared,
+    flags: NDArray[np.bool_],
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+    told: Told | None,
 ) -> list[Note]:
     """A column for each kind of text soon outweighs the readings."""
     encoded = prepared.inputs.encoded
@@ -46,8 +52,11 @@ def _about_text(
     text, total = 0.0, 0.0
     for judged in parts if encoded else ():
         rows = judged.rows[flags[judged.rows]]
-        squares = np.square((prepared.values.to_numpy()[rows] - expected[rows]) / judged.part.scale)
-        text, total = text + float(np.nansum(squares[:, is_text])), total + float(np.nansum(squares))
+        if told is None:
+            weights = np.square((prepared.values.to_numpy()[rows] - expected[rows]) / judged.part.scale)
+        else:
+            weights = np.maximum(told.of(rows).variables, 0.0)
+        text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
     if text <= _MOST_TEXT * total:
         return []
     names = tuple(encoding.column for encoding in encoded)

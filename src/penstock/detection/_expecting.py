@@ -40,17 +40,21 @@ class SimilarRows:
         return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
 
 
-def compare_with_similar(
-    part: Part, values: FloatArray, flagged: IndexArray, normal: FloatArray, expected: FloatArray
-) -> None:
-    """Fill in, for the flagged rows of a table, the mean of the nearest normal rows, which may be of another."""
+def mean_of_similar(part: Part, compared: FloatArray, values: FloatArray, normal: FloatArray) -> FloatArray:
+    """For each row of values the mean of the nearest normal rows, by those of its readings that are to be compared.
+
+    compared : the same rows, NaN where a reading is not; a row of which nothing is left is compared as it is.
+    """
     similar = SimilarRows(part, normal)
-    near, _ = similar.nearest(values[flagged], _SIMILAR)
-    for position, found in zip(flagged, near, strict=True):
+    nothing = np.isnan(compared).all(axis=1, keepdims=True)
+    near, _ = similar.nearest(np.where(nothing, values, compared), _SIMILAR)
+    expected = np.empty(values.shape)
+    for position, found in enumerate(near):
         rows = similar.rows[found[found >= 0]]
         known = ~np.isnan(rows)
         total = np.where(known, rows, 0.0).sum(axis=0)
         expected[position] = np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), similar.medians)
+    return expected
 
 
 def _medians(values: FloatArray) -> FloatArray:

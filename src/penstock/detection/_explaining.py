@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._expecting import SimilarRows, are_usual
 from penstock.detection._parts import Part
+from penstock.detection.plain_words import seen_as
 from penstock.explain import NormalSample, Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
 from penstock.graph.search import RowSearch, search_over
+from penstock.views.composite import VIEWS
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
@@ -27,14 +30,18 @@ N_NEIGHBORS = 3
 class Explanation:
     """Why an event is one.
 
-    variables : those with the largest residuals, best first: variable, unit, actual, expected, difference, share (of
-        the event's squared residual), direction, position (the row of the table where it is farthest off). If the mode
-        changes during the event, only rows of the mode at its peak count, here and in the rule.
+    variables : those with the largest share, best first: variable, unit, actual, expected, difference, share (of the
+        event's squared residual; see `parts`), direction, position (the row of the table where it is farthest off). If
+        the mode changes during the event, only rows of the mode at its peak count, here and in the rule.
     neighbors : the nearest normal rows along the detector's spanning tree, or if it has none in a straight line, to
         compare with: position, row (as in the source), time (if there is one), distance (in scaled units), steps,
         score. Normal are training rows with a score of the lower half.
     comparison : the same variables, at the event's peak, as expected there, and in each of these neighbours.
     rule : what tells the event's rows apart from rows that are not findings, of the same mode; None if nothing does.
+    parts : of `penstock.Detector`: what each of its views adds to the score of the event's peak, in the order in which
+        they add up to it. The shares of the variables are then those of the scores of the event's rows. None for other
+        methods.
+    rarity : how many normal rows score as high as the peak, in words, where that is known.
     """
 
     event: int
@@ -42,9 +49,17 @@ class Explanation:
     neighbors: pd.DataFrame
     comparison: pd.DataFrame
     rule: Rule | None
+    parts: Mapping[str, float] | None = None
+    rarity: str = ""
+
+    @property
+    def seen_as(self) -> str:
+        """What the views say, in words: "far from everything (coarse 6.0, fine 5.4)"; "" for methods without views."""
+        return "" if self.parts is None else seen_as(self.parts)
 
     def __str__(self) -> str:
-        lines = [f"Event {self.event}"]
+        about = "; ".join(filter(None, (self.seen_as, self.rarity)))
+        lines = [f"Event {self.event}{': ' if about else ''}{about}"]
         for row in self.variables.to_dict("records"):
             unit = f" {row['unit']}" if row["unit"] else ""
             actual, expected = f"{row['actual']:.6g}{unit}", f"{row['expected']:.6g}{unit}"
@@ -136,7 +151,13 @@ class Explainer:
         peak = self._peak_of(event)
         neighbors = self._neighbors(peak, place)
         return Explanation(
-            event, variables, neighbors, self._compare(peak, variables, neighbors), self._rule(rows, place, variables)
+            event,
+            variables,
+            neighbors,
+            self._compare(peak, variables, neighbors),
+            self._rule(rows, place, variables),
+            self._views(peak),
+            self._findings.rarity(peak),
         )
 
     def _peak_of(self, event: int) -> int:
@@ -152,9 +173,28 @@ class Explainer:
         findings = self._findings
         actual, expected = findings.values.to_numpy()[rows], findings.expected.to_numpy()[rows]
         scale = findings.parts[place].part.scale
-        variables = rank_variables(actual, expected, scale, findings.names, self._units, n=N_VARIABLES)
+        variables = rank_variables(actual, expected, scale, findings.names, self._units, n=len(findings.names))
+        shares = self._shares(rows)
+        if shares is not None:
+            variables["share"] = shares.reindex(variables["variable"]).to_numpy()
+            variables = variables[variables["share"] > 0].sort_values("share", ascending=False, kind="stable")
+        variables = variables.head(N_VARIABLES).reset_index(drop=True)
         variables["position"] = rows[variables.pop("row").to_numpy(dtype=np.intp)]
         return variables
+
+    def _shares(self, rows: IndexArray) -> pd.Series | None:
+        """What the variables add to the scores of rows that are above the usual, as shares; None if nobody can tell."""
+        findings = self._findings
+        rows = rows[findings.scores[rows] > 0]
+        if findings.told is None or not len(rows):
+            return None
+        added = np.maximum(findings.told.of(rows).variables.sum(axis=0), 0.0)
+        return pd.Series(added / added.sum(), index=list(findings.names))
+
+    def _views(self, peak: int) -> dict[str, float] | None:
+        """What each view adds to the score of the peak."""
+        told = self._findings.told
+        return None if told is None else dict(zip(VIEWS, told.of(np.array([peak])).views[0].tolist(), strict=True))
 
     def _rule(self, rows: IndexArray, place: int, variables: pd.DataFrame) -> Rule | None:
         findings = self._findings

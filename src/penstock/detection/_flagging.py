@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from penstock._types import FloatArray
 from penstock.tables import TableError
 from penstock.thresholds import Contamination, score_threshold
 from penstock.thresholds.contamination import midway
+from penstock.thresholds.exceedance import Exceedance
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 
@@ -48,8 +51,19 @@ def flag_top(scores: FloatArray, candidates: NDArray[np.bool_], n: int) -> tuple
 
 
 def flag_above(
-    scores: FloatArray, candidates: NDArray[np.bool_], reference: FloatArray, threshold: Contamination
+    scores: FloatArray,
+    candidates: NDArray[np.bool_],
+    reference: FloatArray,
+    threshold: Contamination,
+    *,
+    by_rate: bool = False,
 ) -> tuple[NDArray[np.bool_], float]:
-    """Flags of the candidates above a threshold that is learnt from reference scores."""
-    limit = score_threshold(reference, threshold)
+    """Flags of the candidates above a threshold that is learnt from reference scores.
+
+    by_rate : a share is that of normal rows, `Detector.set_false_alarm_rate`, and may be less than one of those learnt.
+    """
+    if by_rate and isinstance(threshold, Real):
+        limit = Exceedance.of(reference).exceeded_at(float(threshold))
+    else:
+        limit = score_threshold(reference, threshold)
     return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit

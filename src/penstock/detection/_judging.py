@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._doubts import doubts
-from penstock.detection._expecting import are_usual, compare_with_similar, rebuild
+from penstock.detection._expecting import are_usual, mean_of_similar, rebuild
 from penstock.detection._flagging import default_top, flag_above, flag_top
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared, Progress, rows_note
+from penstock.detection._telling import Told, tell
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.events import Agreement, agreement, group_events, known_faults
+from penstock.events import Agreement, Events, agreement, group_events, known_faults
 from penstock.tables import Note, Table, TableError
 from penstock.tables._words import counted
 from penstock.thresholds import Contamination, check_contamination
@@ -68,8 +69,10 @@ def judge(
     candidates = judged & ~trained if cut.new_only else judged
     _refuse_none(candidates, learnt)
     flags, threshold = _flags(scores, candidates, model, cut)
-    _expect_similar(parts, values, scores, flags, expected)
-    compared, told = _compare_with_label(prepared.table, flags, np.where(candidates, scores, np.nan))
+    told = tell(parts, values, flags) if model.tells_rates else None
+    _expect_similar(parts, values, scores, flags, expected, told)
+    rates = _rates(parts, scores, flags) if model.tells_rates else None
+    compared, labelled = _compare_with_label(prepared.table, flags, np.where(candidates, scores, np.nan))
     return Findings(
         table=prepared.table,
         checks=prepared.checks,
@@ -77,16 +80,19 @@ def judge(
         values=prepared.values,
         expected=pd.DataFrame(expected, index=prepared.values.index, columns=prepared.values.columns),
         scores=scores,
+        rates=rates,
+        told=told,
+        threshold_rate=None if rates is None else model.rate_above(threshold),
         seen=1.0 - np.isnan(values).mean(axis=1),
         modes=prepared.modes,
         judged=judged,
         trained=trained,
         flags=flags,
         threshold=threshold,
-        grouped=group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold),
+        grouped=_with_rates(group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold), rates),
         parts=parts,
         units=model.units,
-        notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts), *told),
+        notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts, told), *labelled),
         settings=dict(settings),
         agreement=compared,
     )
@@ -99,7 +105,8 @@ def _flags(
     if cut.top is not None:
         return flag_top(scores, candidates, cut.top)
     if cut.threshold is not None or cut.new_only:
-        return flag_above(scores, candidates, model.training_scores, cut.threshold or "auto")
+        wanted, reference = cut.threshold or "auto", model.training_scores
+        return flag_above(scores, candidates, reference, wanted, by_rate=model.tells_rates)
     return flag_top(scores, candidates, default_top(int(candidates.sum())))
 
 
@@ -136,20 +143,46 @@ def _score(parts: tuple[JudgedPart, ...], values: FloatArray) -> tuple[FloatArra
     return scores, expected
 
 
+def _rates(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: NDArray[np.bool_]) -> FloatArray:
+    """How seldom normal rows of a finding's mode score as high; NaN for other rows."""
+    rates = np.full(len(scores), np.nan)
+    for judged in parts:
+        found = judged.rows[flags[judged.rows]]
+        if len(found):
+            rates[found] = judged.part.rates_of(scores[found])
+    return rates
+
+
+def _with_rates(events: Events, rates: FloatArray | None) -> Events:
+    """With the rate of the peak in place of the severity, if it is known: scores are no ratios then."""
+    if rates is None:
+        return events
+    table = events.table.rename(columns={"severity": "false_alarm_rate"})
+    table["false_alarm_rate"] = rates[table["peak_row"].to_numpy()]
+    return replace(events, table=table)
+
+
 def _expect_similar(
     parts: tuple[JudgedPart, ...],
     values: FloatArray,
     scores: FloatArray,
     flags: NDArray[np.bool_],
     expected: FloatArray,
+    told: Told | None,
 ) -> None:
-    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
+    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt.
+
+    Where it is known what makes up a score, rows are similar if they are in the other variables: else what is wrong
+    in some would be expected of all.
+    """
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
         if part.reference is None or not flags[rows].any():
             continue
         usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
         normal = values[usual] if len(usual) else part.reference
-        compare_with_similar(part, values, rows[flags[rows]], normal, expected)
+        found = rows[flags[rows]]
+        compared = values[found] if told is None else np.where(told.of(found).standing_out, np.nan, values[found])
+        expected[found] = mean_of_similar(part, compared, values[found], normal)
 
 
 def _compare_with_label(

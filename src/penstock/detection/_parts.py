@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detectors import OnlineNSNMF
+from penstock.detectors import Detector, OnlineNSNMF
 from penstock.prepare import MinMaxScaling
+from penstock.thresholds.exceedance import Exceedance
+from penstock.views.composite import VIEWS
 
 MOST_REFERENCES = 2000
+_ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
 _LEAST_USUAL = 1e-6  # of the largest mode's
 ALL = "all"  # the mode of every row where none were asked for
 
@@ -22,7 +26,8 @@ class Part:
     """The model of one operating mode.
 
     usual : the score that counts as one when modes are ranked together: `usual_scores` where there are several modes,
-        else 1, so that a single model's scores stay what they are.
+        else 1, so that a single model's scores stay what they are. 1 also for a detector whose scores compare by
+        themselves (`tells_rates`).
     scaled_before : of a detector for streams, which by itself would know the range of its warm-up alone: the range of
         all training rows, as the paper's data were scaled as a whole before they were streamed.
     reference : of a detector that rebuilds nothing: usual training rows in the user's units, from which is told what a
@@ -60,6 +65,22 @@ class Part:
         scores: FloatArray = self.detector.scores_ / self.usual
         return scores
 
+    def rates_of(self, scores: FloatArray) -> FloatArray:
+        """How many normal rows of this mode score at least as high, as `Detector.false_alarm_rate` has it."""
+        return self._exceedance.rate_of(scores)
+
+    def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n, views) and (n, p): what each view and each variable adds to the score of a row, of one that can tell."""
+        starts = range(0, len(values), _ROWS_AT_ONCE)
+        told = [self.detector.explain(values[start : start + _ROWS_AT_ONCE]) for start in starts]
+        if not told:
+            return np.zeros((0, len(VIEWS))), np.zeros(values.shape)
+        return np.concatenate([each.parts for each in told]), np.concatenate([each.variables for each in told])
+
+    @cached_property
+    def _exceedance(self) -> Exceedance:
+        return Exceedance.of(self.training_scores)
+
 
 def is_scaled_before(detector: Any) -> bool:
     """Whether rows are scaled before this detector sees them; see `Part`."""
@@ -82,6 +103,15 @@ class JudgedPart:
 def rebuilds(detector: Any) -> bool:
     """Whether it can say by itself what a row should have been."""
     return hasattr(detector, "inverse_transform")
+
+
+def tells_rates(detector: Any) -> bool:
+    """Whether its scores are on a scale of their own, that of `Detector`.
+
+    Then 0 is usual, a score may be negative, and ratios of scores say nothing; how seldom normal rows score as high
+    does, and is known. And it can explain its scores, by views and by variables.
+    """
+    return isinstance(detector, Detector)
 
 
 def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:

@@ -16,6 +16,8 @@ from penstock._types import FloatArray, IndexArray
 from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
 from penstock.detection._parts import JudgedPart
+from penstock.detection._telling import Told
+from penstock.detection.plain_words import rows_that
 from penstock.events import Agreement, Events, event_days
 from penstock.explain import RuleTree
 from penstock.tables import Note, Table
@@ -33,7 +35,8 @@ class Findings:
     checks, inputs : what is known of each column, and which of them were used, encoded or left out.
     values, expected : the inputs and what the model makes of them, both in the user's units (NaN where a reading is
         missing, or nothing is expected because the row was not judged).
-    scores : high is anomalous; NaN where a row was not judged. With several modes in units of the mode's usual score.
+    scores : high is anomalous; NaN where a row was not judged. With several modes in units of the mode's usual score;
+        those of `penstock.Detector` stay what they are: 0 is usual in every mode, and less is possible.
     seen : the share of the inputs that the row has readings of.
     modes : the operating mode of each row ("all" where no modes were given).
     judged, trained, flags : which rows have a score, were learnt from, and are findings.
@@ -45,6 +48,11 @@ class Findings:
     notes : everything that was changed, left out or odd, in the order in which it came up.
     settings : what was asked for and what it ran on, to repeat it.
     agreement : how the findings compare with a label column, if there is one.
+    rates : of findings of `penstock.Detector`, the share of normal rows (of the mode) that score at least as high, NaN
+        for other rows; None for other methods.
+    threshold_rate : and the share of normal rows above the threshold. Where the rows were learnt from, anomalies among
+        them make both larger than they are.
+    told : and what makes up the scores of the findings.
     """
 
     table: Table
@@ -65,10 +73,16 @@ class Findings:
     notes: tuple[Note, ...]
     settings: Mapping[str, Any]
     agreement: Agreement | None = None
+    rates: FloatArray | None = None
+    threshold_rate: float | None = None
+    told: Told | None = None
 
     @property
     def events(self) -> pd.DataFrame:
-        """One row per event, in order of time: start, end, duration, rows, peak, peak_score, severity, rank …"""
+        """One row per event, in order of time: start, end, duration, rows, peak, peak_score, severity, rank …
+
+        Where `rates` are known, `false_alarm_rate` (that of the peak) is in place of the severity.
+        """
         return self.grouped.table
 
     @cached_property
@@ -87,8 +101,9 @@ class Findings:
     def top(self, n: int | None = None) -> pd.DataFrame:
         """The n findings with the highest scores (all if None), best first: the paper's list for the manager.
 
-        Columns: rank, time (if there is one), row (as in the source, from 0), score, severity, event, mode, seen, and
-        the variables with the largest residuals.
+        Columns: rank, time (if there is one), row (as in the source, from 0), score, severity (or `false_alarm_rate`,
+        where `rates` are known), event, mode, seen, and the variables with the largest residuals (or the largest part
+        of the score, where the detector tells it).
         """
         if n is not None:
             check_whole_number("n", n, least=1)
@@ -99,7 +114,7 @@ class Findings:
         columns |= {
             "row": self.table.values.index[rows],
             "score": self.scores[rows],
-            "severity": self.severity[rows],
+            **({"severity": self.severity[rows]} if self.rates is None else {"false_alarm_rate": self.rates[rows]}),
             "event": self.grouped.of_row[rows],
             "mode": self.modes[rows],
             "seen": self.seen[rows],
@@ -109,8 +124,8 @@ class Findings:
 
     @property
     def severity(self) -> FloatArray:
-        """Scores in units of the threshold; NaN where that is not positive."""
-        if self.threshold > 0:
+        """Scores in units of the threshold; NaN where that is not positive, or scores are no ratios (see `rates`)."""
+        if self.threshold > 0 and self.rates is None:
             return self.scores / self.threshold
         return np.full(len(self.scores), np.nan)
 
@@ -118,6 +133,24 @@ class Findings:
     def names(self) -> tuple[str, ...]:
         """Of the inputs, as in `values`."""
         return tuple(self.values.columns)
+
+    def rarity(self, position: int) -> str:
+        """How many normal rows score as high as a finding, in words; "" where that is not known.
+
+        position : of the finding in the table.
+        """
+        if self.rates is None or not np.isfinite(self.rates[position]):
+            return ""
+        rate, learnt = float(self.rates[position]), bool(self.trained[position])
+        return rows_that(rate, "scores this high", "score this high", at_most=learnt)
+
+    @property
+    def threshold_rarity(self) -> str:
+        """How many normal rows exceed the threshold, in words; "" where that is not known."""
+        if self.threshold_rate is None:
+            return ""
+        learnt = bool(self.trained[self.judged].all())  # and what is anomalous among the rows as well
+        return rows_that(self.threshold_rate, "exceeds", "exceed", at_most=learnt)
 
     def residuals(self, rows: IndexArray | None = None) -> FloatArray:
         """Actual minus expected in the units of the score, so that variables compare; NaN where either is not known.
@@ -151,12 +184,10 @@ class Findings:
         return Explainer(self)
 
     def _worst_variables(self, rows: IndexArray) -> list[list[str]]:
-        residuals = np.nan_to_num(np.abs(self.residuals(rows)))
-        order = np.argsort(-residuals, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
+        weights = np.nan_to_num(np.abs(self.residuals(rows))) if self.told is None else self.told.of(rows).variables
+        order = np.argsort(-weights, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
         names = self.names
-        return [
-            [names[column] for column in worst if residuals[place, column] > 0] for place, worst in enumerate(order)
-        ]
+        return [[names[column] for column in worst if weights[place, column] > 0] for place, worst in enumerate(order)]
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import penstock
 
 _CLASSES = {
+    "detector": "Detector",
     "nsnmf": "NSNMF",
     "laplacian": "LaplacianNSNMF",
     "online": "OnlineNSNMF",
@@ -24,6 +25,7 @@ _CLASSES = {
     "norm": "NormScore",
 }
 METHODS = tuple(_CLASSES)
+DEFAULT_METHOD, PAPERS_METHOD = "detector", "nsnmf"
 # Where tables of all kinds are to be judged without looking, similarities must not depend on how long the edges of the
 # tree happen to be: with the paper's 1/length, short edges (few inputs, or many rows) outweigh the readings.
 _DEFAULTS: dict[str, dict[str, Any]] = {"nsnmf": {"similarity": "relative"}, "laplacian": {"similarity": "relative"}}
@@ -56,7 +58,7 @@ def make_detector(method: Any, random_state: Any = 0, **parameters: Any) -> Any:
     MeanDistance()
     >>> make_detector("nsmf")
     Traceback (most recent call last):
-    ValueError: There is no method 'nsmf'. Did you mean 'nsnmf'? There are nsnmf, laplacian, online, nmf, ...
+    ValueError: There is no method 'nsmf'. Did you mean 'nsnmf'? There are detector, nsnmf, laplacian, ...
     """
     if not isinstance(method, str):
         _refuse_strange(method, parameters)
@@ -70,10 +72,17 @@ def make_detector(method: Any, random_state: Any = 0, **parameters: Any) -> Any:
     given = _DEFAULTS.get(method.lower(), {}) | {n: value for n, value in parameters.items() if value is not None}
     for name in given:
         if name not in known:
-            raise ValueError(f"{cls.__name__} has no parameter {name!r}. It has {', '.join(known)}.")
+            raise ValueError(f"{cls.__name__} has no parameter {name!r}. It has {', '.join(known)}.{_who_has(name)}")
     if "random_state" in known:
         given["random_state"] = random_state
     return cls(**given)
+
+
+def _who_has(parameter: str) -> str:
+    """A sentence on the methods that have a parameter; "" if none has."""
+    classes = {name: getattr(penstock, cls) for name, cls in _CLASSES.items()}
+    able = [name for name, cls in classes.items() if parameter in inspect.signature(cls).parameters]
+    return f" The methods that have it: {', '.join(able)}." if able else ""
 
 
 def _refuse_strange(detector: Any, parameters: Mapping[str, Any]) -> None:

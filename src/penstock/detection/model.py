@@ -14,13 +14,21 @@ from sklearn.base import clone
 
 from penstock._types import FloatArray, IndexArray
 from penstock.column_check import InputChoice
-from penstock.detection._parts import Part, is_scaled_before, rebuilds, reference_rows, usual_scores
+from penstock.detection._parts import (
+    Part,
+    is_scaled_before,
+    rebuilds,
+    reference_rows,
+    tells_rates,
+    usual_scores,
+)
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
 from penstock.graph.shared import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
 from penstock.tables._words import counted, listed
+from penstock.thresholds.exceedance import Exceedance
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
@@ -59,6 +67,16 @@ class Model:
         """Of all modes, in the units in which modes are ranked together."""
         scores: FloatArray = np.concatenate([part.training_scores for part in self.parts])
         return scores[np.isfinite(scores)]
+
+    @property
+    def tells_rates(self) -> bool:
+        """Whether its detectors know how seldom normal rows score as high as a given one."""
+        return all(tells_rates(part.detector) for part in self.parts)
+
+    def rate_above(self, threshold: float) -> float:
+        """The share of normal rows whose score is expected above a threshold."""
+        above = np.nextafter(threshold, np.inf)
+        return float(Exceedance.of(self.training_scores).rate_of(np.array([above]))[0])
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a file for `penstock.detection.load_model`, wholly or not at all."""
@@ -110,7 +128,7 @@ def fit_parts(
         part, warned = _fit_part(mode, clone(detector), values[rows], fit_rows, of_mode)
         parts.append(part)
         notes += warned
-    if len(parts) > 1:
+    if len(parts) > 1 and not tells_rates(detector):
         usual = usual_scores([part.detector.scores_ for part in parts])
         parts = [replace(part, usual=score) for part, score in zip(parts, usual, strict=True)]
     return tuple(parts), learnt, notes

@@ -51,7 +51,9 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "findings": int(findings.flags.sum()),
         "events": len(findings.events),
         "event_days": len(findings.days),
+        "method": type(findings.parts[0].part.detector).__name__,
         "threshold": plain(findings.threshold),
+        "false_alarm_rate": plain(findings.threshold_rate),
         "modes": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
         "agreement": None
         if agreement is None
@@ -79,13 +81,18 @@ def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str
             **figures,
             "peak_row": plain(numbers[peak]),
             "mode": str(findings.modes[peak]),
-            **(_why(findings, event) if event in explained else dict.fromkeys(("variables", "neighbors", "rule"))),
+            **(_why(findings, event) if event in explained else dict.fromkeys(_unexplained(findings))),
         }
+
+
+def _unexplained(findings: Findings) -> tuple[str, ...]:
+    return (*(("parts", "seen_as") if findings.rates is not None else ()), "variables", "neighbors", "rule")
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:
     why = findings.explain(event)
     return {
+        **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
         "variables": _placed(findings, why.variables),
         "neighbors": plain(why.neighbors.drop(columns="position")),
         "rule": None if why.rule is None else {"text": why.rule.text, **plain(why.rule)},

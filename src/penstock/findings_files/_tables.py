@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from penstock.detection import Explanation
 from penstock.detection.findings import Findings
 from penstock.findings_files._explained import events_to_explain
 
@@ -16,11 +17,13 @@ ROWS_AT_ONCE = 50_000
 def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFrame:
     """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
 
+    Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words.
+
     `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
     """
     table = findings.top().reset_index()
     events = findings.events.loc[table["event"]]
-    rules = {event: _rule(findings, event) for event in events_to_explain(findings, most_explained)}
+    reasons = {event: findings.explain(event) for event in events_to_explain(findings, most_explained)}
     if findings.table.time is None:
         numbers = findings.table.values.index
         spans: dict[str, Any] = {
@@ -35,14 +38,16 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
             "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
         }
     table = table.assign(**spans)
-    table["rule"] = pd.array([rules.get(int(event)) for event in table["event"]], dtype="string")
+    if findings.rates is not None:
+        told = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
+        table["seen_as"] = pd.array(told, dtype="string")
+    table["rule"] = pd.array([_rule(reasons.get(int(event))) for event in table["event"]], dtype="string")
     return table.astype({"mode": "string", "variables": "string"})
 
 
-def _rule(findings: Findings, event: int) -> str | None:
+def _rule(why: Explanation | None) -> str | None:
     """What tells an event apart, in words; None if nothing does."""
-    rule = findings.explain(event).rule
-    return None if rule is None else str(rule.text)
+    return None if why is None or why.rule is None else str(why.rule.text)
 
 
 def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
+from penstock.detection.plain_words import how_rare
 from penstock.explain import Condition
 from penstock.report.words import duration, listed, name_tag, number, numbers, percent, span, when
 from penstock.tables._words import counted
@@ -36,6 +37,7 @@ class EventCard:
     duration: Cell
     rows: Cell
     peak: Cell
+    rarity: Cell | None
     mode: str
     worst: tuple[Markup, ...]
     why: EventDetail | None
@@ -52,6 +54,7 @@ class EventDetail:
     rule_counts: str
     peak: str
     about: str
+    seen_as: str
 
 
 def event_card(findings: Findings, number_: int, peak: str, why: Explanation | None, *, printed: bool) -> EventCard:
@@ -66,11 +69,20 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
         duration=Cell(length, _seconds(event["duration"])),
         rows=Cell(f"{rows:,}", rows),
         peak=Cell(peak, float(event["peak_score"])),
+        rarity=_rarity(findings, event),
         mode=str(findings.modes[int(event["peak_row"])]),
         worst=tuple(name_tag(name) for name in (why.variables["variable"].tolist()[:_NAMED] if why else [])),
         why=None if why is None else _detail(findings, why, event, peak),
         printed=printed,
     )
+
+
+def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
+    """How many normal rows score as high as the peak."""
+    if findings.rates is None:
+        return None
+    rate, learnt = float(event["false_alarm_rate"]), bool(findings.trained[int(event["peak_row"])])
+    return Cell(how_rare(rate, at_most=learnt), rate)
 
 
 def event_record(findings: Findings, number: int) -> dict[Any, Any]:
@@ -90,6 +102,7 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
         rule_counts=counts,
         peak=when(event["peak"]),
         about=_about(findings, event, peak),
+        seen_as=why.seen_as,
     )
 
 
@@ -168,10 +181,13 @@ def _seconds(length: Any) -> float:
 
 def _about(findings: Findings, event: dict[Any, Any], peak: str) -> str:
     """How grave it was, and when it was worst."""
-    severity = f", {event['severity']:,.1f} times the threshold" if pd.notna(event["severity"]) else ""
-    seen = float(findings.seen[int(event["peak_row"])])
+    position = int(event["peak_row"])
+    severity = f", {event['severity']:,.1f} times the threshold" if pd.notna(event.get("severity")) else ""
+    rarity = findings.rarity(position)
+    seen = float(findings.seen[position])
     partly = f", with {percent(seen)} of the readings there" if seen < 1 else ""
-    return f"The score was highest at {when(event['peak'])}: {peak}{severity}{partly}."
+    rare = f" {rarity[0].upper()}{rarity[1:]}." if rarity else ""
+    return f"The score was highest at {when(event['peak'])}: {peak}{severity}{partly}.{rare}"
 
 
 def _signed(value: float) -> str:

@@ -132,6 +132,7 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
         "period": period(findings),
         "has_time": findings.table.time is not None,
         "several_modes": len(findings.parts) > 1,
+        "has_rates": findings.rates is not None,
         "summary": summarize(findings, reasons),
         "calendar": make_calendar(findings),
         "cards": cards,

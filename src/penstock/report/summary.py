@@ -119,8 +119,10 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     lasting = f"{duration(event['duration'])}, " if timed else ""
     length = "one row" if rows == 1 else f"{lasting}{rows:,} rows"
     text = Markup("{} ({})").format(span(event["start"], event["end"]), length)
-    if pd.notna(event["severity"]):
+    if pd.notna(event.get("severity")):
         text += f", up to {event['severity']:.1f} times the threshold"
+    if why.seen_as:
+        text += f", {why.seen_as}; {why.rarity}"
     variables = why.variables.to_dict("records")[:_NAMED]
     if not variables:
         return text + "."
@@ -158,14 +160,14 @@ def _short(message: str) -> str:
 
 def _threshold(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
+    rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
     ranked = settings.get("top") is not None or (
         settings.get("threshold") is None and bool((findings.trained | ~findings.judged).all())
     )
     if ranked and n_found:
-        return (
-            f"It lies just below the {n_found:,} highest scores." if n_found > 1 else "It lies below the highest score."
-        )
-    return "It was learnt from the scores of usual rows."
+        below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
+        return f"It lies {below}.{rarity}"
+    return f"It was learnt from the scores of usual rows.{rarity}"
 
 
 def _agreement(findings: Findings) -> Markup:

@@ -12,7 +12,7 @@ from penstock.views.blocks import block_sums
 
 _FEWEST_BINS = 5
 _ROUNDING = 1e-12  # readings that are all equally surprising are not more so than usual, however their mean is rounded
-_BLOCK = 65_536  # rows at a time, to keep what is in memory small
+_BLOCK = 4096  # rows at a time, to keep what is in memory small
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ function numberTicks(low, high, count, whole) {
   let step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
   if (whole) step = Math.max(1, Math.round(step));
   const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step + 0); // no −0
   return ticks;
 }
 

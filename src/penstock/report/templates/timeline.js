@@ -15,11 +15,15 @@ function startTimeline(box) {
   function draw() {
     const width = widthOf(box, 900), narrow = width < 560;
     const from = Math.max(0, firstAt(places, view[0]) - 1), to = Math.min(places.length, firstAt(places, view[1]) + 2);
-    let highest = record.threshold || 0;
-    for (let i = from; i < to; i++) if (scores[i] > highest) highest = scores[i];
+    let highest = Math.max(record.threshold || 0, 0), lowest = Math.min(record.threshold || 0, 0); // scores may be below 0
+    for (let i = from; i < to; i++) {
+      if (scores[i] > highest) highest = scores[i];
+      if (scores[i] < lowest) lowest = scores[i];
+    }
+    const margin = (highest - lowest) * 0.06;
     frame = makeFrame(box, {
       width, height: narrow ? 260 : 320, left: narrow ? 44 : 56, right: 10, top: 34, bottom: 38,
-      x: view, y: [0, highest * 1.06 || 1], rows: 5,
+      x: view, y: [lowest && lowest - margin, highest + margin || 1], rows: 5,
     });
     const svg = frame.svg;
     const clip = make("clipPath", { id: "timeline-clip" }, make("defs", {}, svg));

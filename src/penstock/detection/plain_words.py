@@ -1,0 +1,58 @@
+"""What `penstock.Detector` says of a row, in words for those who run the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+_RAREST = 1e-9  # below it, a rate is a guess from far beyond what was learnt
+_OFTEN = 0.1
+_VIEWS = {
+    "coarse": "far from most rows",
+    "fine": "far from all typical rows",
+    "local": "far from its nearest neighbours",
+    "marginal": "with readings that are rare by themselves",
+}
+
+
+def how_rare(rate: float, *, at_most: bool = False) -> str:
+    """A share of normal rows. `at_most`: anomalies are among the rows that it was learnt from, or may be.
+
+    >>> how_rare(0.0002), how_rare(2 / 9220, at_most=True), how_rare(0.31), how_rare(1e-30)
+    ('1 in 5,000', 'at most 1 in 4,600', '31 in 100', 'fewer than 1 in a billion')
+    """
+    if rate < _RAREST:
+        return "fewer than 1 in a billion"
+    bound = "at most " if at_most else ""
+    if rate > _OFTEN:
+        return f"{bound}{math.ceil(100 * rate - 1e-9)} in 100"
+    count = math.floor(1 / rate + 1e-6)
+    step = 10 ** max(0, len(str(count)) - 2)
+    return f"{bound}1 in {count // step * step:,}"
+
+
+def rows_that(rate: float, singular: str, plural: str, *, at_most: bool = False) -> str:
+    """What a share of normal rows does.
+
+    >>> rows_that(0.0002, "scores this high", "score this high"), rows_that(0.31, "reaches it", "reach it")
+    ('1 in 5,000 normal rows scores this high', '31 in 100 normal rows reach it')
+    """
+    words = how_rare(rate, at_most=at_most)
+    return f"{words} normal rows {singular if words.startswith(('1 ', 'at most 1 ')) else plural}"
+
+
+def seen_as(parts: Mapping[str, float]) -> str:
+    """What the views that count say of a row, and how much of its score each is.
+
+    >>> seen_as({"coarse": 6.03, "fine": 5.4, "local": 0.0, "marginal": 0.0})
+    'far from everything (coarse 6.0, fine 5.4)'
+    >>> seen_as({"coarse": 0.0, "fine": 0.0, "local": 3.04, "marginal": -0.2})
+    'far from its nearest neighbours (local 3.0, marginal −0.2)'
+    """
+    counted = {view: part for view, part in parts.items() if part}
+    telling = [view for view, part in counted.items() if part > 0]
+    words = " and ".join(_VIEWS[view] for view in telling).replace("and far from", "and from") or "hardly unusual"
+    if telling == ["coarse", "fine"]:
+        words = "far from everything"
+    figures = ", ".join(f"{view} {part:.1f}" for view, part in counted.items()).replace("-", "−")
+    return f"{words} ({figures})" if figures else words
