@@ -52,6 +52,7 @@ def scale_piece(
     start: int,
     sampled: int,
     sample_file: Path,
+    needs_nonnegative: bool = True,
 ) -> None:
     """Scale a piece into its place in the file of all rows, and leave a sample of it in a file.
 
@@ -59,7 +60,7 @@ def scale_piece(
     """
     rows = read_piece(given, label, columns)
     _refuse_change(extent_of(rows), expected, label)
-    if scaling is None:
+    if scaling is None and needs_nonnegative:
         _refuse_unfit(rows, label, columns)
     scaled = rows if scaling is None else scaling.apply(rows)
     fill_rows(file, start, scaled)
@@ -89,11 +90,16 @@ def _refuse_unfit(rows: FloatArray, label: str, columns: list[str] | None) -> No
         )
 
 
+def load_rows(file: Path, start: int, stop: int) -> FloatArray:
+    """A run of rows, in memory: what is mapped to a file would be read again for each look at it."""
+    return np.array(open_array(file)[start:stop])
+
+
 def spread_rows(file: Path, start: int, stop: int, partition: Partition, folder: Path) -> IndexArray:
     """Write a run of rows sorted by part; returns where in what was written each part begins and the last ends."""
     if folder.exists():
         return np.array(open_array(folder / "bounds.npy"))
-    rows = np.array(open_array(file)[start:stop])
+    rows = load_rows(file, start, stop)
     part = partition.assign(rows)
     order = np.argsort(part, kind="stable")
     bounds = np.searchsorted(part[order], np.arange(partition.n_parts + 1))

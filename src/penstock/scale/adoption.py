@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from penstock._types import Factors, FloatArray, IndexArray
-from penstock.detectors import NMF, NSNMF, LaplacianNSNMF
+from penstock.detectors import NMF, NSNMF, Detector, LaplacianNSNMF
 from penstock.detectors._factor_base import FactorDetector
 from penstock.scale.workspace import Workspace, create_array, fill_rows, open_array
 
 _ROWS_AT_ONCE = 1 << 16
-SUPPORTED = (NSNMF, LaplacianNSNMF, NMF)
+SUPPORTED = (Detector, NSNMF, LaplacianNSNMF, NMF)
 
 
 def refuse_unsupported(detector: Any) -> None:

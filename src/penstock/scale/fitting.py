@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,46 +14,52 @@ import numpy as np
 import penstock
 from penstock._parameters import check_choice, check_whole_number
 from penstock._types import Factors, FloatArray, IndexArray, Tree
-from penstock.detectors import NMF
-from penstock.detectors._factor_base import FactorDetector
+from penstock.detectors import NMF, Detector
+from penstock.detectors._base import BaseDetector
 from penstock.detectors._input import pandas_index
 from penstock.detectors._undo import restored_if_it_fails
 from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.terms import Terms
 from penstock.graph.approximate import Approximation, approximate_spanning_tree
-from penstock.graph.parts import common_frame
-from penstock.graph.points import Frame
 from penstock.graph.search import SearchWhenAsked
 from penstock.prepare import MinMaxScaling
 from penstock.scale.adoption import adopt, fitted_rows, in_table_order, refuse_unsupported
 from penstock.scale.cluster import Cluster, use_cluster
 from penstock.scale.crew import DaskCrew
 from penstock.scale.factorise import Factorisation, asked_blocks, block_settings, make_blocks, refuse_solver
+from penstock.scale.laid_rows import LaidRows
 from penstock.scale.model_files import save_model
-from penstock.scale.parts_search import PartsSearch
-from penstock.scale.plan import MOST_PARTS, check_memory_of_driver, check_pieces, group_count, settled_plan
+from penstock.scale.plan import (
+    MOST_PARTS,
+    Plan,
+    check_disk,
+    check_memory_of_driver,
+    check_pieces,
+    group_count,
+    settled_plan,
+)
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import Extents, cut_into_parts, measure, scale_rows
+from penstock.scale.runs import settled_runs
 from penstock.scale.sources import Source, open_source
 from penstock.scale.training_scores import Scoring, score_training_rows
-from penstock.scale.tree import grow_tree
+from penstock.scale.views_fit import ViewsFit, adopt_views, read_into_memory
 from penstock.scale.workspace import (
     SOURCE_FOLDER,
     Workspace,
     open_array,
-    open_arrays,
     open_workspace,
     read_json,
     save_array,
-    save_arrays,
     write_json,
 )
 
-Detector = TypeVar("Detector", bound=FactorDetector)
+AnyDetector = TypeVar("AnyDetector", bound=BaseDetector)
+_VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
 
 def fit(
-    detector: Detector,
+    detector: AnyDetector,
     source: Any,
     client: Any = None,
     *,
@@ -61,16 +68,16 @@ def fit(
     n_parts: int | None = None,
     tree: Literal["exact", "approximate"] | Approximation = "exact",
     progress: Progress | None = None,
-) -> Detector:
+) -> AnyDetector:
     """Fit a detector on a Dask cluster, and return it.
 
     It is then fitted as by its own `fit`: scores, thresholds, explanations, `save` and all else work as ever. The tree
-    is the same to the last bit; the factorisation is that of the same detector with ``solver=Auto(n_blocks=…)`` (or
-    its own solver by blocks) on one machine.
+    is the same to the last bit, and so are the scores of a `Detector`; a factorisation is that of the same detector
+    with ``solver=Auto(n_blocks=…)`` (or its own solver by blocks) on one machine.
 
     Parameters
     ----------
-    detector : NSNMF, LaplacianNSNMF or NMF
+    detector : Detector, NSNMF, LaplacianNSNMF or NMF
         Is changed, as `fit` changes it; left as it was should anything fail.
     source
         Parquet files (a path, a folder, a list), a Zarr array or its path, a Dask array or dataframe, or a table in
@@ -104,7 +111,8 @@ def fit(
     [11]
     """
     refuse_unsupported(detector)
-    refuse_solver(detector)
+    if not isinstance(detector, Detector):
+        refuse_solver(detector)
     n_parts = _asked_parts(detector, n_parts)
     if not isinstance(tree, Approximation):
         check_choice("tree", tree, ("exact", "approximate"))
@@ -123,9 +131,9 @@ def fit(
     return detector
 
 
-def _asked_parts(detector: FactorDetector, n_parts: int | None) -> int | None:
+def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     """How many parts are asked for, by the caller or by the solver's blocks, which are one and the same."""
-    blocks = asked_blocks(detector.solver)
+    blocks = None if isinstance(detector, Detector) else asked_blocks(detector.solver)
     if n_parts is None:
         return blocks
     check_whole_number("n_parts", n_parts, least=1)
@@ -137,7 +145,9 @@ def _asked_parts(detector: FactorDetector, n_parts: int | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Job(ABC):
+    """From a source to a fitted detector, for each kind of detector in its own way."""
+
     cluster: Cluster
     space: Workspace
     name: str  # part of every task's name, so that two runs on a cluster do not meet, be it of the same job
@@ -147,23 +157,45 @@ class _Job:
     tree: Literal["exact", "approximate"] | Approximation
 
     def run(self, *, keeps_files: bool) -> None:
-        detector, space = self.detector, self.space
-        extents = measure(self.cluster, space, self.name, self.source)
-        check_memory_of_driver(extents.n_rows, self.source.n_columns, detector.n_components, keeps_files=keeps_files)
+        detector, (p, n_components) = self.detector, self._counts_as()
+        extents = measure(self.cluster, self.space, self.name, self.source)
+        check_memory_of_driver(extents.n_rows, p, n_components, keeps_files=keeps_files)
         self._open_door(extents)
-        parts = self._prepare_rows(extents)
-        original = self._originals(parts, extents.n_rows)
-        detector._note_copies(original)
-        if detector._has_graph:
-            detector.tree_ = self._tree(parts, extents)
-        rows = fitted_rows(space, detector._kept)
-        detector._problem = detector._pose(rows)
-        detector.n_components_ = detector._usable_components(*rows.shape)
-        self._factorise(parts, is_zero=not (rows_range(extents, detector.scaling_)[1] > 0).any())
-        if not keeps_files:
+        plan = self._plan(extents.n_rows)
+        laid = self._prepare_rows(extents, plan)
+        detector._note_copies(self._originals(laid))
+        if self._has_tree():
+            detector.tree_ = self._tree(laid)
+        self._learn(laid, plan)
+        if keeps_files:
+            self._leave_in_files(laid)
+        else:
             self._read_into_memory()
-        elif detector._has_graph:
-            self._leave_in_files(parts, extents)
+
+    @abstractmethod
+    def _has_tree(self) -> bool: ...
+
+    @abstractmethod
+    def _merges_copies(self) -> bool: ...
+
+    @abstractmethod
+    def _counts_as(self) -> tuple[int, int]:
+        """How many columns and components there are to be kept of each row."""
+
+    @abstractmethod
+    def _plan(self, n: int) -> Plan: ...
+
+    @abstractmethod
+    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+        """Fit the detector to rows that are cut into parts, whose tree it has; large arrays may stay in files."""
+
+    @abstractmethod
+    def _leave_in_files(self, laid: LaidRows) -> None:
+        """Let the detector work from the folder, where workers find it too."""
+
+    @abstractmethod
+    def _read_into_memory(self) -> None:
+        """Let the detector do without the folder."""
 
     def _open_door(self, extents: Extents) -> None:
         """What a detector notes of a table when it comes in."""
@@ -178,46 +210,64 @@ class _Job:
         scaled = detector.scale == "minmax"
         detector.scaling_ = MinMaxScaling(extents.minimum, extents.maximum) if scaled else None
 
-    def _prepare_rows(self, extents: Extents) -> list[int]:
-        n, p = extents.n_rows, self.source.n_columns
-        plan = settled_plan(self.space / "plan.json", self.cluster, n, p, self.detector.n_components, self.n_parts)
+    def _prepare_rows(self, extents: Extents, plan: Plan) -> LaidRows:
+        """The rows, scaled and cut into parts."""
+        cluster, space, n = self.cluster, self.space, extents.n_rows
+        scaling, unfit = self.detector.scaling_, self.detector._needs_nonnegative
         sample = scale_rows(
-            self.cluster, self.space, self.name, self.source, extents, self.detector.scaling_, plan.n_parts
+            cluster, space, self.name, self.source, extents, scaling, plan.n_parts, needs_nonnegative=unfit
         )
-        return cut_into_parts(self.cluster, self.space, self.name, n, sample, plan, bool(self.detector._merges_copies))
+        parts = cut_into_parts(cluster, space, self.name, n, sample, plan, self._merges_copies())
+        return LaidRows(space, parts, n, *rows_range(extents, scaling))
 
-    def _originals(self, parts: Sequence[int], n: int) -> IndexArray:
+    def _originals(self, laid: LaidRows) -> IndexArray:
         """For each row the first one that equals it, or itself if copies are not merged."""
-        original = np.arange(n)
-        if self.detector._merges_copies:
-            for part in parts:
+        original = np.arange(laid.n)
+        if self._merges_copies():
+            for part in laid.parts:
                 copies = open_array(self.space / f"part-{part}" / "copies.npy").reshape(-1, 2)
                 original[copies[:, 0]] = copies[:, 1]
         return original
 
-    def _tree(self, parts: Sequence[int], extents: Extents) -> Tree:
-        folder = self.space / "tree"
-        if not folder.exists():
-            frame, approximate = self._frame(extents), self._approximation()
-            grown = grow_tree(self.cluster, self.space, self.name, parts, extents.n_rows, frame, approximate)
-            save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
+    def _tree(self, laid: LaidRows) -> Tree:
         approximate = self._approximation()
+        tree = laid.tree(self.cluster, self.name, approximate)
         if approximate is not None:
             sample = open_array(self.space / "sample.npy")
             self.detector.tree_excess_ = approximate_spanning_tree(
                 sample, **vars(approximate), sample_size=len(sample)
             ).excess
-        arrays = open_arrays(folder)
-        return Tree(arrays["edges"], arrays["lengths"])
-
-    def _frame(self, extents: Extents) -> Frame:
-        """The frame that all parts' trees share."""
-        return common_frame(*rows_range(extents, self.detector.scaling_), open_array(self.space / "sample.npy"))
+        return tree
 
     def _approximation(self) -> Approximation | None:
         if self.tree == "exact":
             return None
         return self.tree if isinstance(self.tree, Approximation) else Approximation()
+
+
+@dataclass(frozen=True)
+class _FactorJob(_Job):
+    """For detectors that factorise."""
+
+    def _has_tree(self) -> bool:
+        return bool(self.detector._has_graph)
+
+    def _merges_copies(self) -> bool:
+        return bool(self.detector._merges_copies)
+
+    def _counts_as(self) -> tuple[int, int]:
+        return self.source.n_columns, self.detector.n_components
+
+    def _plan(self, n: int) -> Plan:
+        p, n_components = self._counts_as()
+        return settled_plan(self.space / "plan.json", self.cluster, n, p, n_components, self.n_parts)
+
+    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+        detector = self.detector
+        rows = fitted_rows(self.space, detector._kept)
+        detector._problem = detector._pose(rows)
+        detector.n_components_ = detector._usable_components(*rows.shape)
+        self._factorise(laid.parts, is_zero=not (laid.high > 0).any())
 
     def _factorise(self, parts: Sequence[int], *, is_zero: bool) -> None:
         detector, space = self.detector, self.space
@@ -258,27 +308,56 @@ class _Job:
             write_json(file, {"seed": draw_seed(draws_from(self.detector.random_state)) % 2**32})
         return int(read_json(file)["seed"])
 
-    def _leave_in_files(self, parts: Sequence[int], extents: Extents) -> None:
+    def _leave_in_files(self, laid: LaidRows) -> None:
         """New rows are searched for in the parts' trees, and workers open the rest from the folder."""
         detector, space = self.detector, self.space
-        numbers, rows = space / "fitted.npy", space / ("rows.npy" if self._keeps_all() else "kept.npy")
+        if not self._has_tree():
+            return
+        numbers, rows = space / "fitted.npy", space / ("rows.npy" if len(detector._kept) == laid.n else "kept.npy")
         save_array(numbers, detector._kept)
-        trees = tuple(space / f"tree-{part}" for part in parts)
-        detector._tree = PartsSearch(self._frame(extents), trees, numbers, rows)
+        detector._tree = laid.search(numbers, rows)
         save_model(space / "model", detector)
 
-    def _keeps_all(self) -> bool:
-        return len(self.detector._kept) == len(self.detector._copy_of)
-
     def _read_into_memory(self) -> None:
-        """Let the detector do without the folder."""
         detector, problem = self.detector, self.detector._problem
         rows = np.array(problem.objective.A)
         detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
         detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
-        if detector._has_graph:
+        if self._has_tree():
             detector._tree = SearchWhenAsked(rows)
             detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
+
+
+@dataclass(frozen=True)
+class _ViewsJob(_Job):
+    """For `penstock.Detector`."""
+
+    def _has_tree(self) -> bool:
+        return True
+
+    def _merges_copies(self) -> bool:
+        return True
+
+    def _counts_as(self) -> tuple[int, int]:
+        return 2 * self.source.n_columns, _VIEWS_COUNT_AS  # rows are kept as they are, and encoded
+
+    def _plan(self, n: int) -> Plan:
+        file = self.space / "plan.json"
+        if not file.exists():
+            check_disk(self.space.folder, n, *self._counts_as())
+        return settled_plan(file, self.cluster, n, self.source.n_columns, 0, self.n_parts)
+
+    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+        detector = self.detector
+        runs = settled_runs(self.space / "runs.json", self.cluster, laid.n, plan)
+        views = ViewsFit(runs, self.space, laid, plan, detector._kept, detector._copy_of)
+        adopt_views(detector, *views.learn(detector.tree_, detector.random_state, self._approximation()))
+
+    def _leave_in_files(self, laid: LaidRows) -> None:
+        pass  # its views are there already
+
+    def _read_into_memory(self) -> None:
+        read_into_memory(self.detector)
 
 
 def _open_job(
@@ -301,7 +380,8 @@ def _open_job(
         "penstock": penstock.__version__,
     }
     space.begin(asked)
-    return _Job(cluster, space, secrets.token_hex(3), detector, opened, n_parts, tree)
+    kind = _ViewsJob if isinstance(detector, Detector) else _FactorJob
+    return kind(cluster, space, secrets.token_hex(3), detector, opened, n_parts, tree)
 
 
 def _shown(value: Any) -> str:

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from penstock._types import Factors
 from penstock.detectors._factor_base import FactorDetector, Problem
 from penstock.factor.objectives import Objective
+from penstock.scale._view_tasks import load_draws, load_encoding, load_margins
 from penstock.scale.parts_search import PartsSearch
 from penstock.scale.workspace import open_array, open_arrays, save_arrays
+from penstock.views.composite import Composite, Standards
+from penstock.views.joining import Joining
+from penstock.views.standard import LogStandard
 
 _LARGE = (
     "_copy_of",
@@ -21,12 +26,16 @@ _LARGE = (
     "_kept",
     "_problem",
     "_row_labels",
+    "_views",
     "embedding_",
+    "parts_",
     "scores_",
     "seen_",
     "similarity_",
     "tree_",
 )
+_JOINING = ("reach", "around", "own", "joins")
+_STANDARDS = ("coarse", "fine", "plain", "logged", "marginal")
 _TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
 
 
@@ -50,6 +59,38 @@ class FolderModel:
         return detector
 
 
+@dataclass(frozen=True)
+class FolderViews:
+    """The same of a `penstock.Detector`."""
+
+    small: Any
+    plain: PartsSearch
+    logged: PartsSearch
+
+    def open(self) -> Any:
+        """As of a `FolderModel`."""
+        detector, space = copy.copy(self.small), self.plain.file.parent
+        arrays = open_arrays(space / "model")
+        detector._views = Composite(
+            load_encoding(space / "encoding"),
+            Joining(self.plain, *(arrays[f"plain_{name}"] for name in _JOINING)),
+            Joining(self.logged, *(arrays[f"logged_{name}"] for name in _JOINING)),
+            *load_draws(space / "draws"),
+            load_margins(space / "margins"),
+            Standards(*(LogStandard(*numbers) for numbers in arrays["standards"].tolist())),
+        )
+        return detector
+
+
+def save_views(folder: Path, views: Composite) -> None:
+    """Put what `FolderViews` opens, and no step of the fit has left, beside the other files."""
+    joinings = {"plain": views.plain, "logged": views.logged}
+    arrays = {f"{kind}_{name}": getattr(one, name) for kind, one in joinings.items() for name in _JOINING}
+    standards = [getattr(views.standards, name) for name in _STANDARDS]
+    numbers = np.array([(standard.floor, standard.mean, standard.spread) for standard in standards])
+    save_arrays(folder, {**arrays, "standards": numbers})
+
+
 def save_model(folder: Path, detector: FactorDetector) -> None:
     """Put what a detector's `_problem` holds in memory beside its other files."""
     problem = detector._problem
@@ -58,14 +99,17 @@ def save_model(folder: Path, detector: FactorDetector) -> None:
     save_arrays(folder, {**arrays, "reach": problem.reach, "strongest": problem.strongest})
 
 
-def folder_model(detector: Any) -> FolderModel | None:
+def folder_model(detector: Any) -> FolderModel | FolderViews | None:
     """The detector as files, if it was fitted into a folder that is still there."""
-    search = getattr(detector, "_tree", None)
+    views = getattr(detector, "_views", None)
+    search = getattr(detector, "_tree", None) if views is None else views.plain.search
     if not isinstance(search, PartsSearch):
         return None
     small = copy.copy(detector)
     for name in _LARGE:
         vars(small).pop(name, None)
+    if views is not None:
+        return FolderViews(small, search, views.logged.search)
     objective = detector._problem.objective
     terms = {term: float(getattr(objective, term)) for term in _TERMS}
     return FolderModel(small, search.file.parent / "model", terms, detector._problem.decays)

@@ -79,8 +79,13 @@ def scale_rows(
     extents: Extents,
     scaling: MinMaxScaling | None,
     n_parts: int,
+    *,
+    needs_nonnegative: bool,
 ) -> FloatArray:
-    """A second pass: all rows, scaled, in one file in their order (`rows.npy`); returns a sample of them."""
+    """A second pass: all rows, scaled, in one file in their order (`rows.npy`); returns a sample of them.
+
+    Unscaled rows that are to be factorised are refused where they are negative.
+    """
     done = space / "sample.npy"
     if not done.exists():
         size, samples = sample_size(n_parts), space / "samples"
@@ -100,17 +105,18 @@ def scale_rows(
                     start,
                     size,
                     samples / f"{number}.npy",
+                    needs_nonnegative,
                 ),
             )
             for number, (piece, start) in enumerate(zip(source.pieces, starts.tolist(), strict=True))
         ]
         cluster.run("scaling the rows", calls)
-        save_array(done, _merged([samples / f"{number}.npy" for number in range(len(calls))], size))
+        save_array(done, merged_sample([samples / f"{number}.npy" for number in range(len(calls))], size))
         shutil.rmtree(samples, ignore_errors=True)
     return np.array(open_array(done))
 
 
-def _merged(files: Sequence[Path], size: int) -> FloatArray:
+def merged_sample(files: Sequence[Path], size: int) -> FloatArray:
     """The sample of all samples, a few files at a time: together they may be as large as the table."""
     held: list[FloatArray] = []
     for file in files:

@@ -18,7 +18,7 @@ from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector, bounded
 from penstock.detectors.registry import load
 from penstock.scale.cluster import Call, Cluster, use_cluster
-from penstock.scale.model_files import FolderModel, folder_model
+from penstock.scale.model_files import FolderModel, FolderViews, folder_model
 from penstock.scale.plan import check_memory_for_model, check_pieces
 from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import given
@@ -78,7 +78,7 @@ def score(
                 for number, piece in enumerate(opened.pieces)
             ],
         )
-        parts = [open_array(space / f"scores-{number}.npy") for number in range(len(counts))]
+        parts = [np.load(space / f"scores-{number}.npy") for number in range(len(counts))]  # not mapped: too many files
         return np.concatenate([np.empty(0), *parts])
 
 
@@ -107,7 +107,7 @@ class Sent:
     """A detector as workers are sent it: where it lies, and by what they know whether they have it already."""
 
     learnt: str
-    place: Path | FolderModel
+    place: Path | FolderModel | FolderViews
 
 
 _opened: dict[str, Any] = {}
@@ -119,11 +119,11 @@ def _loaded(sent: Sent) -> Any:
     with _opening:
         if sent.learnt not in _opened:
             _opened.clear()
-            _opened[sent.learnt] = sent.place.open() if isinstance(sent.place, FolderModel) else load(sent.place)
+            _opened[sent.learnt] = load(sent.place) if isinstance(sent.place, Path) else sent.place.open()
         return _opened[sent.learnt]
 
 
-def _model_for_workers(cluster: Cluster, space: Workspace, detector: BaseDetector) -> Path | FolderModel:
+def _model_for_workers(cluster: Cluster, space: Workspace, detector: BaseDetector) -> Path | FolderModel | FolderViews:
     """The folder that the detector was fitted into, or a file that it is saved to now."""
     in_folder = folder_model(detector)
     if in_folder is not None:
