@@ -21,7 +21,7 @@ from penstock.graph.tree_edges import tree_among
 from penstock.storage import Record
 from penstock.thresholds import Contamination
 from penstock.thresholds.exceedance import Exceedance
-from penstock.views.composite import VIEWS, counted, learn_composite
+from penstock.views.composite import VIEWS, counted, learn_composite, total_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,13 +103,13 @@ class Detector(BaseDetector):
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         among = tree_among(self.tree_, self._kept)
         self._views, self.parts_ = learn_composite(A, self._kept, self._copy_of, among, rng)
-        return _sum(counted(self.parts_))
+        return total_of(counted(self.parts_))
 
     def _note_copies(self, original: IndexArray) -> None:
         self._kept, self._copy_of = different_rows(original)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return _sum(counted(self._views.parts(A)))
+        return total_of(counted(self._views.parts(A)))
 
     def explain(self, X: Any) -> ScoreParts:
         """Which views, and which variables, make the scores of rows what they are."""
@@ -171,9 +171,3 @@ class Detector(BaseDetector):
         self.tree_ = unpack_tree(record.part("tree"), n)
         self.parts_ = record.array("parts", np.float64, (n, len(VIEWS)))
         self._views = unpack_views(record.part("views"), len(self._kept), self.n_features_in_)
-
-
-def _sum(parts: FloatArray) -> FloatArray:
-    """Of each row, in the order of the views: what adding up the parts gives, to the last bit."""
-    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
-    return total

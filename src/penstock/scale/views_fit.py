@@ -16,7 +16,6 @@ import numpy as np
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors.recommended import Detector
-from penstock.detectors.recommended import _sum as sum_of_views
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
 from penstock.graph.partition import sample_size
@@ -39,7 +38,7 @@ from penstock.scale.workspace import (
     save_array,
     save_arrays,
 )
-from penstock.views.composite import COARSE, FINE, NO_STANDARDS, Composite, counted
+from penstock.views.composite import COARSE, FINE, NO_STANDARDS, Composite, counted, total_of
 from penstock.views.encoding import LogEncoding, encoding_of, unit_of
 from penstock.views.joining import Joining, join_rows
 from penstock.views.margins import Margins, empty_bins, with_counts, with_usual
@@ -175,7 +174,7 @@ def encoded_too(cluster: Cluster) -> Cluster:
 def adopt_views(detector: Detector, views: Composite, parts: FloatArray) -> None:
     """Give a detector its views and the parts of its rows, from which its scores follow."""
     detector._views, detector.parts_ = views, parts
-    detector._conclude(sum_of_views(counted(parts)), np.ones(len(parts)))
+    detector._conclude(total_of(counted(parts)), np.ones(len(parts)))
 
 
 def read_into_memory(detector: Detector) -> None:

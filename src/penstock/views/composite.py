@@ -142,6 +142,12 @@ def counted(parts: FloatArray) -> FloatArray:
     return out
 
 
+def total_of(parts: FloatArray) -> FloatArray:
+    """Of each row, in the order of the views: what adding up the parts gives, to the last bit."""
+    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
+    return total
+
+
 def _normalised(gaps: FloatArray, seen: FloatArray) -> FloatArray:
     """Shares of the row's sum; the same for all readings that are there, where the sum is 0."""
     largest = gaps.max(axis=1, initial=0.0)
