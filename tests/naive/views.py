@@ -131,14 +131,25 @@ def mean_to_nearest(query, rows, members, place):
 def gaps_to_nearest(query, rows, members, place):
     """What each column adds to that."""
     near, _, apart = place
-    out = [0.0] * len(query)
-    for draw in members:
-        for weight, left_out in ((1 - apart, near), (apart, None)):
-            best = min(((manhattan(query, rows[k]), k) for k in draw if k != left_out), default=(math.inf, -1))
-            if best[0] < math.inf:
-                for d, (x, y) in enumerate(zip(query, rows[best[1]], strict=True)):
-                    out[d] += 0.0 if math.isnan(x - y) else weight * abs(x - y)
-    return out
+    means = []
+    for left_out in (near, None):
+        found = [
+            min(((manhattan(query, rows[k]), k) for k in draw if k != left_out), default=(math.inf, -1))
+            for draw in members
+        ]
+        gaps = [_scaled_gaps(query, rows[k]) for distance, k in found if distance < math.inf]
+        means.append([math.fsum(column) / len(gaps) for column in zip(*gaps, strict=True)] if gaps else None)
+    if apart == 0 or means[1] is None:
+        return means[0] or [0.0] * len(query)
+    if apart == 1 or means[0] is None:
+        return means[1]
+    return [(1 - apart) * one + apart * other for one, other in zip(*means, strict=True)]
+
+
+def _scaled_gaps(query, row):
+    gaps = [abs(x - y) for x, y in zip(query, row, strict=True)]
+    shared = sum(not math.isnan(gap) for gap in gaps)
+    return [0.0 if math.isnan(gap) else gap * len(gaps) / shared for gap in gaps]
 
 
 class Margins:

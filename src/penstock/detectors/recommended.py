@@ -55,7 +55,9 @@ class Detector(BaseDetector):
     how it compares: docs/which_detector.md and docs/decisions/0015-default-detector.md.
 
     Training rows are looked at as if they were new (each without itself), so that a new normal row scores like a
-    training row, and `false_alarm_rate` means what it says.
+    training row, and `false_alarm_rate` means what it says where rows are like independent draws. Rows of a sensor that
+    moves slowly are not: those of the training period have near copies a moment earlier and later, new ones do not,
+    and many more of them than the rate says will be above a threshold.
 
     Parameters
     ----------
@@ -117,7 +119,8 @@ class Detector(BaseDetector):
 
         table = self._read_rows(X)
         A = self._own_rows(table, X)
-        parts, shares = counted(self._views.parts(A)), self._views.shares(A)
+        parts, shares = self._views.parts_and_shares(A)
+        parts = counted(parts)
         index = getattr(X, "index", None)
         index = index if isinstance(index, pd.Index) else pd.RangeIndex(len(A), name="row")
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
@@ -132,8 +135,9 @@ class Detector(BaseDetector):
     def false_alarm_rate(self, X: Any) -> FloatArray:
         """How many normal rows score at least as high: 0.001 says that of 1,000 normal rows, one does.
 
-        Measured on the training rows (those that are anomalous among them make it larger than it is, so that it errs to
-        the safe side), and beyond the highest of them by a Pareto tail.
+        Measured on the training rows; those that are anomalous among them make it larger than it is, to the safe side.
+        Below 1/(n + 1) it is extrapolated by a Pareto tail, and a guess: fit on several times as many rows as the rate
+        is one in. It holds for rows that are like independent draws of what was learnt from.
         """
         return self._exceedance.rate_of(self.anomaly_score(X))
 
@@ -153,8 +157,12 @@ class Detector(BaseDetector):
 
     @property
     def _exceedance(self) -> Exceedance:
+        """Learnt when first asked for, and again when the scores are others."""
         check_is_fitted(self)
-        return Exceedance.of(self.scores_)
+        known: tuple[FloatArray, Exceedance] | None = vars(self).get("_known_exceedance")
+        if known is None or known[0] is not self.scores_:
+            known = self._known_exceedance = (self.scores_, Exceedance.of(self.scores_))
+        return known[1]
 
     def _pack_model(self) -> dict[str, Any]:
         return {

@@ -126,6 +126,19 @@ def mean_to_nodes(
 
 
 @kernel
+def add_gaps(a: FloatArray, b: FloatArray, total: FloatArray) -> None:
+    """Add |a − b| to `total`, where both are there, scaled up as `_shared_distance` is."""
+    p = a.shape[0]
+    shared = 0
+    for d in range(p):
+        shared += not math.isnan(a[d] - b[d])
+    for d in range(p):
+        gap = abs(a[d] - b[d])
+        if not math.isnan(gap):
+            total[d] += gap * (p / shared)
+
+
+@kernel
 def gaps_to_nodes(
     Q: FloatArray,
     nodes: FloatArray,
@@ -135,18 +148,25 @@ def gaps_to_nodes(
     apart: FloatArray,
     out: FloatArray,
 ) -> None:
-    """What each variable adds to `mean_to_nodes`, up to a factor per row."""
+    """What each variable adds to `mean_to_nodes`: the sum of a row is that, to rounding."""
+    p = Q.shape[1]
+    without, with_twin = np.empty(p), np.empty(p)
     for i in range(Q.shape[0]):
         holes = nodes_have_holes or has_hole(Q[i])
+        n_without = n_with = 0
+        without[:] = 0.0
+        with_twin[:] = 0.0
         for t in range(nodes.shape[0]):
             other, _, own, _ = nearest_in_draw(Q[i], nodes[t], members[t], twins[i], holes)
-            for node, weight in ((other, 1.0 - apart[i]), (own, apart[i])):
-                if node < 0:
-                    continue
-                for d in range(Q.shape[1]):
-                    gap = abs(Q[i, d] - nodes[t, node, d])
-                    if not math.isnan(gap):
-                        out[i, d] += weight * gap
+            if other >= 0:
+                add_gaps(Q[i], nodes[t, other], without)
+                n_without += 1
+            if own >= 0:
+                add_gaps(Q[i], nodes[t, own], with_twin)
+                n_with += 1
+        mixed = 1.0 if n_without == 0 and apart[i] > 0.0 else apart[i]
+        for d in range(p):
+            out[i, d] = (1.0 - mixed) * without[d] / max(n_without, 1) + mixed * with_twin[d] / max(n_with, 1)
 
 
 @kernel

@@ -56,9 +56,15 @@ class Composite:
         encoded, at, log_at = self._places(A)
         return self._on_one_scale(self._raw(encoded, at, log_at))
 
-    def shares(self, A: FloatArray) -> FloatArray:
-        """(n, 4, p): each variable's share of what a view says of a row; they sum to 1. Missing readings have none."""
+    def parts_and_shares(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`parts`; and (n, 4, p) each variable's share of what a view says of a row, summing to 1.
+
+        Missing readings have no share.
+        """
         encoded, at, log_at = self._places(A)
+        return self._on_one_scale(self._raw(encoded, at, log_at)), self._shares(A, encoded, at, log_at)
+
+    def _shares(self, A: FloatArray, encoded: FloatArray, at: Places, log_at: Places) -> FloatArray:
         seen = ~np.isnan(A)
         local = (_normalised(self.plain.gaps(A, at), seen) + _normalised(self.logged.gaps(encoded, log_at), seen)) / 2
         return np.stack(

@@ -40,7 +40,7 @@ class Sampling:
         return out
 
     def gaps(self, Q: FloatArray, places: Places) -> FloatArray:
-        """What each variable adds to the distances, up to a factor."""
+        """What each variable adds to `values`."""
         out = np.zeros(Q.shape)
         gaps_to_nodes(Q, self.nodes, self.members, self._has_holes, places.near, places.apart, out)
         return out
