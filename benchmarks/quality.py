@@ -139,7 +139,7 @@ def ranks_of(found: Tables, method: str) -> pd.Series[float]:
 
 
 def with_interval(values: pd.Series[float], digits: int) -> str:
-    low, high = interval(values.to_numpy(dtype=np.float64))
+    low, high = interval(np.asarray(values, dtype=np.float64))
     return f"{values.mean():.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
