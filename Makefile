@@ -10,13 +10,14 @@ PLAIN_LOG := .coverage-plain.log
 SECOND_LOG := .coverage-second.log
 THIRD_LOG := .coverage-third.log
 
-.PHONY: help install demo study test test-first test-second test-third test-plain test-all lint bench bench-scale bench-quality constraints clean
+.PHONY: help install demo study test test-first test-second test-third test-plain test-all coverage lint bench bench-scale bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
 	@echo "make study     the paper's study, all of it, and docs/reproduction.md from it (hours; goes on where it stopped)"
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
+	@echo "make coverage  the tests, and what they do not reach"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
@@ -46,32 +47,35 @@ study: install
 	$(BIN)/penstock bench report study --plant --markdown docs/reproduction.md --overwrite
 
 # Four parts, two at a time: all tests in three shares, and the kernels once more without the JIT, so that the lines inside
-# them are counted and checked as plain Python. Three parts write to files, shown when all have ended; make itself runs
-# them, since a shell lets what it puts into the background ignore Ctrl-C.
+# them are checked as plain Python. Three parts write to files, shown when all have ended; make itself runs them, since a
+# shell lets what it puts into the background ignore Ctrl-C.
+PYTEST = $(BIN)/python -m pytest
+
 test: install
-	rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-second test-third test-plain; failed=$$?; \
 	echo; echo "The second share of the tests ($(SECOND_LOG)):"; tail -n 40 $(SECOND_LOG); \
 	echo; echo "The third share of the tests ($(THIRD_LOG)):"; tail -n 40 $(THIRD_LOG); \
 	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed
-	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage report
 
 test-first: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -m "not slow" --share 1/3
+	$(PYTEST) -m "not slow" --share 1/3
 
 # Without pytest's cache, which the first part writes at the same time.
 test-second: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 2/3 \
-	> $(SECOND_LOG) 2>&1
+	$(PYTEST) -q -p no:cacheprovider -m "not slow" --share 2/3 > $(SECOND_LOG) 2>&1
 
 test-third: install
-	$(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m "not slow" --share 3/3 \
-	> $(THIRD_LOG) 2>&1
+	$(PYTEST) -q -p no:cacheprovider -m "not slow" --share 3/3 > $(THIRD_LOG) 2>&1
 
 test-plain: install
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -q -p no:cacheprovider -m kernels tests \
-	> $(PLAIN_LOG) 2>&1
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -p no:cacheprovider -m kernels tests > $(PLAIN_LOG) 2>&1
+
+# The same, and which lines and branches it runs: counting them makes the tests half as slow again.
+coverage: install
+	rm -f .coverage .coverage.*
+	$(MAKE) --no-print-directory test PYTEST="$(BIN)/python -m coverage run --parallel-mode -m pytest"
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 test-all: install
 	$(BIN)/python -m pytest
