@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dask import config
+from distributed import KilledWorker
 from scale_kills import (
     FACTORISATION,
     ROWS,
@@ -199,3 +202,97 @@ def test_a_cluster_that_is_closed_ends_the_fit(ground):
             scale.fit(detector, ground.source, client, n_parts=6, progress=close_soon)
         timers[0].join()
     assert not hasattr(detector, "scores_")
+
+
+# --- results that are slow to come, with a client that only seems to be one
+
+
+class Done:
+    """A future whose task is done; `lost` is what comes of doing it again when its result is asked for."""
+
+    def __init__(self, result, lost=None):
+        self.key, self.status, self.result, self.lost, self.released = f"task-{result}", "finished", result, lost, False
+
+    def add_done_callback(self, tell):
+        tell(self)
+
+    def exception(self):
+        return self.lost
+
+    def release(self):
+        self.released = True
+
+
+class SlowClient:
+    """Fetches at most so many results in time, and none in the calls of these numbers."""
+
+    def __init__(self, most=10**9, slow_calls=()):
+        self.most, self.slow_calls, self.asked = most, slow_calls, []
+
+    def scheduler_info(self, n_workers):
+        return {"workers": {"tcp://10.0.0.1:1": {"status": "running"}}}
+
+    def sync(self, work, futures, callback_timeout):
+        self.asked.append(len(futures))
+        if len(futures) > self.most or len(self.asked) - 1 in self.slow_calls:
+            raise TimeoutError
+        return work(futures)
+
+    def gather(self, futures):
+        for future in futures:
+            if future.lost is not None:
+                future.status = "error"
+                raise future.lost
+        return [future.result for future in futures]
+
+
+def collect(client, futures):
+    return cluster_module.Cluster(client, lambda *_: None).collect("fetching", futures)
+
+
+def test_results_are_fetched_a_few_at_a_time():
+    client, futures = SlowClient(most=16), [Done(number) for number in range(40)]
+    assert collect(client, futures) == list(range(40))
+    assert client.asked == [16, 16, 8]
+    assert all(future.released for future in futures)
+
+
+def test_results_that_never_come_in_time_end_the_wait():
+    client = SlowClient(most=0)
+    with pytest.raises(scale.ClusterError, match=r"within 60 s, 3 times in a row, with 5 tasks unfinished.*goes on"):
+        collect(client, [Done(number) for number in range(5)])
+    assert client.asked == [5, 5, 5]
+
+
+def test_results_that_come_late_now_and_then_are_waited_for():
+    client = SlowClient(slow_calls=(0, 1, 3, 4))
+    assert collect(client, [Done(number) for number in range(40)]) == list(range(40))
+    assert client.asked == [16, 16, 16, 16, 16, 16, 8]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "match"),
+    [
+        (
+            KilledWorker("task-1", SimpleNamespace(address="tcp://10.0.0.1:1"), 3),
+            scale.ClusterError,
+            "Workers died again and again in the task task-1:",
+        ),
+        (CancelledError(), scale.ClusterError, "The cluster has dropped tasks"),
+        (scale.SourceError("the file is gone"), scale.SourceError, "the file is gone"),
+        (TimeoutError("the file did not come"), TimeoutError, "the file did not come"),
+    ],
+)
+def test_a_task_that_fails_when_it_is_done_again_as_its_result_is_fetched(error, raised, match):
+    with pytest.raises(raised, match=match):
+        collect(SlowClient(), [Done(0), Done(1, lost=error)])
+
+
+def test_results_that_cannot_be_fetched(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("the line is dead")
+
+    client = SlowClient()
+    monkeypatch.setattr(client, "sync", fail)
+    with pytest.raises(scale.ClusterError, match=r"could not be fetched from the workers: .*the line is dead"):
+        collect(client, [Done(0)])

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from penstock import Detector, load, scale
 from penstock.graph import partition
+from penstock.graph.approximate import approximate_spanning_tree
 from penstock.scale import _pieces, adoption, medians, runs, views_fit
 from penstock.scale.medians import middle_values
 from penstock.scale.model_files import FolderViews, folder_model
@@ -196,6 +197,16 @@ def test_approximate_trees(client):
     exact = Detector().fit(X)
     assert found.tree_.lengths.sum() >= exact.tree_.lengths.sum() * (1 - 1e-12)
     assert np.corrcoef(found.scores_, exact.scores_)[0, 1] > 0.95
+
+
+def test_the_excess_is_that_of_the_worse_of_two_trees(client, tmp_path):
+    X = np.random.default_rng(3).random((500, 4))
+    how = scale.Approximation(n_neighbors=2, max_leaves=1)
+    found = scale.fit(Detector(), X, client, folder=tmp_path / "job", n_parts=3, tree=how)
+    samples = [tmp_path / "job" / "sample.npy", tmp_path / "job" / "logged" / "sample.npy"]
+    plain, encoded = (approximate_spanning_tree(np.load(sample), **vars(how)).excess for sample in samples)
+    assert plain < encoded
+    assert found.tree_excess_ == encoded
 
 
 def test_missing_values_are_refused(client):

@@ -52,7 +52,7 @@ def scale_piece(
     start: int,
     sampled: int,
     sample_file: Path,
-    needs_nonnegative: bool = True,
+    needs_nonnegative: bool,
 ) -> None:
     """Scale a piece into its place in the file of all rows, and leave a sample of it in a file.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,19 @@ def refuse_unsupported(detector: Any) -> None:
 def fitted_rows(space: Workspace, kept: IndexArray) -> FloatArray:
     """The rows that are fitted, in the order of the table, in a file that is read as it is used."""
     everything: FloatArray = open_array(space / "rows.npy")
-    if len(kept) == len(everything):
+    file = fitted_file(space, kept, len(everything))
+    if file == space / "rows.npy":
         return everything
-    file = space / "kept.npy"
     create_array(file, (len(kept), everything.shape[1]))
     for start in range(0, len(kept), _ROWS_AT_ONCE):
         fill_rows(file, start, everything[kept[start : start + _ROWS_AT_ONCE]])
     rows: FloatArray = open_array(file)
     return rows
+
+
+def fitted_file(space: Workspace, kept: IndexArray, n: int) -> Path:
+    """The file of `fitted_rows`: that of the whole table of n rows, if all of them are kept."""
+    return space / ("rows.npy" if len(kept) == n else "kept.npy")
 
 
 def in_table_order(space: Workspace, name: str, parts: Sequence[IndexArray], values: Sequence[Any]) -> FloatArray:

@@ -7,14 +7,14 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 import penstock
@@ -22,6 +22,8 @@ from penstock._threads import thread_limit
 
 Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
 _PATIENCE = 60.0  # seconds without any worker before giving up
+_GATHERED_AT_ONCE = 16  # results, which are to be here within that time
+_MOST_TIMEOUTS = 3  # in a row, of fetching results
 _SECONDS_BETWEEN_LOOKS = 0.25  # at what nobody tells of: workers that are gone or paused, tasks done a second time
 
 
@@ -45,6 +47,7 @@ class Cluster:
         self.client = client
         self.report = report
         self._asked: WeakSet[Any] = WeakSet()
+        self._n_timeouts = 0
 
     def workers(self) -> dict[str, Any]:
         known: dict[str, Any] = self.client.scheduler_info(n_workers=-1).get("workers", {})  # none if it is closed
@@ -143,31 +146,51 @@ class Cluster:
 
     def _take_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
         """The results that are there, whose futures are taken out and let go."""
-        failed = next((future for future in waiting.values() if future.status in ("error", "cancelled")), None)
-        if failed is not None:
-            _raise_error_of(failed)
-        finished = {number: future for number, future in waiting.items() if future.status == "finished"}
-        if not finished:
-            return {}
+        _raise_first_error(waiting.values())
+        finished = [number for number, future in waiting.items() if future.status == "finished"]
+        results: dict[int, Any] = {}
+        for start in range(0, len(finished), _GATHERED_AT_ONCE):
+            some = finished[start : start + _GATHERED_AT_ONCE]
+            found = self._gather([waiting[number] for number in some])
+            if found is None:
+                self._n_timeouts += 1
+                if self._n_timeouts >= _MOST_TIMEOUTS:
+                    raise self._out_of_patience(len(waiting))
+                break
+            self._n_timeouts = 0
+            results |= zip(some, found, strict=True)
+            for number in some:
+                waiting.pop(number).release()
+        return results
+
+    def _gather(self, futures: Sequence[Any]) -> list[Any] | None:
+        """The results of finished tasks, or None if they do not come in time.
+
+        Either the way is slow, or their worker is gone: then they are done again, which may fail this time.
+        """
         try:
-            results = self.client.sync(self.client.gather, list(finished.values()), callback_timeout=_PATIENCE)
-        except TimeoutError:  # their worker is gone, and there is none to do them again
-            return {}
+            found: list[Any] = self.client.sync(self.client.gather, list(futures), callback_timeout=_PATIENCE)
         except CancelledError as error:
             raise ClusterError("The cluster has dropped tasks: was it closed, or restarted?") from error
-        for number, future in finished.items():
-            future.release()
-            del waiting[number]
-        return dict(zip(finished, results, strict=True))
+        except Exception as error:
+            _raise_first_error(futures)
+            if isinstance(error, TimeoutError):
+                return None
+            raise ClusterError(f"Results could not be fetched from the workers: {error!r}") from error
+        return found
 
     def _out_of_patience(self, n_unfinished: int) -> ClusterError:
-        trouble, way_out = f"gone for {_PATIENCE:.0f} s", "Start workers again"
-        if self.workers():
-            trouble = f"paused for {_PATIENCE:.0f} s, because their memory is nearly full"
+        if not self.workers():
+            trouble, way_out = f"All workers have been gone for {_PATIENCE:.0f} s", "Start workers again"
+        elif not self._has_able_workers():
+            trouble = f"All workers have been paused for {_PATIENCE:.0f} s, because their memory is nearly full"
             way_out = "Give workers more memory"
+        else:
+            trouble = f"Results did not come from the workers within {_PATIENCE:.0f} s, {_MOST_TIMEOUTS} times in a row"
+            way_out = "See to the connection with the workers"
         return ClusterError(
-            f"All workers have been {trouble}, with {n_unfinished} tasks unfinished. {way_out}, and run the same fit "
-            f"with the same folder: it goes on from there."
+            f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and run the same fit with the same folder: "
+            f"it goes on from there."
         )
 
 
@@ -182,7 +205,13 @@ def _told_of_each(futures: Sequence[Any]) -> Event:
     return one_more
 
 
-def _raise_error_of(future: Any) -> None:
+def _raise_first_error(futures: Iterable[Any]) -> None:
+    failed = next((future for future in futures if future.status in ("error", "cancelled")), None)
+    if failed is not None:
+        _raise_error_of(failed)
+
+
+def _raise_error_of(future: Any) -> NoReturn:
     if future.status != "error":
         raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
     error = future.exception()

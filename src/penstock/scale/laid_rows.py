@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from penstock._types import FloatArray, Tree
-from penstock.graph.approximate import Approximation
+from penstock.graph.approximate import Approximation, approximate_spanning_tree
 from penstock.graph.parts import common_frame
 from penstock.graph.points import Frame
 from penstock.scale.cluster import Cluster
@@ -40,6 +40,11 @@ class LaidRows:
             save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
         arrays = open_arrays(folder)
         return Tree(arrays["edges"], arrays["lengths"])
+
+    def excess(self, approximate: Approximation) -> float:
+        """By what share such trees are longer than the shortest one of a sample of the rows."""
+        sample = open_array(self.space / "sample.npy")
+        return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
 
     def search(self, numbers: Path, rows: Path) -> PartsSearch:
         """The search by the parts' trees; `numbers` and `rows` are the files of the rows that are fitted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ _LARGE = (
     "similarity_",
     "tree_",
 )
-_JOINING = ("reach", "around", "own", "joins")
-_STANDARDS = ("coarse", "fine", "plain", "logged", "marginal")
+_JOINING = [field.name for field in fields(Joining) if field.name != "search"]
 _TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
 
 
@@ -73,8 +72,8 @@ class FolderViews:
         arrays = open_arrays(space / "model")
         detector._views = Composite(
             load_encoding(space / "encoding"),
-            Joining(self.plain, *(arrays[f"plain_{name}"] for name in _JOINING)),
-            Joining(self.logged, *(arrays[f"logged_{name}"] for name in _JOINING)),
+            Joining(self.plain, **{name: arrays[f"plain_{name}"] for name in _JOINING}),
+            Joining(self.logged, **{name: arrays[f"logged_{name}"] for name in _JOINING}),
             *load_draws(space / "draws"),
             load_margins(space / "margins"),
             Standards(*(LogStandard(*numbers) for numbers in arrays["standards"].tolist())),
@@ -86,9 +85,7 @@ def save_views(folder: Path, views: Composite) -> None:
     """Put what `FolderViews` opens, and no step of the fit has left, beside the other files."""
     joinings = {"plain": views.plain, "logged": views.logged}
     arrays = {f"{kind}_{name}": getattr(one, name) for kind, one in joinings.items() for name in _JOINING}
-    standards = [getattr(views.standards, name) for name in _STANDARDS]
-    numbers = np.array([(standard.floor, standard.mean, standard.spread) for standard in standards])
-    save_arrays(folder, {**arrays, "standards": numbers})
+    save_arrays(folder, {**arrays, "standards": np.array(astuple(views.standards))})
 
 
 def save_model(folder: Path, detector: FactorDetector) -> None:

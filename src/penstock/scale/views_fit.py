@@ -10,6 +10,7 @@ import copy
 import secrets
 import shutil
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from penstock.graph.partition import sample_size
 from penstock.graph.search import SearchWhenAsked
 from penstock.graph.tree_edges import tree_among
 from penstock.scale import _view_tasks as tasks
-from penstock.scale.adoption import fitted_rows
+from penstock.scale.adoption import fitted_file, fitted_rows
 from penstock.scale.cluster import Cluster
 from penstock.scale.laid_rows import LaidRows
 from penstock.scale.medians import middle_values
@@ -74,6 +75,10 @@ class ViewsFit:
         views, parts = views.on_their_scale(self._raw(plain, log), self.copy_of)
         save_views(self.space / "model", views)
         return self._searched(views, logged), parts
+
+    def excess(self, approximate: Approximation) -> float:
+        """Of the tree of encoded rows, once views are learnt."""
+        return self._logged(len(self.kept)).excess(approximate)
 
     def _encoding(self) -> LogEncoding:
         """Learnt from all rows, copies and all."""
@@ -155,8 +160,8 @@ class ViewsFit:
         )
 
     @property
-    def _file_of_kept(self) -> Any:
-        return self.space / ("rows.npy" if len(self.kept) == self.laid.n else "kept.npy")
+    def _file_of_kept(self) -> Path:
+        return fitted_file(self.space, self.kept, self.laid.n)
 
 
 def open_rows(laid: LaidRows) -> FloatArray:

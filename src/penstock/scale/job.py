@@ -1,0 +1,131 @@
+"""What a fit on a cluster does for any detector: the rows, their parts, their tree."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph.approximate import Approximation
+from penstock.prepare import MinMaxScaling
+from penstock.scale.cluster import Cluster
+from penstock.scale.laid_rows import LaidRows
+from penstock.scale.plan import Plan, check_memory_of_driver
+from penstock.scale.rows import Extents, cut_into_parts, measure, scale_rows
+from penstock.scale.sources import Source
+from penstock.scale.workspace import Workspace, open_array
+
+
+@dataclass(frozen=True)
+class Job(ABC):
+    """From a source to a fitted detector, for each kind of detector in its own way."""
+
+    cluster: Cluster
+    space: Workspace
+    name: str  # part of every task's name, so that two runs on a cluster do not meet, be it of the same job
+    detector: Any
+    source: Source
+    n_parts: int | None
+    tree: Literal["exact", "approximate"] | Approximation
+
+    def run(self, *, keeps_files: bool) -> None:
+        detector, (p, n_components) = self.detector, self._counts_as()
+        extents = measure(self.cluster, self.space, self.name, self.source)
+        check_memory_of_driver(extents.n_rows, p, n_components, keeps_files=keeps_files)
+        self._open_door(extents)
+        plan = self._plan(extents.n_rows)
+        laid = self._prepare_rows(extents, plan)
+        detector._note_copies(self._originals(laid))
+        if self._has_tree():
+            detector.tree_ = self._tree(laid)
+        self._learn(laid, plan)
+        if keeps_files:
+            self._leave_in_files(laid)
+        else:
+            self._read_into_memory()
+
+    @abstractmethod
+    def _has_tree(self) -> bool: ...
+
+    @abstractmethod
+    def _merges_copies(self) -> bool: ...
+
+    @abstractmethod
+    def _counts_as(self) -> tuple[int, int]:
+        """How many columns and components there are to be kept of each row."""
+
+    @abstractmethod
+    def _plan(self, n: int) -> Plan: ...
+
+    @abstractmethod
+    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+        """Fit the detector to rows that are cut into parts, whose tree it has; large arrays may stay in files."""
+
+    @abstractmethod
+    def _leave_in_files(self, laid: LaidRows) -> None:
+        """Let the detector work from the folder, where workers find it too."""
+
+    @abstractmethod
+    def _read_into_memory(self) -> None:
+        """Let the detector do without the folder."""
+
+    def _open_door(self, extents: Extents) -> None:
+        """What a detector notes of a table when it comes in."""
+        detector = self.detector
+        detector._check_row_count(extents.n_rows)
+        detector.n_features_in_ = self.source.n_columns
+        for name in ("feature_names_in_", "tree_excess_"):
+            vars(detector).pop(name, None)
+        if self.source.columns is not None:
+            detector.feature_names_in_ = np.array(self.source.columns, dtype=object)
+        detector._row_labels = None
+        scaled = detector.scale == "minmax"
+        detector.scaling_ = MinMaxScaling(extents.minimum, extents.maximum) if scaled else None
+
+    def _prepare_rows(self, extents: Extents, plan: Plan) -> LaidRows:
+        """The rows, scaled and cut into parts."""
+        cluster, space, n = self.cluster, self.space, extents.n_rows
+        scaling = self.detector.scaling_
+        sample = scale_rows(
+            cluster,
+            space,
+            self.name,
+            self.source,
+            extents,
+            scaling,
+            plan.n_parts,
+            needs_nonnegative=self.detector._needs_nonnegative,
+        )
+        parts = cut_into_parts(cluster, space, self.name, n, sample, plan, self._merges_copies())
+        return LaidRows(space, parts, n, *rows_range(extents, scaling))
+
+    def _originals(self, laid: LaidRows) -> IndexArray:
+        """For each row the first one that equals it, or itself if copies are not merged."""
+        original = np.arange(laid.n)
+        if self._merges_copies():
+            for part in laid.parts:
+                copies = open_array(self.space / f"part-{part}" / "copies.npy").reshape(-1, 2)
+                original[copies[:, 0]] = copies[:, 1]
+        return original
+
+    def _tree(self, laid: LaidRows) -> Tree:
+        approximate = self._approximation()
+        tree = laid.tree(self.cluster, self.name, approximate)
+        if approximate is not None:
+            self.detector.tree_excess_ = laid.excess(approximate)
+        return tree
+
+    def _approximation(self) -> Approximation | None:
+        if self.tree == "exact":
+            return None
+        return self.tree if isinstance(self.tree, Approximation) else Approximation()
+
+
+def rows_range(extents: Extents, scaling: MinMaxScaling | None) -> tuple[FloatArray, FloatArray]:
+    """What the columns of the scaled rows range over."""
+    ends = np.array([extents.minimum, extents.maximum])
+    low, high = ends if scaling is None else scaling.apply(ends)
+    return low, high
