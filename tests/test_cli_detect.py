@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from detect_tables import left_behind, plant
 
+from penstock import NSNMF
 from penstock.cli import main
 from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
@@ -68,7 +69,7 @@ def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureF
     assert "of the 5 highest scores are known rows." in shown
 
 
-HINT = "Method detector is the default; --method nsnmf gives the paper's."
+HINT = "Method detector is the default; --method nsnmf is the paper's NS-NMF (its similarity by --similarity inverse)."
 
 
 def test_the_default_method_is_named_with_the_papers(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +86,8 @@ def test_the_default_method_is_named_with_the_papers(table: str, capfd: pytest.C
     assert "false alarm rate" in heads
     assert "severity" not in heads
     gravest = findings.events.sort_values("rank").iloc[0]
-    assert how_rare(gravest["false_alarm_rate"]) in first
+    assert f"  {how_rare(gravest['false_alarm_rate'], at_most=True)}  " in first
+    assert " at most 1 in " in first
     assert "bearing [°C]" in first
     assert main(["fit", table, "--exclude", "fault", "-m", "plant.model"]) == 0
     lines = capfd.readouterr().out.splitlines()
@@ -113,7 +115,15 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     summary = json.loads(Path("new.json").read_text())["summary"]
     assert summary["threshold"] == detector.threshold_
     assert summary["false_alarm_rate"] == pytest.approx(1e-4)
-    assert f"above {detector.threshold_:.4g}, which 1 in 10,000 normal rows exceeds" in capfd.readouterr().out
+    shown = capfd.readouterr().out
+    assert f"above {detector.threshold_:.4g}, which 1 in 10,000 normal rows (extrapolated) exceeds" in shown
+    assert " 10^6 (extrapolated)  bearing" in shown or re.search(r" 1 in [\d,]+ \(extrapolated\)  bearing", shown)
+    assert "at most" not in shown
+
+
+def test_the_papers_similarity_is_an_option(table: str) -> None:
+    assert main(["fit", table, "--method", "nsnmf", "--similarity", "inverse", "-m", "plant.model"]) == 0
+    assert load_model("plant.model").parts[0].detector.similarity == NSNMF().similarity == "inverse"
 
 
 def test_parameters_of_other_methods_are_refused_with_their_home(table: str, capfd: pytest.CaptureFixture[str]) -> None:

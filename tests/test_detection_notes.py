@@ -38,6 +38,22 @@ def test_another_season_is_said_to_differ_as_a_whole():
     assert "many findings" not in kinds(penstock.detect(table))
 
 
+def test_rows_that_follow_each_other_closely_make_rates_doubtful():
+    rng = np.random.default_rng(0)
+    rows = np.zeros((400, 6))
+    for row in range(1, len(rows)):
+        rows[row] = 0.99 * rows[row - 1] + rng.normal(size=6)
+    table = pd.DataFrame(rows).add_prefix("sensor_")
+    time = pd.Series(pd.date_range("2024-05-01", periods=400, freq="h"), name="time")
+    close = pd.concat([time, table], axis=1)
+    shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
+    note = kinds(penstock.detect(close))["close in time"]
+    assert "too low for later ones" in note
+    assert kinds(penstock.fit_model(close[:300]).score(close[300:])).get("close in time")
+    for other, method in ((shuffled, "detector"), (table, "detector"), (close, "knn")):
+        assert "close in time" not in kinds(penstock.detect(other, method=method))
+
+
 def test_a_model_tells_what_its_training_data_lacked():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(100, 4))).add_prefix("sensor_").assign(limit=9.0)

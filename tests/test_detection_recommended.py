@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -120,6 +121,23 @@ def test_shares_are_of_the_scores_above_the_usual(findings):
             assert row.share == pytest.approx(expected[row.variable], rel=1e-9)
 
 
+def test_a_variable_that_is_as_expected_keeps_its_share():
+    found = detect(plant(), top=5)
+    before = found.explain(1).variables
+    found = replace(found, expected=found.expected.assign(**{HOT: found.values[HOT]}))
+    after, shares = found.explain(1).variables, found.shares(1)
+    assert after["variable"].iloc[0] == HOT
+    assert after["share"].tolist() == before["share"].tolist() == sorted(shares[shares > 0], reverse=True)
+    assert after["share"].sum() == pytest.approx(1)
+    first = after.iloc[0]
+    assert (first["difference"], first["direction"], first["unit"]) == (0, "", "°C")
+    rows = found.grouped.rows_of(1)
+    assert first["position"] == rows[found.told.of(rows).variables[:, found.names.index(HOT)].argmax()]
+    assert first["actual"] == first["expected"] == found.values[HOT].iloc[first["position"]]
+    others = [column for column in after if column != "row"]
+    pd.testing.assert_frame_equal(after.loc[1:, others], before.loc[1:, others])
+
+
 def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
     calm = readings(600).iloc[[int(model.training_scores.argmin())]]
     found = score(model, calm, threshold=Fixed(-100.0))
@@ -145,6 +163,29 @@ def test_rates_of_rows_that_were_learnt_are_a_bound(model):
     event = int(new.grouped.of_row[FAULT[0]])
     assert not new.explain(event).rarity.startswith("at most")
     assert not new.threshold_rarity.startswith("at most")
+
+
+def test_a_threshold_of_several_modes_is_over_all_of_them(findings):
+    assert ("normal rows over all modes " in findings.threshold_rarity) == (len(findings.parts) > 1)
+    assert not any("over all modes" in findings.explain(event).rarity for event in findings.events.index)
+
+
+def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
+    found = detect(two_modes(), modes="state", train_until="2024-05-02", top=4)
+    position = int(found.ranked[0])
+    part = next(judged.part for judged in found.parts if judged.part.mode == found.modes[position])
+    least = 1 / (len(part.training_scores) + 1)
+    assert len(part.training_scores) < len(found.scores) / 2
+    for rate, extrapolated in ((least, False), (0.99 * least, True)):
+        other = replace(found, rates=np.full(len(found.scores), rate))
+        assert ("(extrapolated)" in other.rarity(position)) == extrapolated
+        assert other.rarity_figure(position) == how_rare(rate, extrapolated=extrapolated)
+    other = replace(found, rates=np.full(len(found.scores), 1e-12))
+    assert other.rarity(position) == "fewer than 1 in a million normal rows (extrapolated) score this high"
+    assert other.rarity_figure(position, short=True) == "< 1 in 10^6 (extrapolated)"
+    all_rows = sum(len(judged.part.training_scores) for judged in found.parts)
+    for rate, extrapolated in ((1 / (all_rows + 1), False), (0.99 / (all_rows + 1), True)):
+        assert ("(extrapolated)" in replace(found, threshold_rate=rate).threshold_rarity) == extrapolated
 
 
 def test_expected_is_what_the_other_variables_go_with():

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -228,6 +229,18 @@ def test_views_and_rates_are_told_in_plain_words():
     assert f"{findings.threshold_rarity[0].upper()}{findings.threshold_rarity[1:]} it." in text
     assert "times the threshold" not in text
     assert "Typical situations" not in text
+
+
+def test_what_is_as_expected_and_what_is_extrapolated_are_told():
+    findings = views_findings()
+    names = findings.explain(1).variables["variable"]
+    as_expected = findings.expected.assign(**{name: findings.values[name] for name in names[:2]})
+    text = to_html(replace(findings, expected=as_expected, rates=np.where(findings.flags, 1e-12, np.nan)))
+    assert "fewer than 1 in a million (extrapolated)</td>" in text
+    assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
+    assert "in a billion" not in text
+    assert "( expected)" not in text
+    assert '<td class="num"> 0</td>' in text
 
 
 def test_other_methods_are_told_as_before():

@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from report_tables import hostile_findings, modes_findings, plant, plant_findings, quiet_findings, rows_findings
+from report_tables import (
+    hostile_findings,
+    modes_findings,
+    plant,
+    plant_findings,
+    quiet_findings,
+    rows_findings,
+    views_findings,
+)
 
 from penstock.detection import detect
 from penstock.explain import Leaf, RuleTree, Split
@@ -250,6 +258,17 @@ class TestHeatMap:
         assert (cells[bearing, in_event] > 60).all()
         residuals = (findings.values - findings.expected)["bearing [°C]"]
         assert record["variables"][bearing]["farthest"] == pytest.approx(residuals.iloc[299:309].max())
+
+    def test_variables_are_ranked_as_on_the_cards_of_a_detector(self):
+        findings = views_findings()
+        one = findings.explain(1).variables["variable"].iloc[0]
+        other = next(name for name in findings.names if name != one)
+        far = findings.expected.assign(**{one: findings.values[one], other: findings.expected[other] + 1000})
+        findings = replace(findings, expected=far)
+        sums = sum(findings.shares(event) for event in findings.events.index)
+        ranked = [findings.names[j] for j in np.argsort(-sums, kind="stable") if sums[j] > 0]
+        assert one in ranked
+        assert [v["name"] for v in heat_map_data(findings, axis_of(findings))["variables"]] == ranked
 
     def test_many_events_stay_within_the_bins(self):
         edges, panels = _bins([50] * 60)

@@ -123,7 +123,8 @@ def _method_hint(context: typer.Context) -> list[str]:
     source = context.get_parameter_source("method")
     if source is None or source.name != "DEFAULT":
         return []
-    return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} gives the paper's."]
+    papers = f"--method {PAPERS_METHOD} is the paper's NS-NMF (its similarity by --similarity inverse)"
+    return [f"Method {DEFAULT_METHOD} is the default; {papers}."]
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import pandas as pd
 
 from penstock.cli._printable import printable
 from penstock.detection import Findings
-from penstock.detection.plain_words import how_rare
 from penstock.tables._words import counted
 from penstock.tables.durations import duration_in_words
 
@@ -74,9 +73,9 @@ def _event_lines(findings: Findings) -> Iterator[str]:
         return
     graded = "severity" if findings.rates is None else "false_alarm_rate"
     rows = [("event", "start", "end", "rows", graded.replace("_", " "), "variables")]
-    columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded)), strict=True)
-    for event, start, end, count, grade in columns:
-        shown = _grade(findings, grade)
+    columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
+    for event, start, end, count, grade, peak in columns:
+        shown = _grade(findings, grade, peak)
         rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(_variables(findings, event))))
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     yield ""
@@ -88,11 +87,11 @@ def _event_lines(findings: Findings) -> Iterator[str]:
         yield f"  … and {more:,} more"
 
 
-def _grade(findings: Findings, grade: float) -> str:
-    """The severity of an event, or how seldom normal rows score as high."""
+def _grade(findings: Findings, grade: float, peak: int) -> str:
+    """The severity of an event, or how seldom normal rows score as high as its peak."""
     if findings.rates is None:
         return "" if pd.isna(grade) else f"{grade:.3g}"
-    return how_rare(grade).replace("fewer than 1 in a billion", "< 1 in 10^9")
+    return findings.rarity_figure(peak, short=True)
 
 
 def _variables(findings: Findings, event: int) -> str:

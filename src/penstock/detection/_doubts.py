@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,10 +11,12 @@ from penstock._types import FloatArray
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared
 from penstock.detection._telling import Told
+from penstock.graph.tree_edges import nearest_by_tree
 from penstock.tables import Note
 from penstock.tables._words import listed
 
 _MOST_FOUND = 0.25  # of the rows judged
+_MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
 _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where those are told by variable
 
 
@@ -24,8 +28,27 @@ def doubts(
     parts: tuple[JudgedPart, ...],
     told: Told | None = None,
 ) -> list[Note]:
-    """Notes on findings that are too many, or about text."""
-    return [*_too_many(int(flags.sum()), int(candidates.sum())), *_about_text(prepared, flags, expected, parts, told)]
+    """Notes on findings that are too many, or about text, and on rates that will not hold later."""
+    return [
+        *_too_many(int(flags.sum()), int(candidates.sum())),
+        *_about_text(prepared, flags, expected, parts, told),
+        *(_close_in_time(parts) if told is not None and prepared.table.time is not None else []),
+    ]
+
+
+def _close_in_time(parts: Sequence[JudgedPart]) -> list[Note]:
+    """Rates take rows for independent draws; where each is like the one before, a later one is like none learnt."""
+    nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
+    rows = sum(map(len, nearest))
+    close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
+    if close <= _MOST_NEXT * rows:
+        return []
+    message = (
+        f"Rows follow each other closely in time: {close / rows:.0%} of those learnt from are most like the one just "
+        f"before or after. The rates of false alarms hold only for rows of the period learnt from, and will be too low "
+        f"for later ones."
+    )
+    return [Note("close in time", message, close)]
 
 
 def _too_many(found: int, judged: int) -> list[Note]:

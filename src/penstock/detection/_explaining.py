@@ -31,8 +31,9 @@ class Explanation:
     """Why an event is one.
 
     variables : those with the largest share, best first: variable, unit, actual, expected, difference, share (of the
-        event's squared residual; see `parts`), direction, position (the row of the table where it is farthest off). If
-        the mode changes during the event, only rows of the mode at its peak count, here and in the rule.
+        event's squared residual; see `parts`), direction ("above", "below", or "" where it is as expected), position
+        (the row of the table where it is farthest off; if never, where it adds most to the score). If the mode changes
+        during the event, only rows of the mode at its peak count, here and in the rule.
     neighbors : the nearest normal rows along the detector's spanning tree, or if it has none in a straight line, to
         compare with: position, row (as in the source), time (if there is one), distance (in scaled units), steps,
         score. Normal are training rows with a score of the lower half.
@@ -130,6 +131,11 @@ class Explainer:
         self._refuse_unknown(event)
         return self._known[event].variables if event in self._known else self._variables(*self._rows_of(event))
 
+    def shares(self, event: int) -> FloatArray | None:
+        """Of each variable, what it adds to the scores of an event's rows, as a share; None if nobody can tell."""
+        self._refuse_unknown(event)
+        return self._shares(self._rows_of(event)[0])
+
     def _refuse_unknown(self, event: int) -> None:
         if event not in self._findings.events.index:
             last = len(self._findings.events)
@@ -176,20 +182,50 @@ class Explainer:
         variables = rank_variables(actual, expected, scale, findings.names, self._units, n=len(findings.names))
         shares = self._shares(rows)
         if shares is not None:
-            variables["share"] = shares.reindex(variables["variable"]).to_numpy()
-            variables = variables[variables["share"] > 0].sort_values("share", ascending=False, kind="stable")
+            farthest = dict(zip(variables["variable"], variables["row"], strict=True))
+            variables = self._with_shares(rows, shares, farthest)
         variables = variables.head(N_VARIABLES).reset_index(drop=True)
         variables["position"] = rows[variables.pop("row").to_numpy(dtype=np.intp)]
         return variables
 
-    def _shares(self, rows: IndexArray) -> pd.Series | None:
+    def _with_shares(self, rows: IndexArray, shares: FloatArray, farthest: Mapping[str, int]) -> pd.DataFrame:
+        """All variables with a share, as `rank_variables` has them, also those that are as expected.
+
+        farthest : of those that are not, at which of the rows they are farthest off.
+        """
+        findings = self._findings
+        assert findings.told is not None
+        chosen = np.argsort(-shares, kind="stable")
+        chosen = chosen[shares[chosen] > 0]
+        names = [findings.names[j] for j in chosen]
+        adds_most = findings.told.of(rows).variables[:, chosen].argmax(axis=0).tolist()
+        row = np.array([farthest.get(name, most) for name, most in zip(names, adds_most, strict=True)], dtype=np.intp)
+        actual, expected = (table.to_numpy()[rows[row], chosen] for table in (findings.values, findings.expected))
+        with np.errstate(over="ignore"):
+            difference = actual - expected
+        direction = np.select([difference > 0, difference < 0], ["above", "below"], "")
+        return pd.DataFrame(
+            {
+                "variable": pd.Series(names, dtype=object),
+                "unit": pd.Series([self._units[j] for j in chosen], dtype=object),
+                "actual": actual,
+                "expected": expected,
+                "difference": difference,
+                "row": row,
+                "share": shares[chosen],
+                "direction": pd.Series(direction, dtype=object),
+            }
+        )
+
+    def _shares(self, rows: IndexArray) -> FloatArray | None:
         """What the variables add to the scores of rows that are above the usual, as shares; None if nobody can tell."""
         findings = self._findings
         rows = rows[findings.scores[rows] > 0]
         if findings.told is None or not len(rows):
             return None
         added = np.maximum(findings.told.of(rows).variables.sum(axis=0), 0.0)
-        return pd.Series(added / added.sum(), index=list(findings.names))
+        shares: FloatArray = added / added.sum()
+        return shares
 
     def _views(self, peak: int) -> dict[str, float] | None:
         """What each view adds to the score of the peak."""

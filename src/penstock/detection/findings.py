@@ -17,7 +17,7 @@ from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
 from penstock.detection._parts import JudgedPart
 from penstock.detection._telling import Told
-from penstock.detection.plain_words import rows_that
+from penstock.detection.plain_words import how_rare, rows_that
 from penstock.events import Agreement, Events, event_days
 from penstock.explain import RuleTree
 from penstock.tables import Note, Table
@@ -51,7 +51,8 @@ class Findings:
     rates : of findings of `penstock.Detector`, the share of normal rows (of the mode) that score at least as high, NaN
         for other rows; None for other methods.
     threshold_rate : and the share of normal rows above the threshold. Where the rows were learnt from, anomalies among
-        them make both larger than they are.
+        them make both larger than they are. It is one of the rows of all modes together, where there are several.
+        Both take rows for independent draws.
     told : and what makes up the scores of the findings.
     """
 
@@ -141,8 +142,21 @@ class Findings:
         """
         if self.rates is None or not np.isfinite(self.rates[position]):
             return ""
-        rate, learnt = float(self.rates[position]), bool(self.trained[position])
-        return rows_that(rate, "scores this high", "score this high", at_most=learnt)
+        rate, how = float(self.rates[position]), self._how_known(position)
+        return rows_that(rate, "scores this high", "score this high", **how)
+
+    def rarity_figure(self, position: int, *, short: bool = False) -> str:
+        """The figure in `rarity`, such as "at most 1 in 4,600"; `short`: for a column of figures."""
+        if self.rates is None or not np.isfinite(self.rates[position]):
+            return ""
+        return how_rare(float(self.rates[position]), **self._how_known(position), short=short)
+
+    def _how_known(self, position: int) -> dict[str, bool]:
+        """Whether the rate of a finding is a bound, and smaller than the training rows of its mode can show."""
+        assert self.rates is not None
+        part = next(judged.part for judged in self.parts if judged.part.mode == self.modes[position])
+        beyond = self.rates[position] < 1 / (len(part.training_scores) + 1)
+        return {"at_most": bool(self.trained[position]), "extrapolated": bool(beyond)}
 
     @property
     def threshold_rarity(self) -> str:
@@ -150,7 +164,15 @@ class Findings:
         if self.threshold_rate is None:
             return ""
         learnt = bool(self.trained[self.judged].all())  # and what is anomalous among the rows as well
-        return rows_that(self.threshold_rate, "exceeds", "exceed", at_most=learnt)
+        rows = sum(len(judged.part.training_scores) for judged in self.parts)
+        return rows_that(
+            self.threshold_rate,
+            "exceeds",
+            "exceed",
+            at_most=learnt,
+            extrapolated=self.threshold_rate < 1 / (rows + 1),
+            over_all_modes=len(self.parts) > 1,
+        )
 
     def residuals(self, rows: IndexArray | None = None) -> FloatArray:
         """Actual minus expected in the units of the score, so that variables compare; NaN where either is not known.
@@ -173,6 +195,10 @@ class Findings:
     def behind(self, event: int) -> pd.DataFrame:
         """The variables behind an event, as in `explain`, without its costlier parts."""
         return self._explainer.variables(event)
+
+    def shares(self, event: int) -> FloatArray | None:
+        """What each input adds to the scores of an event's rows, as shares; None where that is not known."""
+        return self._explainer.shares(event)
 
     @cached_property
     def rule_tree(self) -> RuleTree | None:

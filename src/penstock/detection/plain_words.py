@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-_RAREST = 1e-9  # below it, a rate is a guess from far beyond what was learnt
+_RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
+_EXTRAPOLATED = " (extrapolated)"
 _OFTEN = 0.1
 _VIEWS = {
     "coarse": "far from most rows",
@@ -15,14 +16,28 @@ _VIEWS = {
 }
 
 
-def how_rare(rate: float, *, at_most: bool = False) -> str:
-    """A share of normal rows. `at_most`: anomalies are among the rows that it was learnt from, or may be.
+def how_rare(rate: float, *, at_most: bool = False, extrapolated: bool = False, short: bool = False) -> str:
+    """A share of normal rows.
+
+    at_most : anomalies are among the rows that it was learnt from, or may be.
+    extrapolated : it is smaller than the rows that it was learnt from can show.
+    short : for a column of figures.
 
     >>> how_rare(0.0002), how_rare(2 / 9220, at_most=True), how_rare(0.31), how_rare(1e-30)
     ('1 in 5,000', 'at most 1 in 4,600', '31 in 100', 'fewer than 1 in a billion')
+    >>> how_rare(0.0002, extrapolated=True), how_rare(1e-7, extrapolated=True)
+    ('1 in 5,000 (extrapolated)', 'fewer than 1 in a million (extrapolated)')
+    >>> how_rare(1e-30, short=True), how_rare(1e-7, extrapolated=True, short=True)
+    ('< 1 in 10^9', '< 1 in 10^6 (extrapolated)')
     """
-    if rate < _RAREST:
-        return "fewer than 1 in a billion"
+    return _figure(rate, at_most, extrapolated, short) + (_EXTRAPOLATED if extrapolated else "")
+
+
+def _figure(rate: float, at_most: bool, extrapolated: bool, short: bool = False) -> str:
+    if rate < (_RAREST_BEYOND if extrapolated else _RAREST):
+        if short:
+            return f"< 1 in 10^{6 if extrapolated else 9}"
+        return f"fewer than 1 in a {'million' if extrapolated else 'billion'}"
     bound = "at most " if at_most else ""
     if rate > _OFTEN:
         return f"{bound}{math.ceil(100 * rate - 1e-9)} in 100"
@@ -31,14 +46,27 @@ def how_rare(rate: float, *, at_most: bool = False) -> str:
     return f"{bound}1 in {count // step * step:,}"
 
 
-def rows_that(rate: float, singular: str, plural: str, *, at_most: bool = False) -> str:
-    """What a share of normal rows does.
+def rows_that(
+    rate: float,
+    singular: str,
+    plural: str,
+    *,
+    at_most: bool = False,
+    extrapolated: bool = False,
+    over_all_modes: bool = False,
+) -> str:
+    """What a share of normal rows does; the rest as in `how_rare`.
+
+    over_all_modes : it is a share of the rows of several operating modes together.
 
     >>> rows_that(0.0002, "scores this high", "score this high"), rows_that(0.31, "reaches it", "reach it")
     ('1 in 5,000 normal rows scores this high', '31 in 100 normal rows reach it')
+    >>> rows_that(1e-5, "exceeds", "exceed", extrapolated=True, over_all_modes=True)
+    '1 in 100,000 normal rows over all modes (extrapolated) exceeds'
     """
-    words = how_rare(rate, at_most=at_most)
-    return f"{words} normal rows {singular if words.startswith(('1 ', 'at most 1 ')) else plural}"
+    words = _figure(rate, at_most, extrapolated)
+    which = f"normal rows{' over all modes' if over_all_modes else ''}{_EXTRAPOLATED if extrapolated else ''}"
+    return f"{words} {which} {singular if words.startswith(('1 ', 'at most 1 ')) else plural}"
 
 
 def seen_as(parts: Mapping[str, float]) -> str:

@@ -10,7 +10,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
-from penstock.detection.plain_words import how_rare
 from penstock.explain import Condition
 from penstock.report.words import duration, listed, name_tag, number, numbers, percent, span, when
 from penstock.tables._words import counted
@@ -81,8 +80,7 @@ def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
     """How many normal rows score as high as the peak."""
     if findings.rates is None:
         return None
-    rate, learnt = float(event["false_alarm_rate"]), bool(findings.trained[int(event["peak_row"])])
-    return Cell(how_rare(rate, at_most=learnt), rate)
+    return Cell(findings.rarity_figure(int(event["peak_row"])), float(event["false_alarm_rate"]))
 
 
 def event_record(findings: Findings, number: int) -> dict[Any, Any]:

@@ -42,7 +42,7 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
 
 
 def plot_event(findings: Findings, event: int, n: int = 4) -> Figure:
-    """The n variables with the largest residuals around an event: actual, expected, and the event shaded."""
+    """The n variables with the largest shares of an event, as in `explain`: actual, expected, and the event shaded."""
     pyplot = _pyplot()
     variables = findings.explain(event).variables.head(n)
     figure: Figure

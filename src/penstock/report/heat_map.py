@@ -83,12 +83,16 @@ def _windows(findings: Findings, events: list[int]) -> list[tuple[int, int, list
 
 
 def _most_involved(findings: Findings, rows: IndexArray, residuals: FloatArray) -> IndexArray:
-    """The variables with the largest share of any event's squared residual, the largest sum of shares first."""
+    """The variables with the largest share of any event, the largest sum of shares first.
+
+    Shares are of the score, where the detector tells them, as on the cards of the events; else of the squared residual.
+    """
     of_row = findings.grouped.of_row[rows]
     squares = np.nan_to_num(residuals) ** 2
     sums = np.zeros(squares.shape[1])
     for event in np.unique(of_row[of_row > 0]):
-        each = squares[of_row == event].sum(axis=0)
+        told = findings.shares(int(event))
+        each = squares[of_row == event].sum(axis=0) if told is None else told
         total = each.sum()
         sums += each / total if total > 0 else 0.0
     order = np.argsort(-sums, kind="stable")[:MOST_VARIABLES]

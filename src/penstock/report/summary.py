@@ -132,9 +132,14 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
         with_unit(first["actual"], first["unit"]),
         with_unit(first["expected"], first["unit"]),
     )
-    others = [Markup("{} ({} expected)").format(name_tag(row["variable"]), row["direction"]) for row in variables[1:]]
-    more = Markup("; also off: {}").format(listed(others)) if others else ""
+    others = [_beside_expected(row) for row in variables[1:]]
+    more = Markup("; also behind it: {}").format(listed(others)) if others else ""
     return Markup("{}. {}{}.").format(text, behind, more)
+
+
+def _beside_expected(row: dict[Any, Any]) -> Markup:
+    where = f" ({row['direction']} expected)" if row["direction"] else ""
+    return Markup("{}{}").format(name_tag(row["variable"]), where)
 
 
 def _changes(findings: Findings) -> list[str]:
