@@ -45,13 +45,14 @@ def test_verdicts(tree: float, form: float, verdict: str) -> None:
         assert (best["form"], best["graph"], best["mean_rank"]) == ("symmetric", "tree", 1.0)
 
 
+METHODS = sorted(set(central_claim_rows(SETS)["method"]))  # in an order that is the same in every process
+
+
 def test_effects_are_paired_over_data_sets() -> None:
     rng = np.random.default_rng(1)
-    counts = {
-        (method, dataset): rng.integers(0, 11) for dataset in SETS for method in set(central_claim_rows(SETS)["method"])
-    }
+    counts = {(method, dataset): rng.integers(0, 11) for dataset in SETS for method in METHODS}
     found = graph_effect(central_claim_rows(SETS, detections=lambda m, d, s: float(counts[m, d])))
-    shares = pd.DataFrame({m: [counts[m, d] / 10 for d in SETS] for m in set(central_claim_rows(SETS)["method"])})
+    shares = pd.DataFrame({m: [counts[m, d] / 10 for d in SETS] for m in METHODS})
     tree = shares[["symmetric, tree", "laplacian, tree"]].mean(axis=1)
     other = shares[["symmetric, gaussian", "laplacian, gaussian"]].mean(axis=1)
     line = found.effects.query("contrast == 'tree − gaussian' and measure == 'precision_at_n'").iloc[0]

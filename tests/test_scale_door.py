@@ -77,7 +77,7 @@ def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     rows = some_rows()
     before = _row_tasks.extent_of(rows)
     workspace.create_array(tmp_path / "rows.npy", rows.shape)
-    arguments = ("the table", None, before, None, tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy")
+    arguments = ("the table", None, before, None, tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy", True)
     _row_tasks.scale_piece(rows, *arguments)
     with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
         _row_tasks.scale_piece(rows + 0.001, *arguments)

@@ -157,12 +157,8 @@ class Detector(BaseDetector):
 
     @property
     def _exceedance(self) -> Exceedance:
-        """Learnt when first asked for, and again when the scores are others."""
         check_is_fitted(self)
-        known: tuple[FloatArray, Exceedance] | None = vars(self).get("_known_exceedance")
-        if known is None or known[0] is not self.scores_:
-            known = self._known_exceedance = (self.scores_, Exceedance.of(self.scores_))
-        return known[1]
+        return Exceedance.of(self.scores_)
 
     def _pack_model(self) -> dict[str, Any]:
         return {
