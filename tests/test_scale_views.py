@@ -13,6 +13,7 @@ import pytest
 from scale_kills import Aim, Marks, killing
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
 from penstock.graph import partition
@@ -22,19 +23,6 @@ from penstock.scale.medians import middle_values
 from penstock.scale.model_files import FolderViews, folder_model
 from penstock.scale.workspace import open_array, save_array
 from penstock.views.blocks import BLOCK
-
-NAMES = ["flow", "head", "load", "speed"]
-
-
-def some_rows(n=600, seed=0):
-    """Rows near a plane, some of them twice and a few five times."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2)) @ rng.random((2, 4)) + 0.02 * rng.random((n, 4))
-    X[n // 4 : n // 4 + 30] = X[:30]
-    X[n // 2 : n // 2 + 4] = X[3]
-    X[37] += 1.0
-    return X
-
 
 ROWS = some_rows()
 NEW = np.r_[some_rows(100, seed=5), ROWS[:20], ROWS[20:40] + 1e-9, [[50.0, -50.0, 0.0, 1.0]]]
