@@ -176,8 +176,10 @@ def test_zoom_by_drag_wheel_buttons_and_keys_and_back(browser, files):
         dragged = view_of(page)
         share = (dragged[1] - dragged[0]) / (whole[1] - whole[0])
         assert share == pytest.approx(0.3, abs=0.04)
+        page.keyboard.down("Control")
         page.mouse.wheel(0, -120)
         page.wait_for_function("([a, b]) => timeline.dataset.to - timeline.dataset.from < (b - a) * 0.9", arg=dragged)
+        page.keyboard.up("Control")
         page.locator("#zoom-reset").click()
         assert view_of(page) == whole
         assert page.locator("#zoom-reset").is_disabled()
@@ -187,6 +189,16 @@ def test_zoom_by_drag_wheel_buttons_and_keys_and_back(browser, files):
         page.locator("#timeline").press("ArrowRight")
         assert view_of(page)[0] > zoomed[0]
         page.locator("#timeline").press("0")
+        assert view_of(page) == whole
+
+
+def test_the_wheel_alone_scrolls_the_page_and_does_not_zoom(browser, files):
+    with opened(browser, files / "plant.html") as page:
+        page.locator("#timeline").scroll_into_view_if_needed()
+        whole, before, box = view_of(page), page.evaluate("scrollY"), page.locator("#timeline").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.wheel(0, 120)
+        page.wait_for_function("(before) => scrollY > before", arg=before)
         assert view_of(page) == whole
 
 

@@ -1,4 +1,4 @@
-// The score over time: zoom by drag, wheel, pinch and keys; point at a row to read it.
+// The score over time: zoom by drag, Ctrl and wheel, pinch and keys; point at a row to read it.
 
 function startTimeline(box) {
   const record = data.timeline;
@@ -9,7 +9,7 @@ function startTimeline(box) {
   const whole = [record.extent[0] - edge, record.extent[1] + edge];
   const buttons = ["zoom-in", "zoom-out", "zoom-reset"].map((id) => document.getElementById(id));
   const least = (whole[1] - whole[0]) / Math.max(4, record.rows / 4);
-  let view = whole.slice(), frame = null, pointers = new Map(), drag = null, pinch = null, lastOutside = 0;
+  let view = whole.slice(), frame = null, pointers = new Map(), drag = null, pinch = null;
   if (!places.length) return { draw: () => {} };
 
   function draw() {
@@ -160,20 +160,12 @@ function startTimeline(box) {
   box.addEventListener("pointercancel", release);
   box.addEventListener("pointerleave", hide);
 
-  // A turn of the wheel that began outside scrolls the page on; so does zooming out of the whole.
-  document.addEventListener("wheel", (event) => {
-    if (!box.contains(event.target)) lastOutside = event.timeStamp;
-  }, { passive: true });
+  // The wheel alone scrolls the page, as everywhere else; a pinch on a touchpad arrives as a wheel event with ctrlKey.
   box.addEventListener("wheel", (event) => {
-    const out = event.deltaY > 0, all = view[0] <= whole[0] && view[1] >= whole[1];
-    if (event.timeStamp - lastOutside < 400 && !event.ctrlKey) {
-      lastOutside = event.timeStamp;
-      return;
-    }
-    if (out && all) return;
+    if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     const x = Math.min(Math.max(pointIn(frame.svg, event).x, frame.left), frame.right);
-    zoom(out ? 1.25 : 0.8, frame.toPlace(x));
+    zoom(event.deltaY > 0 ? 1.25 : 0.8, frame.toPlace(x));
   }, { passive: false });
 
   box.addEventListener("keydown", (event) => {
