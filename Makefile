@@ -5,12 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
-# Not .coverage.something: `coverage combine` would take that for data.
-PLAIN_LOG := .coverage-plain.log
-SECOND_LOG := .coverage-second.log
-THIRD_LOG := .coverage-third.log
 
-.PHONY: help install demo study test test-first test-second test-third test-plain test-all coverage lint bench bench-scale bench-quality constraints clean
+.PHONY: help install demo study test test-all coverage lint bench bench-scale bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -46,34 +42,17 @@ study: install
 	$(BIN)/penstock bench --folder study
 	$(BIN)/penstock bench report study --plant --markdown docs/reproduction.md --overwrite
 
-# Four parts, two at a time: all tests in three shares, and the kernels once more without the JIT, so that the lines inside
-# them are checked as plain Python. Three parts write to files, shown when all have ended; make itself runs them, since a
-# shell lets what it puts into the background ignore Ctrl-C.
-PYTEST = $(BIN)/python -m pytest
+# Without the JIT the lines inside the kernels are run as plain Python. Both runs are made, even if the first fails.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 test: install
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-first test-second test-third test-plain; failed=$$?; \
-	echo; echo "The second share of the tests ($(SECOND_LOG)):"; tail -n 40 $(SECOND_LOG); \
-	echo; echo "The third share of the tests ($(THIRD_LOG)):"; tail -n 40 $(THIRD_LOG); \
-	echo; echo "The kernels without the JIT ($(PLAIN_LOG)):"; cat $(PLAIN_LOG); exit $$failed
-
-test-first: install
-	$(PYTEST) -m "not slow" --share 1/3
-
-# Without pytest's cache, which the first part writes at the same time.
-test-second: install
-	$(PYTEST) -q -p no:cacheprovider -m "not slow" --share 2/3 > $(SECOND_LOG) 2>&1
-
-test-third: install
-	$(PYTEST) -q -p no:cacheprovider -m "not slow" --share 3/3 > $(THIRD_LOG) 2>&1
-
-test-plain: install
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -p no:cacheprovider -m kernels tests > $(PLAIN_LOG) 2>&1
+	@failed=0; $(PYTEST) -m "not slow" || failed=1; \
+	echo "The kernels without the JIT:"; NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernels tests || failed=1; exit $$failed
 
 # The same, and which lines and branches it runs: counting them makes the tests half as slow again.
 coverage: install
 	rm -f .coverage .coverage.*
-	$(MAKE) --no-print-directory test PYTEST="$(BIN)/python -m coverage run --parallel-mode -m pytest"
+	$(MAKE) --no-print-directory test PYTEST="$(BIN)/python -m coverage run -m pytest -n auto"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
@@ -104,5 +83,5 @@ constraints:
 	rm -rf $(VENV)-fresh
 
 clean:
-	rm -rf $(VENV) dist .coverage .coverage.* $(PLAIN_LOG) $(SECOND_LOG) $(THIRD_LOG) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
