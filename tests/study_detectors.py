@@ -180,7 +180,7 @@ def is_alive(process: int) -> bool:
     return state not in "ZX"
 
 
-def wait_until(wanted: Callable[[], object], seconds: float = 60.0) -> bool:
+def wait_until(wanted: Callable[[], object], seconds: float = 300.0) -> bool:
     end = time.monotonic() + seconds
     while not wanted():
         if time.monotonic() > end:

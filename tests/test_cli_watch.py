@@ -361,7 +361,7 @@ def test_a_restart_after_the_input_has_grown(table: str, out: Path, tmp_path: Pa
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -379,7 +379,7 @@ def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, n
         file.write("t400,1,1,1,1\nt401,1,1")  # as soon as it is known, and an unfinished line
     wait_for(lambda: out.read_text().count("\n") == 401)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == code
     assert errors.count("\n") == 1
     assert errors.startswith("penstock: 401 samples")
@@ -430,7 +430,7 @@ def test_a_terminal_shows_a_live_status(table: str, out: Path) -> None:
 
     wait_for(seen)
     process.send_signal(signal.SIGINT)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while b"400 samples, " not in shown.rpartition(b"per second")[2] and time.monotonic() < end:
         try:
             shown += os.read(ours, 4096)
@@ -531,7 +531,7 @@ def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Pat
 def test_closed_descriptors(table: str, out: Path, closed: str, code: int, said: str) -> None:
     arguments = [*COMMAND, *QUICK, *([] if closed == "<&-" else [table]), *(["-o", str(out)] if code == 0 else [])]
     shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *arguments]
-    done = subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (code, said)
     assert code != 0 or len(lines_of(out)) == 400
 

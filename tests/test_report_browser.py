@@ -75,6 +75,7 @@ def opened(browser, path, width=1280, height=900, **options):
     """A page; at its end: no error, message or dialog, nothing refused by the policy, nothing asked of a network."""
     troubles = []
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    context.set_default_timeout(300_000)  # milliseconds: a busy machine is not an error
     page = context.new_page()
     page.on("console", lambda message: troubles.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: troubles.append(f"error: {error}"))

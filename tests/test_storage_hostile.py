@@ -47,7 +47,7 @@ def judge(folder: Path, *paths: Path) -> list[tuple[str, float, float, list[str]
     a pipe meets the timeout. Not ru_maxrss: that counts the memory of whoever started the process.
     """
     command = [sys.executable, "-c", REFUSALS, *map(str, paths)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, timeout=60, check=True, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, timeout=300, check=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from penstock.cli import main
 from penstock.storage import read_state
 
-LONGEST_WAIT = 30.0  # seconds; then something hangs
+LONGEST_WAIT = 300.0  # seconds; then something hangs
 
 
 @dataclass
