@@ -45,8 +45,8 @@ ALL_DETECTORS: list[BaseDetector] = [
     Detector(),
     NormScore(),
     MeanDistance(),
-    AER(max_iter=100, random_state=0),
-    DAGMM(max_iter=100, random_state=0),
+    AER(max_iter=30, random_state=0),
+    DAGMM(max_iter=30, random_state=0),
 ]
 # scikit-learn's checks use two columns, five iterations, and a table with holes in which two rows have no column in
 # common, so that the detectors rightly complain.
