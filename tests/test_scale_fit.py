@@ -61,7 +61,7 @@ def assert_same_fit(found, expected):
     if hasattr(expected, "tree_"):
         np.testing.assert_array_equal(found.tree_.edges, expected.tree_.edges)
         np.testing.assert_array_equal(found.tree_.lengths, expected.tree_.lengths)
-    for name in ("embedding_", "components_", "scores_", "threshold_", "objective_"):
+    for name in ("embedding_", "components_", "scores_", "threshold_", "objective_", "explained_"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-10, err_msg=name)
     assert found.n_iter_ == expected.n_iter_
 
