@@ -27,6 +27,7 @@ _CLASSES = {
 METHODS = tuple(_CLASSES)
 DEFAULT_METHOD, PAPERS_METHOD = "detector", "nsnmf"
 
+
 def fit_to_inputs(detector: Any, p: int) -> Any:
     """A detector with no more latent groups than about half as many as there are inputs.
 
