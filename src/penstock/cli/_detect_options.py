@@ -33,8 +33,8 @@ Method = Annotated[
     str,
     _model(
         "--method",
-        text="detector, nsnmf (the paper's NS-NMF, as penstock.NSNMF() has it), laplacian, online, nmf, gnmf, snmf, "
-        "lomst, mean, knn or norm.",
+        text="detector, nsnmf (the paper's NS-NMF, exactly penstock.NSNMF(); it often needs --similarity normalized), "
+        "laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.",
         default=True,
     ),
 ]
