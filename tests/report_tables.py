@@ -52,20 +52,20 @@ def plant_findings() -> Findings:
     table["known"] = 0
     table.loc[298:306, "known"] = 1
     table.loc[40:44, "known"] = 1
-    return detect(table, label="known", top=12, method="nsnmf")
+    return detect(table, label="known", top=12, method="nsnmf", parameters={"similarity": "relative"})
 
 
 @cache
 def rows_findings() -> Findings:
     """Without time."""
-    return detect(plant().drop(columns="time"), top=12, method="nsnmf")
+    return detect(plant().drop(columns="time"), top=12, method="nsnmf", parameters={"similarity": "relative"})
 
 
 @cache
 def modes_findings() -> Findings:
     table = plant()
     table["state"] = np.where(table["load [MW]"] > 50, "<b>high</b>", "low")
-    return detect(table, modes="state", top=12, method="nsnmf")
+    return detect(table, modes="state", top=12, method="nsnmf", parameters={"similarity": "relative"})
 
 
 @cache
@@ -86,7 +86,9 @@ def views_modes_findings() -> Findings:
 def quiet_findings() -> Findings:
     """Nothing found, in rows judged by a model of others."""
     table = plant().iloc[110:290]
-    return score(fit_model(table, method="nsnmf"), table.iloc[40:80], threshold=1e-6)
+    return score(
+        fit_model(table, method="nsnmf", parameters={"similarity": "relative"}), table.iloc[40:80], threshold=1e-6
+    )
 
 
 @cache
@@ -100,4 +102,4 @@ def hostile_findings() -> Findings:
         table.iloc[10 + 20 * place : 12 + 20 * place, place] += 40
     table["<i>state</i>"] = np.where(base > 50, "<u>on</u>", "off & on")
     table.insert(0, "time <b>", pd.date_range("2024-03-30 20:00", periods=n, freq="7min", tz="Europe/Berlin"))
-    return detect(table, top=22, method="nsnmf")
+    return detect(table, top=22, method="nsnmf", parameters={"similarity": "relative"})

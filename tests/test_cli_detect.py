@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from detect_tables import left_behind, plant
 
-from penstock import NSNMF
+from penstock import NSNMF, LaplacianNSNMF
 from penstock.cli import main
 from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
@@ -69,7 +69,7 @@ def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureF
     assert "of the 5 highest scores are known rows." in shown
 
 
-HINT = "Method detector is the default; --method nsnmf is the paper's NS-NMF (its similarity by --similarity inverse)."
+HINT = "Method detector is the default; --method nsnmf is the paper's NS-NMF."
 
 
 def test_the_default_method_is_named_with_the_papers(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -121,8 +121,10 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     assert "at most" not in shown
 
 
-def test_the_papers_similarity_is_an_option(table: str) -> None:
-    assert main(["fit", table, "--method", "nsnmf", "--similarity", "inverse", "-m", "plant.model"]) == 0
+def test_nsnmf_has_the_parameters_of_the_class(table: str) -> None:
+    for method, given in (("nsnmf", NSNMF(random_state=0)), ("laplacian", LaplacianNSNMF(random_state=0))):
+        assert make_detector(method).get_params() == given.get_params()
+    assert main(["fit", table, "--method", "nsnmf", "-m", "plant.model"]) == 0
     assert load_model("plant.model").parts[0].detector.similarity == NSNMF().similarity == "inverse"
 
 
@@ -137,8 +139,7 @@ def test_help_tells_the_defaults_of_the_methods() -> None:
 
     [option] = _detect_options.Similarity.__metadata__  # type: ignore[attr-defined]
     made = {method: make_detector(method).get_params().get("similarity") for method in METHODS}
-    others = {name for name, default in made.items() if default not in (None, "relative")}
-    assert option.show_default == f"relative; of {', '.join(others)}: {made['online']}"
+    assert {default for default in made.values() if default is not None} == {option.show_default} == {"inverse"}
 
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -141,11 +141,11 @@ def test_a_row_that_was_learnt_is_its_own_node_and_another_the_nearest():
     assert (neighbors["distance"] >= nearest * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("method", ["nsnmf", "nmf"])
-def test_equal_rows_are_explained_too(method):
+@pytest.mark.parametrize(("method", "parameters"), [("nsnmf", {"similarity": "relative"}), ("nmf", {})])
+def test_equal_rows_are_explained_too(method, parameters):
     table = plant(time=False)
     table = table.iloc[np.r_[0:40, 0:40, 0:40, 200:202, 40:60]].reset_index(drop=True)
-    findings = detect(table, method=method, top=2)
+    findings = detect(table, method=method, parameters=parameters, top=2)
     assert np.flatnonzero(findings.flags).tolist() == [120, 121]
     why = findings.explain(1)
     assert why.variables["variable"].iloc[0] == HOT

@@ -13,7 +13,7 @@ from penstock.thresholds import Fixed
 
 @pytest.fixture(scope="module")
 def findings():
-    return detect(plant(), top=12, method="nsnmf")
+    return detect(plant(), top=12, method="nsnmf", parameters={"similarity": "relative"})
 
 
 def test_the_list_is_ranked(findings):

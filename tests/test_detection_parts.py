@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from detection_tables import HOT, NAMES, readings, two_modes
 
-from penstock import detect, fit_model
+from penstock import NSNMF, detect, fit_model
 from penstock.detection import ModelError, make_detector, score
 from penstock.detection._parts import usual_scores
 from penstock.detection.methods import fit_to_inputs
@@ -113,7 +113,9 @@ def test_the_usual_score_is_one_that_few_rows_exceed_and_positive():
     assert usual_scores([np.zeros(3), np.zeros(3)]) == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("method", ["detector", "nsnmf", "nmf", "knn"])
+@pytest.mark.parametrize(
+    "method", ["detector", NSNMF(n_components=3, similarity="relative", random_state=0), "nmf", "knn"]
+)
 def test_the_noise_of_a_machine_that_stands_still_does_not_lead_the_list(method):
     rng, n = np.random.default_rng(0), 600
     table = two_modes(n).drop(columns="time")

@@ -55,6 +55,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
     pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
 ]
 
 every_detector = pytest.mark.parametrize("detector", [clone(detector) for detector in ALL_DETECTORS], ids=repr)

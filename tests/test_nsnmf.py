@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -14,9 +15,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from penstock import GNMF, NMF, NSNMF, SNMF, KNNDistance, LaplacianNSNMF, LoMST
+from penstock import GNMF, NMF, NSNMF, SNMF, CollapsedFactorsWarning, KNNDistance, LaplacianNSNMF, LoMST, load
 from penstock._threads import thread_limit
-from penstock.bench.datasets import load
+from penstock.bench import datasets
 from penstock.bench.metrics import true_detections
 from penstock.factor import BlockSGD, Coordinate, Multiplicative
 from penstock.graph.similarity import similarity
@@ -31,6 +32,7 @@ FAMILY = [
     SNMF(random_state=0),
 ]
 family = pytest.mark.parametrize("detector", FAMILY, ids=repr)
+collapsing = pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning")
 unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -140,6 +142,7 @@ def test_a_new_row_in_a_binary_graph_has_similarity_one(X):
     assert (detector._problem.strongest == 1).all()
 
 
+@collapsing
 def test_block_sgd_says_whether_it_was_done(X):
     with pytest.warns(ConvergenceWarning, match="the rounds of BlockSGD"):
         assert not NSNMF(solver=BlockSGD(rounds=10, stall=1e-9), random_state=0).fit(X).converged_
@@ -163,6 +166,7 @@ def test_every_solver_finds_the_planted_row(X, solver):
     assert NSNMF(similarity="relative", solver=solver, random_state=0).fit(X).top(1).index[0] == 7
 
 
+@collapsing
 def test_equal_rows_share_a_score_unless_asked_otherwise(X):
     doubled = np.vstack([X, X[:40]])
     collapsed = NSNMF(random_state=0).fit(doubled)
@@ -221,6 +225,50 @@ def test_parameters_are_checked(X, parameters, message):
         NSNMF(**parameters).fit(X)
 
 
+def near_pairs(n=300, pairs=6, p=4):
+    """Uniform rows; the last few are each 1e-3 away from one of the first."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(n, p))
+    rows[-pairs:] = rows[:pairs] + 1e-3 * rng.uniform(0.5, 1.5, size=(pairs, p))
+    return rows
+
+
+@family
+@unconverged
+@collapsing
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_explained_is_the_share_of_the_readings_that_the_factors_rebuild(detector, missing, X, tmp_path):
+    rows = np.where(np.random.default_rng(4).random(X.shape) < missing, np.nan, X)
+    detector.fit(rows)
+    A, rebuilt = detector.scaling_.apply(rows), detector.embedding_ @ detector.components_
+    share = np.sum(rebuilt[~np.isnan(A)] ** 2) / np.nansum(A**2)
+    assert detector.explained_ == pytest.approx(share, rel=1e-12)
+    detector.save(tmp_path / "fitted.safetensors")
+    assert load(tmp_path / "fitted.safetensors").explained_ == detector.explained_
+
+
+def test_explained_counts_rows_that_were_fitted_once_once(X):
+    doubled = NSNMF(random_state=0).fit(np.vstack([X, X[:40]]))
+    assert doubled.explained_ == NSNMF(random_state=0).fit(X).explained_
+    assert NMF(n_components=2, random_state=0).fit(np.ones((20, 3))).explained_ == 1.0  # nothing to explain
+
+
+def test_factors_that_explain_next_to_nothing_are_warned_of():
+    X = near_pairs(p=6)
+    with pytest.warns(CollapsedFactorsWarning) as caught:
+        collapsed = NSNMF(random_state=0).fit(X)
+    message = str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert f"explained_ = {collapsed.explained_:.2g}" in message
+    assert int(re.search(r"(\d+) of 300 rows hold 90 %", message)[1]) <= 12  # the pairs
+    assert 'similarity="normalized"' in message
+    assert collapsed.explained_ < 0.05 < NSNMF(similarity="normalized", random_state=0).fit(X).explained_
+    with pytest.warns(CollapsedFactorsWarning, match='similarity="normalized"'):  # it has no bound either
+        NSNMF(similarity="relative", random_state=0).fit(X)
+    with pytest.warns(CollapsedFactorsWarning, match="Use more groups"):
+        NSNMF(n_components=1, similarity="normalized", random_state=0).fit(np.eye(50))
+
+
 def test_other_parameters_are_checked(X):
     with pytest.raises(ValueError, match="penalty must be a finite number ≥ 0"):
         GNMF(penalty=-1).fit(X)
@@ -235,14 +283,16 @@ def test_the_parameter_score_and_the_method(X):
     detector.set_params(score="residual").fit(X)
     assert detector.score(X) == pytest.approx(detector.score_samples(X).mean())
     search = GridSearchCV(
-        make_pipeline(MinMaxScaler(), NSNMF(n_components=2, random_state=0)), {"nsnmf__alpha": [0.5, 1]}
+        make_pipeline(MinMaxScaler(), NSNMF(n_components=2, similarity="normalized", random_state=0)),
+        {"nsnmf__alpha": [0.5, 1]},
     )
     assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("Glass", 0), ("PageBlocks", 43), ("WBC", 6)])
+@collapsing
 def test_detections_of_the_converged_optimum(benchmark_data, name, expected):
     """Regression, not praise: what the exact optimum of the paper's objective detects on the paper's data."""
-    data = load(name)
+    data = datasets.load(name)
     detector = NSNMF(random_state=0).fit(data.X)
     assert true_detections(data.y, detector.scores_) == pytest.approx(expected, abs=1)

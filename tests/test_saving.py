@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
     pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
 ]
 MORE_DETECTORS = [
     NSNMF(duplicates="zero", similarity="binary", solver=Coordinate(), random_state=1),

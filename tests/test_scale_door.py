@@ -13,7 +13,10 @@ from penstock import NSNMF, LaplacianNSNMF, scale
 from penstock.factor import Auto, BlockSGD, Multiplicative
 from penstock.scale import _row_tasks, workspace
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
+]
 
 
 @pytest.fixture(scope="module")

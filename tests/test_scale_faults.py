@@ -32,7 +32,10 @@ from penstock.factor import Auto
 from penstock.scale import cluster as cluster_module
 from penstock.scale import factorise
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
+]
 
 N_ROWS = 20_000  # tasks of tens of milliseconds: long enough to be hit
 PATTERNS = [*ROWS, *TREE, *FACTORISATION]

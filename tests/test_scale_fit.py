@@ -22,12 +22,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import penstock
-from penstock import NMF, NSNMF, LaplacianNSNMF, LoMST, load, minimum_spanning_tree, scale
+from penstock import NMF, NSNMF, CollapsedFactorsWarning, LaplacianNSNMF, LoMST, load, minimum_spanning_tree, scale
 from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
 from penstock.scale import _pieces, plan
 from penstock.scale import cluster as cluster_module
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
+]
 
 NAMES = ["flow", "head", "load", "speed"]
 N_BLOCKS = 3
@@ -61,7 +64,7 @@ def assert_same_fit(found, expected):
     if hasattr(expected, "tree_"):
         np.testing.assert_array_equal(found.tree_.edges, expected.tree_.edges)
         np.testing.assert_array_equal(found.tree_.lengths, expected.tree_.lengths)
-    for name in ("embedding_", "components_", "scores_", "threshold_", "objective_"):
+    for name in ("embedding_", "components_", "scores_", "threshold_", "objective_", "explained_"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-10, err_msg=name)
     assert found.n_iter_ == expected.n_iter_
 
@@ -110,6 +113,13 @@ def test_converged_with_the_defaults(client):
     found = fit(NSNMF(n_components=2, random_state=0, tol=1e-2), ROWS[:300], client)
     assert_same_fit(found, expected)
     assert found.converged_
+
+
+def test_collapsed_factors_are_warned_of(client):
+    X = np.random.default_rng(0).uniform(size=(300, 6))
+    X[-6:] = X[:6] + 1e-3
+    with pytest.warns(CollapsedFactorsWarning, match='similarity="normalized"'):
+        assert fit(NSNMF(random_state=0), X, client).explained_ < 0.05
 
 
 def test_the_tree_of_more_rows_in_more_parts(client):

@@ -17,6 +17,7 @@ from penstock.factor import Coordinate
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
 ]
 
 MEBIBYTE = 2**20

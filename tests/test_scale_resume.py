@@ -18,7 +18,10 @@ from penstock.factor import Coordinate
 from penstock.scale import factorise
 from penstock.scale.workspace import read_json, save_arrays, write_json
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
+]
 
 CHECKPOINT_EVERY = 3
 DRIVER = Path(__file__).with_name("scale_driver.py")

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -356,3 +357,22 @@ class TestDrawings:
             for name in ("x", "y", "cx", "cy", "x1", "x2", "width", "height"):
                 value = element.get(name)
                 assert value is None or np.isfinite(float(value))
+
+
+def test_the_collapse_of_ns_nmf_is_said_first() -> None:
+    def first(method: str, dataset: str) -> Block:
+        return compose(Material(results(make_rows([method], [dataset]))))[1]
+
+    said = first("NS-NMF", "Shuttle")
+    assert isinstance(said, Paragraph)
+    assert said.warning
+    assert "explained_" in said.text
+    for other in (first("NMF", "Shuttle"), first("NS-NMF", "Glass")):
+        assert isinstance(other, Paragraph)
+        assert not other.warning
+
+
+def test_the_document_in_the_repository_begins_as_the_report_does() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    begin = to_markdown(results(make_rows(["NS-NMF"], ["Shuttle"]))).split("\n\n")[1:3]
+    assert text.split("\n\n")[1:3] == begin

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF
     from penstock.detectors import SNMF as SNMF
+    from penstock.detectors import CollapsedFactorsWarning as CollapsedFactorsWarning
     from penstock.detectors import Detector as Detector
     from penstock.detectors import KNNDistance as KNNDistance
     from penstock.detectors import LaplacianNSNMF as LaplacianNSNMF
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 # Names load on first use, so that `import penstock` stays quick.
 _HOMES = {
     "AER": "penstock.detectors",
+    "CollapsedFactorsWarning": "penstock.detectors",
     "DAGMM": "penstock.detectors",
     "Detector": "penstock.detectors",
     "GNMF": "penstock.detectors",

@@ -89,7 +89,8 @@ def conover(table: pd.DataFrame, correction: Correction = "bonferroni") -> pd.Da
     """Conover's pairwise tests after Friedman's: a symmetric table of p-values, corrected for the number of pairs.
 
     The p-values of the paper (tbl:11: 7.11e-21, 3.40e-15, 7.11e-21) are far smaller than these. They are what an early
-    version of the R package PMCMR gives, which has n and k the wrong way round in the standard error.
+    version of the R package PMCMR gives (3.38e-15 for the second), which has n and k the wrong way round in the
+    standard error.
 
     >>> from penstock.bench import paper
     >>> p = conover(paper.true_positives[["NS-NMF", "NMF", "GNMF", "SNMF"]])

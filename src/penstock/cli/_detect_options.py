@@ -33,7 +33,8 @@ Method = Annotated[
     str,
     _model(
         "--method",
-        text="detector, nsnmf (the paper's), laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.",
+        text="detector, nsnmf (the paper's NS-NMF, exactly penstock.NSNMF(); it often needs --similarity normalized), "
+        "laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.",
         default=True,
     ),
 ]
@@ -44,7 +45,11 @@ Alpha = Annotated[float | None, _model("--alpha", text="Weight of attributes aga
 Gamma = Annotated[float | None, _model("--gamma", text="Weight of the ridge term.", default="0.2")]
 Similarity = Annotated[
     str | None,
-    _model("--similarity", text="How lengths become similarities.", default="relative; of online: inverse"),
+    _model(
+        "--similarity",
+        text="How lengths become similarities: inverse (the paper's), relative, normalized or binary.",
+        default="inverse",
+    ),
 ]
 Score = Annotated[str | None, _model("--score", text="residual or structural.", default="residual")]
 Seed = Annotated[int, _model("--seed", text="The same seed gives the same findings.", default=True)]

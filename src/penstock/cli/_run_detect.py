@@ -123,8 +123,7 @@ def _method_hint(context: typer.Context) -> list[str]:
     source = context.get_parameter_source("method")
     if source is None or source.name != "DEFAULT":
         return []
-    papers = f"--method {PAPERS_METHOD} is the paper's NS-NMF (its similarity by --similarity inverse)"
-    return [f"Method {DEFAULT_METHOD} is the default; {papers}."]
+    return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} is the paper's NS-NMF."]
 
 
 @contextmanager

@@ -64,8 +64,8 @@ def detect(
     units : mapping, DataFrame or path, optional
         The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
     method : name or detector
-        "detector" is `penstock.Detector`, "nsnmf" the paper's NS-NMF (with its similarities, if `parameters` say
-        similarity="inverse"); the others are `penstock.detection.METHODS`; or any detector of penstock, not fitted.
+        "detector" is `penstock.Detector`, "nsnmf" the paper's NS-NMF, with the parameters of `penstock.NSNMF()`; the
+        others are `penstock.detection.METHODS`; or any detector of penstock, not fitted.
     parameters : mapping, optional
         Parameters for a method given by name. If it leaves out n_components, a table with few inputs gets fewer latent
         groups than the method's default, about half as many as inputs.

@@ -26,9 +26,6 @@ _CLASSES = {
 }
 METHODS = tuple(_CLASSES)
 DEFAULT_METHOD, PAPERS_METHOD = "detector", "nsnmf"
-# Where tables of all kinds are to be judged without looking, similarities must not depend on how long the edges of the
-# tree happen to be: with the paper's 1/length, short edges (few inputs, or many rows) outweigh the readings.
-_DEFAULTS: dict[str, dict[str, Any]] = {"nsnmf": {"similarity": "relative"}, "laplacian": {"similarity": "relative"}}
 
 
 def fit_to_inputs(detector: Any, p: int) -> Any:
@@ -37,7 +34,7 @@ def fit_to_inputs(detector: Any, p: int) -> Any:
     As many groups as inputs could rebuild any row, and nothing would be left to stand out.
 
     >>> fit_to_inputs(make_detector("nsnmf"), 3)
-    NSNMF(n_components=2, random_state=0, similarity='relative')
+    NSNMF(n_components=2, random_state=0)
     >>> fit_to_inputs(make_detector("nmf"), 30)
     NMF(random_state=0)
     """
@@ -50,10 +47,10 @@ def make_detector(method: Any, random_state: Any = 0, **parameters: Any) -> Any:
     """A detector by its name, unfitted; anything but a text is passed through.
 
     Parameters that are None, and a seed for a method that draws no random numbers, are left out. Defaults are those of
-    the classes, but for the similarities of "nsnmf" and "laplacian", which are "relative".
+    the classes.
 
     >>> make_detector("nsnmf", n_components=3)
-    NSNMF(n_components=3, random_state=0, similarity='relative')
+    NSNMF(n_components=3, random_state=0)
     >>> make_detector("mean")
     MeanDistance()
     >>> make_detector("nsmf")
@@ -69,7 +66,7 @@ def make_detector(method: Any, random_state: Any = 0, **parameters: Any) -> Any:
         raise ValueError(f"There is no method {method!r}.{hint} There are {', '.join(METHODS)}.")
     cls = getattr(penstock, _CLASSES[method.lower()])
     known = inspect.signature(cls).parameters
-    given = _DEFAULTS.get(method.lower(), {}) | {n: value for n, value in parameters.items() if value is not None}
+    given = {name: value for name, value in parameters.items() if value is not None}
     for name in given:
         if name not in known:
             raise ValueError(f"{cls.__name__} has no parameter {name!r}. It has {', '.join(known)}.{_who_has(name)}")

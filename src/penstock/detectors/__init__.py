@@ -1,7 +1,7 @@
 """Detectors in the shape scikit-learn expects."""
 
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._factor_base import FactorDetector
+from penstock.detectors._factor_base import CollapsedFactorsWarning, FactorDetector
 from penstock.detectors.controls import KNNDistance, MeanDistance, NormScore
 from penstock.detectors.deep import AER, DAGMM
 from penstock.detectors.gnmf import GNMF
@@ -20,6 +20,7 @@ __all__ = [
     "NSNMF",
     "SNMF",
     "BaseDetector",
+    "CollapsedFactorsWarning",
     "Detector",
     "FactorDetector",
     "KNNDistance",

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from penstock._blas import one_blas_thread
 from penstock._parameters import check_number, check_whole_number
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.detectors._base import BaseDetector
@@ -25,7 +26,7 @@ from penstock.detectors._factor_state import (
 )
 from penstock.detectors._input import refuse_huge
 from penstock.factor.incomplete import over_seen
-from penstock.factor.objectives import Objective
+from penstock.factor.objectives import Objective, nmf
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
@@ -34,6 +35,17 @@ from penstock.graph.neighbors import nearest_neighbors
 from penstock.graph.search import FittedSearch, search_over
 from penstock.scoring import residual_scores
 from penstock.storage import Record
+
+COLLAPSED = 0.05  # of ‖A‖²
+
+
+class CollapsedFactorsWarning(UserWarning):
+    """The factors of a fitted detector rebuild less than 5 % of the readings: `explained_`, ‖WH‖²/‖A‖², is below 0.05.
+
+    A score ‖a − wH‖ is then little more than the norm of the row ‖a‖. The usual cause is a similarity without an upper
+    bound, the paper's 1/length: the rows of a few very short edges take nearly all of W. `similarity="normalized"`
+    has a bound.
+    """
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,9 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         Iterations, and whether they ended because the solver was done rather than by `max_iter`.
     n_components_ : int
         `n_components`, or the number of different rows where that is smaller.
+    explained_ : float
+        ‖WH‖²/‖A‖² over the readings that are there: which share of the rows that were fitted the groups rebuild. Below
+        0.05 `NSNMF` and `LaplacianNSNMF` warn (`penstock.CollapsedFactorsWarning`).
     """
 
     _needs_nonnegative: ClassVar[bool] = True
@@ -128,6 +143,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._factors = self._factorise(self._problem.objective, rows)
         self._index_rows(rows)
         self._show_factors()
+        self._note_explained(over_seen(nmf(rows)))
+        self._warn_if_collapsed()
         return self._training_scores(rows)[self._copy_of]
 
     def _note_copies(self, original: IndexArray) -> None:
@@ -141,6 +158,33 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         S = self._problem.objective.S
         if S is not None:
             self.similarity_ = _over_all_rows(S, self._kept, len(self._copy_of))
+
+    def _note_explained(self, rows: Objective) -> None:
+        """The share of the fitted rows that the factors rebuild, for users."""
+        with one_blas_thread():
+            self.explained_ = rows.explained(self._factors)
+
+    def _warn_if_collapsed(self) -> None:
+        """Warn, for the methods whose structure term has similarities to choose, if next to nothing is rebuilt."""
+        kind = getattr(self, "similarity", None)
+        if kind is None or self.explained_ >= COLLAPSED:
+            return
+        weight = np.sort(np.square(self._factors.W).sum(axis=1))[::-1].cumsum()
+        few = int(np.searchsorted(weight, 0.9 * weight[-1])) + 1
+        if kind in ("inverse", "relative") and few < len(weight) / 2:
+            advice = (
+                f"With similarity={kind!r} rows that are very near each other take nearly all of W: {few:,} of "
+                f'{len(weight):,} rows hold 90 % of it. Use similarity="normalized" (on the command line: '
+                "--similarity normalized)."
+            )
+        else:
+            advice = "Use more groups (n_components), or let the solver go on for longer."
+        warnings.warn(
+            f"{type(self).__name__} rebuilds only {self.explained_:.2%} of the readings (explained_ = "
+            f"{self.explained_:.2g}), so that a score is little more than the size of the row. {advice}",
+            CollapsedFactorsWarning,
+            stacklevel=6,
+        )
 
     def _index_rows(self, A: FloatArray) -> None:
         """Make the fitted rows ready to be searched for the nearest of a new one."""
@@ -248,6 +292,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._problem = Problem(objective, reach, strongest, record.flag("decays"))
         self._index_rows(rows)
         self._show_factors()
+        self._note_explained(over_seen(nmf(rows)))
         self._unpack_solution(record.part("solution"))
 
     def _unpack_solution(self, record: Record) -> None:

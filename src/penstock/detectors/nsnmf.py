@@ -116,7 +116,9 @@ class NSNMF(_TreeDetector):
     gamma : float
         Weight of the ridge term, which also pins the scale of W and H.
     similarity : {"inverse", "binary", "relative", "normalized"}
-        How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's.
+        How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's. It has no upper bound:
+        often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
+        norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound.
     duplicates : {"collapse", "zero", "floor"}
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;

@@ -118,6 +118,16 @@ class Objective:
         """⟨A, WH⟩ and ‖WH‖², given G = WᵀW: how the attribute term depends on the scale of the factors."""
         return float(np.vdot(self.attributes_by(W), H)), float(np.vdot(G, H @ H.T))
 
+    def explained(self, factors: Factors) -> float:
+        """‖WH‖²/‖A‖² over the entries of A that are not missing: the share that is rebuilt; 1 where A is 0.
+
+        >>> import numpy as np
+        >>> nmf(np.eye(2)).explained(Factors(np.array([[1.0], [0.0]]), np.array([[1.0, 0.0]])))
+        0.5
+        """
+        W, H = factors.W, factors.H
+        return self.fit_and_energy(W, H, W.T @ W)[1] / self.norm_A if self.norm_A > 0 else 1.0
+
     def value(self, factors: Factors) -> float:
         """f(W,H), in O(nnz·K + npK + nK²): WWᵀ is never formed. Ahmed et al. (2021), eq:main.
 

@@ -67,4 +67,6 @@ def adopt(detector: FactorDetector, factors: Factors, solution: Any, scores: Flo
     detector._factors = factors
     detector._note_solution(solution)
     detector._show_factors()
+    detector._note_explained(detector._problem.objective)  # no value is missing
+    detector._warn_if_collapsed()
     detector._conclude(np.asarray(scores)[detector._copy_of], np.ones(len(detector._copy_of)))

@@ -16,7 +16,8 @@ from penstock.report.study.words import enumerate_names, p_value, percent, plura
 _PAPER_CONOVER = (
     "The paper prints Conover p-values of 7.11e−21 (NMF, SNMF) and 3.40e−15 (GNMF). From its own table of detections "
     "they are 1.24e−9, 2.84e−6 and 1.24e−9; exchanging the numbers of data sets and of methods in the pooled variance, "
-    "a slip of an older R package, gives the printed ones. The paper's conclusion does not depend on it, the size does."
+    "a slip of an older R package, gives 7.11e−21 and 3.38e−15, not quite the 3.40e−15 printed. The "
+    "paper's conclusion does not depend on it, the size does."
 )
 _PAPER_FRIEDMAN = (
     "The paper prints Friedman's statistic without a correction for ties, but its p-value (1.23e−7) is the corrected "
