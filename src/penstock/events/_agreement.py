@@ -62,6 +62,7 @@ def agreement(
     *,
     horizon: Length | None = None,
     gap: Length | None = None,
+    groups: ArrayLike | None = None,
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
@@ -75,6 +76,8 @@ def agreement(
         How long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
     gap : Timedelta, int (rows) or None
         Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`.
+    groups : one a row, optional
+        As in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
     Examples
     --------
@@ -91,7 +94,7 @@ def agreement(
     (3, 0.667)
     """
     (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
-    clock = clock_of(time, n)
+    clock = clock_of(time, n, groups)
     before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
     apart = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
     first, last = _stretches(truth, clock, apart)
@@ -123,7 +126,7 @@ def _windows(first: IndexArray, last: IndexArray, clock: Clock, horizon: Length)
     starts = ticks[first]
     opening = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
     after_previous = np.append(0, last[:-1] + 1)[: len(first)]
-    return np.asarray(np.maximum(np.searchsorted(ticks, opening, side="left"), after_previous))
+    return np.asarray(np.maximum(clock.first_from(ticks, opening, first), after_previous))
 
 
 def _faults(
