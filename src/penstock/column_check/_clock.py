@@ -54,7 +54,7 @@ def report_on_time(table: Table) -> ColumnReport | None:
 
 
 def _longest_step(time: pd.DatetimeIndex) -> pd.Timedelta:
-    return pd.Timedelta(np.diff(time.to_numpy()).max(initial=np.timedelta64(0, time.unit)))
+    return pd.Timedelta(np.diff(time.to_numpy()).max()) if len(time) > 1 else pd.Timedelta(0)
 
 
 def _add_reset(time: pd.DatetimeIndex, remarks: Remarks) -> None:

@@ -29,9 +29,9 @@ def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> 
 
     values : the different ones.
 
-    Numbers are 0 and 1, 1 and −1, or small whole numbers with 0 or 1 among them; −999 and such stand for "unknown". With
-    more than two (other) values, all words of the name must be about a label: "fault number" is one, "fault current"
-    is a reading.
+    Numbers are 0 and 1, 1 and −1, or small whole numbers with 0 or 1 among them; −999 and such stand for "unknown".
+    With more than two (other) values, all words of the name must be about a label: "fault number" is one, "fault
+    current" is a reading.
 
     >>> [looks_like_label(name, {0.0, 1.0}) for name in ("is_fault", "Label", "ATT_FLAG", "pump_on", "default", "y")]
     [True, True, True, False, False, False]
@@ -49,10 +49,6 @@ def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> 
         return False
     kinds = [value for value in values if value not in _CODES]
     few = len(kinds) <= 2 or (whole and len(kinds) <= MOST_KINDS)
-    return few and len(values) > 1 and (all(isinstance(value, str) for value in kinds) or _are_codes(kinds))
-
-
-def _are_codes(numbers: Collection[float]) -> bool:
-    """Whether numbers are such as labels have."""
+    numbers = [value for value in kinds if not isinstance(value, str)]
     whole = all(float(number).is_integer() and -1 <= number <= _LARGEST for number in numbers)
-    return whole and (0 in numbers or 1 in numbers)
+    return few and len(values) > 1 and whole and (not numbers or 0 in numbers or 1 in numbers)

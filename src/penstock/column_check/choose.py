@@ -44,6 +44,11 @@ class InputChoice:
         """Of the columns that `apply` returns."""
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Of `names` those that may be named as the cause of an event: no settings, unless there is nothing else."""
+        return tuple(name for name in self.names if name not in self.settings) or self.names
+
     def apply(self, table: Table) -> pd.DataFrame:
         """The inputs as float64 with NaN for missing values, under the index of the table's values."""
         values = table.values
@@ -70,8 +75,9 @@ def choose_inputs(
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
     Left out are columns of grade D (no values, always the same, free text), copies of an earlier column, which would
-    count double, and columns that look like a label, which would give away what is to be found. Doubtful columns stay: it is for people to judge them. Numbers go in as they are also when there are
-    few different ones, as they have an order.
+    count double, and columns that look like a label, which would give away what is to be found. Doubtful columns stay:
+    it is for people to judge them. Numbers go in as they are also when there are few different ones, as they have an
+    order.
 
     Parameters
     ----------

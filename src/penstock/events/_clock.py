@@ -57,7 +57,7 @@ class Clock:
         Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
         """
         apart = np.diff(self.ticks(length)[rows].view(np.uint64))
-        return np.asarray(apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0)
+        return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
 
     def group_of(self, rows: IndexArray) -> IndexArray:
         """The number of the group of each of these rows."""

@@ -69,11 +69,12 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     >>> truth.faults.tolist(), truth.sentence
     ([False, True, False, True, True],
      "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); the others hold 'Normal' or nothing.")
-    >>> known_faults(pd.Series([0, 1, -999, 2], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
-    "Label 'flag': 1 of 4 rows is a known fault (1); 1 row is unknown (-999) and not counted; the others count as normal:
-     0 (1 row), 2 (1 row)."
+    >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
+    "Label 'flag': 1 of 3 rows is a known fault (1); 1 row is unknown (-999) and not counted; the others count as
+     normal: 0 (1 row)."
     """
-    codes, values = pd.factorize(label, use_na_sentinel=True)
+    codes, distinct = pd.factorize(label, use_na_sentinel=True)
+    values = list(distinct)
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     signs = not len(fault_values) and {_as_number(value) for value in values} == {-1.0, 1.0}
     if len(fault_values):
@@ -84,8 +85,8 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     if open_:
         raise TableError(
             f"Label {quoted(label.name)}: it is not clear which of its values mean a fault: "
-            f"{_with_counts(values, counts, range(len(values)))}. Name those that do with fault_values (--fault-value), "
-            f"and those of rows of which nothing is known with unknown_values (--unknown-value)."
+            f"{_with_counts(values, counts, range(len(values)))}. Name those that do in fault_values, and those of "
+            f"rows of which nothing is known in unknown_values."
         )
     faults, unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
     sentence = _sentence(label, values, counts, kinds, bool((codes < 0).any()), bool(len(fault_values)))

@@ -24,8 +24,8 @@ class Table:
     source : where the table comes from, for people.
     notes : in the order in which things were found.
     units : of the input columns, as far as a line below the header says.
-    group : which run, unit or machine each row is of, as text, under the column's name, or None. Rows of a group are next
-        to each other, and the time stamps are in ascending order within each.
+    group : which run, unit or machine each row is of, as text, under the column's name, or None. Rows of a group are
+        next to each other, and the time stamps are in ascending order within each.
     """
 
     values: pd.DataFrame
