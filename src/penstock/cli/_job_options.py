@@ -15,18 +15,9 @@ from penstock.cli._plain_errors import plain_errors
 from penstock.cli._thresholds import parse_threshold
 
 _READING = (
-    "label",
-    "group",
-    "since",
-    "until",
-    "timezone",
-    "day_first",
-    "decimal",
-    "thousands",
-    "encoding",
-    "sheet",
+    "label", "group", "since", "until", "timezone", "day_first", "decimal", "thousands", "encoding", "sheet",
     "max_bytes",
-)
+)  # fmt: skip
 _DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 

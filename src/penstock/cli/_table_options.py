@@ -34,7 +34,7 @@ ColumnList = Annotated[str | None, _input("--columns", "Inputs, only these: a,b,
 Exclude = Annotated[str | None, _input("--exclude", "No inputs: a,b")]
 Keep = Annotated[
     str | None,
-    _input("--keep", "Inputs even if the check of the columns, or a name like a label, leaves them out: a,b"),
+    _input("--keep", "Inputs even if they would be left out (useless, like a label): a,b"),
 ]
 Label = Annotated[str | None, _input("--label", "A column of what is known, to compare with; never an input.")]
 FaultValue = Annotated[
@@ -44,9 +44,7 @@ UnknownValue = Annotated[
     list[str] | None, _input("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.")
 ]
 Group = Annotated[str | None, _input("--group", "A column of runs, units or machines: no event spans two.")]
-From = Annotated[
-    str | None, _input("--from", "Use rows from this time on; without time stamps, from this row (from 0).")
-]
+From = Annotated[str | None, _input("--from", "Use rows from this time on; without times, from this row (from 0).")]
 Until = Annotated[str | None, _input("--until", "Use rows up to this time or row, and with it.")]
 ExcludePeriod = Annotated[
     list[str] | None,

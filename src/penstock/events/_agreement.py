@@ -75,7 +75,8 @@ def agreement(
     horizon : Timedelta, int (rows) or None
         How long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
     gap : Timedelta, int (rows) or None
-        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`.
+        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
+        groups they are one fault however far apart, as a run has holes but is one.
     groups : one a row, optional
         As in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
@@ -96,7 +97,8 @@ def agreement(
     (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
     clock = clock_of(time, n, groups)
     before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
-    apart = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
+    usual = n if groups is not None else clock.usual_length() if gap is None else 0
+    apart = checked_length(gap, usual, clock, "gap")
     first, last = _stretches(truth, clock, apart)
     judged = ~np.isnan(values)
     faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
