@@ -33,7 +33,7 @@ def check_columns(table: Table) -> list[ColumnReport]:
     places = {name: place for place, name in enumerate(numeric.columns)}
     copies = copies_of_numbers(numbers, list(numeric.columns))
     copies |= copies_of_texts(values.drop(columns=list(numeric.columns)))
-    time = None if table.time is None or not table.time.is_monotonic_increasing else table.time  # groups may overlap
+    time = table.time if table.in_time else None
     on_time = report_on_time(table)
     reports = [] if on_time is None else [on_time]
     for name in values.columns:

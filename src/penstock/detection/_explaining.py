@@ -213,7 +213,7 @@ class Explainer:
         """The settings that changed with an event, or have a large share, the largest first."""
         findings, grouped = self._findings, self._findings.grouped
         span, peak = grouped.span_of(event), self._peak_of(event)
-        start = next(rows.start for rows in findings.table.spans if rows.start <= span.start < rows.stop)
+        start = findings.table.span_of(span.start).start
         lines: list[tuple[str, str, float, float, float]] = []
         for name in findings.inputs.settings if findings.inputs.causes != findings.names else ():
             readings = findings.values[name].to_numpy()

@@ -209,6 +209,8 @@ def _compare_with_label(
         return None, []
     scores = np.where(truth.unknown, np.nan, scores)
     found = agreement(truth.faults, flags, scores, table.time, groups=table.group)
+    if table.group is not None:
+        found = replace(found, faults=found.faults.assign(group=table.group.to_numpy()[found.first_rows]))
     return found, [Note("label", truth.sentence, int(truth.faults.sum()))]
 
 

@@ -91,7 +91,7 @@ def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
         return _some(rule.holds(table), f"the rule {rule} holds for no row of {table.source}")
     if until is None:
         return np.ones(len(table.values), dtype=np.bool_)
-    return _some(~_order("train_until", until, table)[1], f"{_extent(table)}, after {until}")
+    return _some(~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}")
 
 
 def check_moment(name: str, moment: Any) -> None:

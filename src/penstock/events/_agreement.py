@@ -29,6 +29,7 @@ class Agreement:
         first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
         nobody could find it). Without time, start, end, first_alarm and lead count rows.
     horizon : as used.
+    first_rows : where each fault starts in the table.
     """
 
     n_known: int
@@ -37,6 +38,7 @@ class Agreement:
     precision_at_n: float
     faults: pd.DataFrame
     horizon: Length
+    first_rows: IndexArray
 
     @property
     def n_inside(self) -> int:
@@ -105,7 +107,7 @@ def agreement(
     until = np.append(0, np.cumsum(judged))
     faults["judged"] = until[last + 1] > until[first]
     precision = _precision(truth[judged], values[judged])
-    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before)
+    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before, first)
 
 
 def _precision(truth: NDArray[np.bool_], scores: FloatArray) -> float:

@@ -43,7 +43,7 @@ class Groups:
         missing = int(column.isna().sum())
         without = f"; {counted(missing, 'row')} without a value are the group {NO_GROUP}" if missing else ""
         notebook.add(
-            "groups",
+            "row groups",
             f"Rows are kept together by column {quoted(column.name)}: {counted(len(names), 'group')}{without}.",
             len(names),
             (str(column.name),),

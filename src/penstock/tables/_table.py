@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(self.values.columns)
 
-    @property
+    @cached_property
     def spans(self) -> list[slice]:
         """The rows of each group; all rows if there are no groups."""
         if self.group is None:
@@ -49,6 +50,15 @@ class Table:
         codes = pd.factorize(self.group)[0]
         starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
         return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(codes)], strict=True)]
+
+    def span_of(self, row: int) -> slice:
+        """The rows of the group that a row is of."""
+        return next(span for span in self.spans if span.start <= row < span.stop)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether all rows are in order of time, as they are unless groups overlap."""
+        return self.time is not None and bool(self.time.is_monotonic_increasing)
 
     def only(self, rows: NDArray[np.bool_]) -> Table:
         """The table with some of its rows."""

@@ -135,7 +135,7 @@ def read_table(
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))
         if inputs.group is not None and inputs.group not in known and not group_needed:
-            notebook.add("groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
+            notebook.add("row groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
             inputs = replace(inputs, group=None)
         inputs.check(known, clock.columns, notebook.source)
         combined = combine(tables, clock, inputs.taken, notebook)
