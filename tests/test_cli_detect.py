@@ -480,3 +480,52 @@ def test_an_unknown_threshold_is_told_all_that_there_are(table: str, capfd: pyte
     assert main(["detect", table, "--threshold", "autoo"]) == 2
     shown = capfd.readouterr().err
     assert "Did you mean 'auto'? There are auto, a share of the rows, conformal" in shown
+
+
+def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    two = plant().assign(unit="B", fault=lambda rows: rows["fault"].replace(0, -999))
+    pd.concat([plant().assign(unit="A"), two]).to_csv("two.csv", index=False)
+    asked = ["--label", "fault", "--fault-value", "1", "--unknown-value", "-999", "--group", "unit", "--top", "10"]
+    asked += ["--from", "2024-05-01 12:00", "--until", "2024-05-03", "--exclude-period", "2024-05-02..2024-05-02 12:00"]
+    assert main(["detect", "two.csv", *QUICK, *asked, "--output", "found.csv", "--scores", "scores.csv"]) == 0
+    shown = capfd.readouterr().out
+    assert "event  unit             start" in shown
+    assert "2 known faults" in shown
+    assert "323 rows are unknown (-999) and not counted" in shown
+    assert "144 of 800 rows were not used: only those from 2024-05-01 12:00 until 2024-05-03." in shown
+    assert "146 rows from 2024-05-02 until 2024-05-02 12:00 neither learnt from nor judged" in shown
+    assert set(pd.read_csv("found.csv")["group"]) <= {"A", "B"}
+    scores = pd.read_csv("scores.csv")
+    assert scores["group"].tolist() == ["A"] * 328 + ["B"] * 328
+    assert scores["score"].isna().sum() == 146
+    Path("job.toml").write_text(
+        "label = 'fault'\nfault-value = [1]\nunknown-value = -999\ngroup = 'unit'\nfrom = 2024-05-01\n"
+        "until = '2024-05-03'\nexclude-period = ['2024-05-02..2024-05-02 12:00']\n"
+    )
+    assert main(["detect", "two.csv", *QUICK, "--config", "job.toml", "--json"]) == 0
+    summary = json.loads(capfd.readouterr().out)
+    assert (summary["rows"], summary["judged"], summary["groups"]) == (800, 654, 2)
+    assert main(["fit", "two.csv", *QUICK, "--group", "unit", "-m", "plant.penstock"]) == 0
+    assert "Column 'fault' looks like a label and is no input." in capfd.readouterr().out
+    assert main(["score", "plant.penstock", "two.csv", "--top", "5", "--until", "2024-05-01", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["rows"] == 288
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--from", "soon"], "--from is not a time; got 'soon'. Write it like 2024-05-31"),
+        (["--until", "5"], "--until: '5' is no time stamp. Write the year first"),
+        (["--exclude-period", "May"], "--exclude-period: 'May' is not a period. Write START..END"),
+        (["--exclude-period", "2024-07-01.."], "There is no row to exclude from 2024-07-01"),
+        (["--from", "2024-07-01"], "No row is left from 2024-07-01"),
+        (["--fault-value", "1"], "--fault-value and --unknown-value need --label"),
+        (["--group", "run"], "has no column 'run' (given as group)"),
+        (["--label", "head"], "Name those that do in --fault-value"),
+    ],
+)
+def test_labels_groups_and_periods_that_are_wrong(
+    table: str, asked: list[str], told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["detect", table, *QUICK, *asked]) == 2
+    assert told in capfd.readouterr().err

@@ -163,18 +163,85 @@ def test_what_rightly_lies_apart_is_no_code(values):
     assert (report.grade, report.codes) == ("A", ())
 
 
-@pytest.mark.parametrize("name", ["outlier", "Label", "is_fault", "anomaly", "target", "CLASS", "fault 1"])
-@pytest.mark.parametrize("pair", [(0, 1), ("good", "bad"), (1, 2)])
-def test_what_looks_like_a_label_is_said(name, pair):
-    frame = pd.DataFrame({name: RNG.choice(pair, ROWS), "flow": NOISE})
-    report = check_columns(read_table(frame))[0]
-    assert report.grade == "B"
+LABELS = {  # as files of others have them
+    "outlier": (0, 1), "is_anomaly": (0, 1), "ATT_FLAG": (-999, 0, 1), " ATT_FLAG": (-999, 1), "label": (-1, 1),
+    "Normal/Attack": ("Normal", "Attack", "A ttack"), "fault": range(21), "faultNumber": range(6), "CLASS": (1, 2, 3),
+    "anomaly": ("True", "False"), "changepoint": (0, 1), "point_label": (0, 1), "target": (0, 1), "fault 1": (1, 2),
+    "Machine failure": (0, 1), "isOutlier": ("good", "bad"), "fault_type": ("none", "leak", "seal", "bearing"),
+    "pump_fault": (0, 1), "ground_truth": (0, 1), "Störung": (0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_what_looks_like_a_label_is_no_input(name):
+    frame = pd.DataFrame({name: RNG.choice(list(LABELS[name]), ROWS), "flow": NOISE})
+    table = read_table(frame)
+    report = check_columns(table)[0]
+    assert report.label_like
     assert any("looks like a label" in reason for reason in report.reasons)
+    assert [each.name for each in choose_inputs(table).left_out] == [report.name]
+    assert report.name not in choose_inputs(table).names
+    for choice in (choose_inputs(table, keep=[report.name]), choose_inputs(table, labels=True)):
+        assert not choice.left_out
 
 
-def test_other_columns_are_no_labels():
-    frame = pd.DataFrame({"default": RNG.integers(0, 2, ROWS), "valve": RNG.integers(0, 2, ROWS), "target": NOISE})
-    assert [report.grade for report in check_columns(read_table(frame))] == ["A", "A", "A"]
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("pump_on", RNG.integers(0, 2, ROWS)),
+        ("valve", RNG.integers(0, 2, ROWS)),
+        ("default", RNG.integers(0, 2, ROWS)),
+        ("y", RNG.integers(0, 2, ROWS)),
+        ("target", NOISE),
+        ("target level", RNG.integers(0, 2, ROWS)),
+        ("target", RNG.choice([18.0, 21.0], ROWS)),
+        ("anomaly", NOISE),
+        ("fault current", RNG.integers(0, 20, ROWS)),
+        ("min_to_next_fault", np.arange(ROWS) % 40),
+        ("state", RNG.choice(["on", "off"], ROWS)),
+    ],
+)
+def test_other_columns_are_no_labels(name, values):
+    table = read_table(pd.DataFrame({name: values, "flow": NOISE[::-1]}))
+    assert not check_columns(table)[0].label_like
+    assert not choose_inputs(table).left_out
+
+
+def steps(levels: object, each: int) -> np.ndarray:
+    return np.repeat(np.asarray(levels, dtype=float), each)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        steps(RNG.choice([40, 60, 80], 20), 100),  # a set point
+        steps(RNG.normal(50, 9, 40), 50),  # one of any value
+        steps([3, 4], 1000),  # a tap that moved once
+        steps([1, 0, 1, 0], 500),  # a pump
+        np.where(np.arange(ROWS) == 700, -999.0, steps([1, 0, 1, 0], 500)),  # with a bad row
+    ],
+)
+def test_settings_change_seldom_and_stay(values):
+    assert report_on(values).setting
+    holes = np.where(RNG.random(len(values)) < 0.2, np.nan, values)
+    assert report_on(holes).setting
+    assert choose_inputs(read_table(pd.DataFrame({"x": values, "flow": NOISE}))).settings == ("x",)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        NOISE,
+        np.full(ROWS, 5.0),
+        np.where(np.arange(ROWS) > 1950, NOISE, 0.0),  # a leak that is seldom there
+        np.where(np.arange(ROWS) > 60, 47.1, NOISE),  # a sensor that is stuck nearly always
+        np.where(np.arange(ROWS) == 700, 20.0, 5.0),  # one jump
+        np.where(np.arange(ROWS) % 500 == 0, NOISE, np.nan),  # a reading a day
+        RNG.choice(["on", "off"], ROWS),
+    ],
+)
+def test_readings_are_no_settings(values):
+    assert not report_on(values).setting
 
 
 def test_a_counter_only_rises():

@@ -316,3 +316,115 @@ def test_the_halves_of_the_job_are_names_of_the_package(tmp_path):
     new = plant(time=False).iloc[190:]
     assert (penstock.score(penstock.load_model(tmp_path / "model"), new).scores == model.score(new).scores).all()
     assert {"score", "load_model"} <= set(penstock.__all__)
+
+
+def test_what_looks_like_a_label_is_not_learnt_from_unless_asked_for():
+    table = labelled().assign(pump_on=(np.arange(260) // 7) % 2)
+    plain = detect(table.drop(columns="fault"), method="mean", top=5)
+    findings = detect(table, method="mean", top=5)
+    assert "fault" not in findings.names
+    assert "pump_on" in findings.names
+    assert (findings.scores == plain.scores).all()
+    note = next(note for note in findings.notes if note.kind == "like labels")
+    assert note.columns == ("fault",)
+    assert note.message.startswith("Column 'fault' looks like a label and is no input.")
+    assert all(option in note.message for option in ("--label", "--keep", "--columns"))
+    model = fit_model(table, method="mean")
+    assert "fault" not in model.inputs.names
+    for asked in ({"keep": "fault"}, {"columns": [*findings.names, "fault"]}):
+        assert "fault" in detect(table, method="mean", top=5, **asked).names
+        assert "fault" in fit_model(table, method="mean", **asked).inputs.names
+    assert detect(table, method="mean", top=5, label="fault").agreement is not None
+    with pytest.raises(TableError, match=r"'fault' \(It looks like a label"):
+        detect(table, method="mean", strict=True)
+
+
+def test_rows_of_which_nothing_is_known_are_judged_but_not_counted():
+    table = labelled().rename(columns={"fault": "ATT_FLAG"})
+    table.loc[100:149, "ATT_FLAG"] = -999
+    table.loc[150:159, "ATT_FLAG"] = 2
+    options = {"label": "ATT_FLAG", "fault_values": 1, "unknown_values": "-999"}
+    findings = detect(table, method="mean", top=5, **options)
+    assert findings.judged.all()
+    assert (findings.agreement.n_known, findings.agreement.n_judged) == (15, 210)
+    note = next(note.message for note in findings.notes if note.kind == "label")
+    assert "50 rows are unknown (-999) and not counted; the others count as normal: 0 (185 rows), 2 (10 rows)." in note
+    assert (findings.settings["fault_values"], findings.settings["unknown_values"]) == ("'1'", "'-999'")
+    model = fit_model(table, method="mean", **options)
+    assert any("rows learnt from: 15" in str(note) for note in model.notes)
+    assert model.score(table, **options).agreement.n_judged == 210
+    with pytest.raises(TableError, match="fault_values and unknown_values need a label"):
+        detect(table, method="mean", fault_values=1)
+    with pytest.raises(TableError, match=r"not clear which .* 'off' \(130 rows\), 'on' \(130 rows\)"):
+        detect(table.assign(state=["off", "on"] * 130), method="mean", label="state")
+
+
+def runs() -> pd.DataFrame:
+    """Three runs that overlap in time; in each all readings are far too high in its last five rows."""
+    parts = []
+    for number in range(3):
+        part = plant(80, seed=number)
+        part["time"] += pd.Timedelta(minutes=5 + 70 * number)
+        part.loc[75:, list(NAMES)] *= 3
+        parts.append(part.assign(run=f"run {number}", fault=(np.arange(80) >= 75).astype(int)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_groups_stay_together_and_no_event_spans_two():
+    table = runs()
+    shuffled = table.sample(frac=1, random_state=0)
+    findings = detect(shuffled, group="run", label="fault", method="mean", top=15)
+    assert findings.table.group.tolist() == table["run"].tolist()
+    assert all(findings.table.time[rows].is_monotonic_increasing for rows in findings.table.spans)
+    assert "run" not in findings.names
+    assert findings.events["rows"].tolist() == [5, 5, 5]
+    assert findings.events["group"].tolist() == ["run 0", "run 1", "run 2"]
+    assert findings.grouped.gap == pd.Timedelta(minutes=60)
+    assert findings.agreement.faults["rows"].tolist() == [5, 5, 5]
+    assert findings.agreement.faults["group"].tolist() == ["run 0", "run 1", "run 2"]
+    assert findings.agreement.n_inside == 3
+    assert set(findings.top()["group"]) == {"run 0", "run 1", "run 2"}
+    mixed = detect(table, exclude="run", label="fault", method="mean", top=15)
+    assert len(mixed.agreement.faults) > 3
+    rule = detect(table, group="run", train_rule="run == 'run 0'", columns=["oil", "head [m]"], method="mean", top=5)
+    assert rule.names == ("oil", "head [m]")
+    assert rule.trained.sum() == 80
+    settled = detect(table.assign(state="on"), group="run", modes="state", settle=2, method="mean", top=5)
+    assert settled.judged.all()  # the next run is no change of mode
+
+
+def test_a_model_knows_the_column_of_groups():
+    table = runs()
+    model = fit_model(table, group="run", method="mean")
+    assert "run" not in model.inputs.names
+    findings = model.score(table, top=15)
+    assert findings.events["group"].tolist() == ["run 0", "run 1", "run 2"]
+    alone = model.score(table[table["run"] == "run 1"].drop(columns="run"), top=5)
+    assert "There is no column 'run': all rows are one group." in map(str, alone.notes)
+    with pytest.raises(TableError, match="has no column 'unit'"):
+        model.score(table, group="unit")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"group": "unit"}, r"has no column 'unit' \(given as group\)"),
+        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it tells no groups"),
+        ({"group": "run", "columns": ["run", "oil"]}, "'run' cannot be an input and the group"),
+        ({"group": "fault", "label": "fault"}, "'fault' cannot be the group and the label"),
+        ({"group": "time", "time": "time"}, "'time' cannot be the group and the time"),
+    ],
+)
+def test_groups_that_are_none_are_refused(options, words):
+    with pytest.raises(TableError, match=words):
+        detect(runs(), method="mean", **options)
+
+
+def test_groups_without_time_or_name():
+    table = runs().drop(columns="time")
+    table.loc[100:109, "run"] = None
+    findings = detect(table.iloc[::-1], group="run", method="mean", top=15)
+    assert findings.table.values.index.tolist()[:80] == list(range(80))
+    assert "10 rows without a value are the group (none)" in str(findings.table.about("row groups"))
+    by_number = detect(runs().assign(run=np.repeat([3.0, 1.0, 2.0], 80)), group="run", method="mean", top=15)
+    assert by_number.events["group"].tolist() == ["3", "1", "2"]

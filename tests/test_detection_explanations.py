@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import HOT, plant, readings, two_modes
+from detection_tables import FAULT, HOT, plant, readings, two_modes
 
 from penstock import detect, fit_model
 from penstock.detection import score
@@ -249,3 +249,57 @@ def test_behind_is_the_first_part_of_the_explanation():
         pd.testing.assert_frame_equal(findings.behind(int(event)), before)
     with pytest.raises(KeyError, match="numbered from 1"):
         findings.behind(99)
+
+
+def with_settings() -> pd.DataFrame:
+    """A limit that was moved for the hot rows alone, and a set point that was moved long before."""
+    table = plant()
+    table["limit [MW]"] = np.where(np.isin(np.arange(260), list(FAULT)), 9.0, 5.0)
+    table["set point"] = np.where(np.arange(260) < 100, 40.0, 60.0)
+    return table
+
+
+@pytest.mark.parametrize("method", ["detector", "nsnmf", "mean"])
+def test_settings_are_no_causes_but_listed_with_before_and_after(method):
+    findings = detect(with_settings(), method=method, top=5)
+    assert findings.inputs.settings == ("limit [MW]", "set point")
+    assert set(findings.inputs.settings) <= set(findings.names)
+    event = int(findings.grouped.of_row[202])
+    why = findings.explain(event)
+    named = {*why.variables["variable"], *(each.variable for each in (why.rule.conditions if why.rule else ()))}
+    assert not named & set(findings.inputs.settings)
+    assert not any(name in line for line in findings.top()["variables"] for name in findings.inputs.settings)
+    assert why.settings.iloc[0][["variable", "unit", "before", "after"]].tolist() == ["limit [MW]", "MW", 5.0, 9.0]
+    assert f"setting limit [MW]: 5 → 9 MW ({why.settings.iloc[0]['share']:.0%} of it)" in str(why)
+    assert findings.settings_of(event).equals(why.settings)
+    text = str(findings.rule_tree)
+    assert "limit" not in text
+    note = next(note for note in findings.notes if note.kind == "settings")
+    assert note.message.startswith("2 inputs change in under 5 % of the steps, as settings and states do ('limit [MW]'")
+
+
+def test_settings_are_known_from_the_training_rows():
+    """In the new rows a sensor is stuck and a set point moves at every step: the one is a cause, the other none."""
+    model = fit_model(with_settings().iloc[:200], method="mean")
+    assert model.inputs.settings == ("set point",)
+    new = with_settings().iloc[200:]
+    new["oil"] = 50.0
+    new["set point"] = np.arange(60) * 10.0
+    why = model.score(new, top=3).explain(1)
+    assert "oil" in set(why.variables["variable"])
+    assert "set point" not in set(why.variables["variable"])
+
+
+def test_settings_are_named_where_there_is_nothing_else():
+    findings = detect(with_settings()[["time", "limit [MW]", "set point"]], method="mean", top=5)
+    assert set(findings.explain(1).variables["variable"]) <= {"limit [MW]", "set point"}
+    assert len(findings.explain(1).variables)
+    note = next(note for note in findings.notes if note.kind == "settings")
+    assert note.message.endswith("There is no other input, so they are named as causes all the same.")
+
+
+def test_a_state_in_words_may_be_the_cause():
+    table = plant().assign(state=np.where(np.isin(np.arange(260), list(FAULT)), "off", "on"))
+    findings = detect(table, method="mean", top=5)
+    assert findings.inputs.settings == ()
+    assert "state=off" in set(findings.explain(1).variables["variable"])

@@ -39,6 +39,7 @@ FITS: dict[str, dict[str, Any]] = {
     "online modes": {"method": "online", "modes": ["state"], "timezone": "Europe/Berlin", "time": "time"},
     "period": {"method": "nmf", "train_until": "2024-05-02", "columns": ["oil", "head [m]", "state"],
                "units": {"oil": "bar"}},
+    "groups": {"method": "mean", "group": "state", "exclude_periods": "2024-05-01..2024-05-01 03:00"},
 }  # fmt: skip
 
 LONGEST = 1.0  # seconds of CPU time, which other processes do not count in
@@ -46,6 +47,7 @@ LONGEST = 1.0  # seconds of CPU time, which other processes do not count in
 
 def table(n: int = 300) -> pd.DataFrame:
     rows = two_modes(n)
+    rows["set point"] = np.where(np.arange(n) < 90, 40.0, 60.0)
     rows["grade"] = np.array([f"g{k}" for k in np.random.default_rng(0).integers(0, 12, n)])
     return rows
 

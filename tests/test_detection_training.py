@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from detection_tables import FAULT, plant, rows_found
 
-from penstock import detect, fit_model
+from penstock import detect, fit_model, score
 from penstock.detection._training import training_rows
 from penstock.row_rules import RuleError, parse_rule
 from penstock.tables import TableError, read_table
@@ -79,7 +79,7 @@ def test_a_change_of_the_clock_is_no_trouble(zone, start, until):
 
 
 def test_before_the_start_there_is_nothing_to_learn():
-    with pytest.raises(TableError, match=r"begins at 2024-05-01 00:00:00, after 2024-04-30"):
+    with pytest.raises(TableError, match=r"no row until 2024-04-30, as the table begins at 2024-05-01 00:00:00"):
         training_rows(hours(), "2024-04-30", None)
 
 
@@ -90,9 +90,21 @@ def test_after_the_end_there_is_nothing_to_judge():
         assert len(fit_model(plant(), method="mean", **options).training_scores) == 260
 
 
-def test_without_time_only_a_rule_can_tell():
-    with pytest.raises(TableError, match=r"needs time stamps, and the table has none. Use train_rule"):
-        detect(plant(time=False), train_until="2024-05-02")
+@pytest.mark.parametrize("until", [149, "149"])
+def test_without_time_row_numbers_tell(until):
+    table = plant(time=False)
+    by_row = detect(table, train_until=until, method="mean")
+    by_rule = detect(table, train_rule="row <= 149", method="mean")
+    for findings in (by_row, by_rule):
+        assert np.flatnonzero(findings.trained).tolist() == list(range(150))
+    assert (by_row.scores == by_rule.scores).all()
+    column = table.assign(row=np.arange(260) % 2)
+    assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").trained).tolist() == [*range(1, 260, 2)]
+    with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
+        detect(table, train_until="2024-05-02")
+
+
+def test_without_time_a_rule_can_tell():
     findings = detect(plant(time=False), train_rule="`head [m]` < 80", method="mean")
     assert (findings.trained == (findings.values["head [m]"] < 80)).all()
 
@@ -132,3 +144,75 @@ def test_findings_are_never_training_rows(method, cut):
     assert not (findings.flags & findings.trained).any()
     assert set(FAULT) <= set(rows_found(findings))
     assert np.isfinite(findings.scores).all()
+
+
+DAY = {"since": "2024-05-01 12:00", "until": "2024-05-02"}
+
+
+@pytest.mark.parametrize(
+    ("options", "time", "rows"),
+    [
+        (DAY, True, range(72, 260)),
+        ({"since": "2024-05-02"}, True, range(144, 260)),
+        ({"until": "2024-05-01"}, True, range(144)),
+        ({"since": 20, "until": "99"}, False, range(20, 100)),
+        ({"until": 99}, False, range(100)),
+    ],
+)
+def test_other_rows_are_not_used_at_all(options, time, rows):
+    table = plant(time=time)
+    findings = detect(table, method="mean", top=3, **options)
+    assert findings.table.values.index.tolist() == list(rows)
+    alone = detect(table.iloc[list(rows)], method="mean", top=3)
+    assert (findings.scores == alone.scores).all()
+    note = next(note for note in findings.notes if note.kind == "period")
+    assert note.count == 260 - len(rows)
+    assert f"{note.count} of 260 rows were not used" in note.message
+    assert {name: findings.settings[name] for name in options} == {name: str(value) for name, value in options.items()}
+
+
+def test_excluded_periods_are_neither_learnt_from_nor_judged():
+    table = plant()
+    table["valve"] = np.where(np.arange(260) == 30, 7.0, 5.0)  # changes only in the maintenance
+    periods = ["2024-05-01 03:00..2024-05-01 05:50", ("2024-05-02 10:00", None)]
+    findings = detect(table, method="mean", top=3, exclude_periods=periods)
+    out = [*range(18, 36), *range(204, 260)]
+    assert np.flatnonzero(~findings.judged).tolist() == out
+    assert not findings.trained[out].any()
+    assert "valve" not in findings.names
+    assert [note.count for note in findings.notes if note.kind == "excluded period"] == [18, 56]
+    left = detect(table.drop(index=out), method="mean", top=3)
+    assert (findings.scores[findings.judged] == left.scores).all()
+    by_row = detect(table.drop(columns="time"), method="mean", top=3, exclude_periods="18..35")
+    assert np.flatnonzero(~by_row.judged).tolist() == list(range(18, 36))
+    model = fit_model(table, method="mean", exclude_periods=periods)
+    assert (model.training_scores == left.scores).all()
+    assert score(model, table, top=3, exclude_periods="2024-05-01..2024-05-01").judged.sum() == 116
+    assert score(model, table, top=3, until="2024-05-01").judged.sum() == 144
+
+
+@pytest.mark.parametrize(
+    ("options", "time", "words"),
+    [
+        ({"since": "soon"}, True, "since is not a time; got 'soon'. Write it like"),
+        ({"until": 1.5}, True, "until = 1.5 is not a time. Write it like"),
+        ({"since": 20}, True, "since: the table has time stamps, but 20 is a row number"),
+        ({"since": "2024-05-01"}, False, r"since: the table has no time stamps .* Give a row number \(from 0\)"),
+        ({"since": "2025"}, True, "since: '2025' is no time stamp"),
+        (
+            {"since": "2025-01"},
+            True,
+            "No row is left from 2025-01: the table begins at 2024-05-01",
+        ),
+        ({"since": 300, "until": 400}, False, "No row is left from 300 until 400: the table has the rows 0 to 259"),
+        ({"exclude_periods": "2024-05-01"}, True, "'2024-05-01' is not a period. Write START..END"),
+        ({"exclude_periods": ".."}, True, "'..' is not a period"),
+        ({"exclude_periods": ["2024-05-01..soon"]}, True, "exclude_periods is not a time; got 'soon'"),
+        ({"exclude_periods": "2024-06-01..2024-06-02"}, True, "no row to exclude from 2024-06-01 until 2024-06-02"),
+        ({"exclude_periods": "2024-05-02..2024-05-01"}, True, "no row to exclude from 2024-05-02 until 2024-05-01"),
+        ({"exclude_periods": ["..2024-05-01", "2024-05-02.."]}, True, "cover all 260 rows"),
+    ],
+)
+def test_periods_that_mean_nothing_are_refused(options, time, words):
+    with pytest.raises(TableError, match=words):
+        detect(plant(time=time), method="mean", **options)

@@ -13,6 +13,7 @@ from naive import detection as naive_detection
 from naive import events as naive
 
 from penstock.events import agreement, event_days, group_events, known_faults
+from penstock.tables import TableError
 
 UNITS = st.sampled_from(["s", "ms", "us", "ns"])
 ZONES = st.sampled_from([None, "UTC", "Europe/Berlin"])
@@ -256,7 +257,7 @@ def test_faults_are_parted_at_a_gap_in_time():
     ("values", "faults", "words"),
     [
         ([0, 1, 0], [1], "1 of 3 rows is a known fault (1); the others hold 0."),
-        ([0.0, 2.5, -1.0, np.nan], [1, 2], "2 of 4 rows are known faults (2.5, -1); the others hold 0 or nothing."),
+        ([0.0, 2.0, 20.0, np.nan], [1, 2], "2 of 4 rows are known faults (2, 20); the others hold 0 or nothing."),
         ([True, False, True], [0, 2], "2 of 3 rows are known faults (True); the others hold False."),
         (["0", "1", "0.0", " 0 "], [1], "1 of 4 rows is a known fault (1); the others hold 0, 0.0."),
         (["OK", "Trip", None, ""], [1], "1 of 4 rows is a known fault ('Trip'); the others hold 'OK', '' or nothing."),
@@ -264,28 +265,96 @@ def test_faults_are_parted_at_a_gap_in_time():
         ([0, 0], [], "none of 2 rows is a known fault; they hold 0."),
         ([None, None], [], "none of 2 rows is a known fault; they hold nothing."),
         ([3, 3], [0, 1], "all 2 rows are known faults (3), so there is no normal row."),
-        (list("abcdefg"), range(7), "('a', 'b', 'c', 'd', 'e' and 2 more), so there is no normal row."),
-        (["n/a", "NaN", "-", "1,5"], [3], "known fault (1,5); the others hold 'n/a', 'NaN', '-'."),
+        (["ok", *"abcdefg"], range(1, 8), "('a', 'b', 'c', 'd', 'e' and 2 more); the others hold 'ok'."),
+        (["n/a", "NaN", "-", "1,0"], [3], "known fault (1,0); the others hold 'n/a', 'NaN', '-'."),
         ([1, -1, 1], [1], "(-1); the others hold 1. It was read as scikit-learn writes labels, where -1 is a fault."),
         (["1", "-1", None], [1], "hold 1 or nothing. It was read as scikit-learn writes labels, where -1 is a fault."),
-        ([1, -1, 0], [0, 1], "2 of 3 rows are known faults (1, -1); the others hold 0."),
-        ([-1, -1], [0, 1], "all 2 rows are known faults (-1), so there is no normal row."),
+        ([0, 1, -999, -999], [1], "(1); 2 rows are unknown (-999) and not counted; the others hold 0."),
+        ([-999, 1, -999], [1], "1 of 3 rows is a known fault (1); 2 rows are unknown (-999) and not counted."),
+        (
+            ["0", "?", "0"],
+            [],
+            "none of 3 rows is a known fault; 1 row is unknown ('?') and not counted; the others hold 0.",
+        ),
+        (["Attack", "A ttack", "Normal"], [0, 1], "known faults ('Attack', 'A ttack'); the others hold 'Normal'."),
+        (["Attack", "attack"], [0, 1], "all 2 rows are known faults ('Attack', 'attack'), so there is no normal row."),
     ],
 )
 def test_how_labels_are_read(values, faults, words):
     for kind in (None, "object", "category"):
         label = pd.Series(values, name="state", dtype=kind, index=range(7, 7 + len(values)))
-        found, sentence = known_faults(label)
-        assert np.flatnonzero(found).tolist() == list(faults)
-        assert sentence.startswith("Label 'state': ")
-        assert sentence.endswith(words)
+        truth = known_faults(label)
+        assert np.flatnonzero(truth.faults).tolist() == list(faults)
+        assert truth.sentence.startswith("Label 'state': ")
+        assert truth.sentence.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("values", "faults", "unknown", "expected", "words"),
+    [
+        (
+            [0, 1, -999, 0],
+            [1],
+            [-999],
+            ([1], [2]),
+            "1 row is unknown (-999) and not counted; the others count as normal: 0 (2 rows).",
+        ),
+        ([0, 1, -999, 0], ["1"], [], ([1], []), "the others count as normal: 0 (2 rows), -999 (1 row)."),
+        (["Normal", "Attack", "A ttack"], ["attack"], [], ([1, 2], []), "count as normal: 'Normal' (1 row)."),
+        ([True, False, None], ["True"], [], ([0], []), "count as normal: False (1 row) or nothing."),
+        ([0, 0, 0], [7], [], ([], []), "the others count as normal: 0 (3 rows). No row holds 7."),
+        ([0, 5, 1, 2], [1, 2], [5], ([2, 3], [1]), "the others count as normal: 0 (1 row)."),
+        ([0, 1, 7], [], [7], ([1], [2]), "1 row is unknown (7) and not counted; the others hold 0."),
+    ],
+)
+def test_which_values_mean_a_fault_can_be_said(values, faults, unknown, expected, words):
+    truth = known_faults(pd.Series(values, name="state"), faults, unknown)
+    assert (np.flatnonzero(truth.faults).tolist(), np.flatnonzero(truth.unknown).tolist()) == expected
+    assert truth.sentence.endswith(words)
+
+
+@pytest.mark.parametrize("values", [["run", "idle", "run"], [0, 1, -1], [0.5, 0.25], [-1, -1], [0, 1.5], [1, np.inf]])
+def test_a_label_that_is_not_clear_is_refused_with_its_values(values):
+    with pytest.raises(TableError, match=r"not clear which of its values mean a fault: .* \(\d rows?\)"):
+        known_faults(pd.Series(values, name="state"))
+
+
+def test_a_value_cannot_be_a_fault_and_unknown():
+    with pytest.raises(TableError, match="given as a fault value and as an unknown value"):
+        known_faults(pd.Series([0, 1]), [1], ["1.0"])
 
 
 @pytest.mark.parametrize("word", ["normal", "ok", "good", "healthy", "no", "none", "false", "0", "", "Normal", " OK "])
 def test_words_for_normal(word):
-    assert known_faults(pd.Series([word, "leak", f"not {word}"]))[0].tolist() == [False, True, True]
+    assert known_faults(pd.Series([word, "leak", f"not {word}"])).faults.tolist() == [False, True, True]
 
 
 def test_large_counts_are_readable():
-    sentence = known_faults(pd.Series(np.arange(37_401) < 1_224, name="outlier").astype(int))[1]
+    sentence = known_faults(pd.Series(np.arange(37_401) < 1_224, name="outlier").astype(int)).sentence
     assert sentence == "Label 'outlier': 1,224 of 37,401 rows are known faults (1); the others hold 0."
+
+
+def test_no_event_spans_two_groups_and_steps_are_those_within():
+    """Three runs of one minute each with a row a second, of which two overlap in time."""
+    second = pd.Timedelta(seconds=1)
+    starts = pd.to_datetime(["2024-05-01 00:00:00", "2024-05-01 00:00:30", "2024-05-03 00:00:00"])
+    time = pd.DatetimeIndex(np.concatenate([pd.date_range(start, periods=60, freq=second) for start in starts]))
+    groups = np.repeat(["a", "b", "c"], 60)
+    flags = np.zeros(180, dtype=bool)
+    flags[[58, 59, 60, 61, 119, 120]] = True
+    events = group_events(flags, np.arange(180.0), time, groups=groups)
+    assert events.table["rows"].tolist() == [2, 2, 1, 1]
+    assert events.gap == 6 * second
+    known = np.zeros(180, dtype=bool)
+    known[50:70] = True  # the end of a and the beginning of b: two faults
+    known[130:140] = True
+    found = agreement(known, flags, np.arange(180.0), time, groups=groups)
+    assert found.faults["rows"].tolist() == [10, 10, 10]
+    assert found.faults["first_alarm"].tolist() == [time[58], time[60], time[120]]
+    assert group_events(flags, np.arange(180.0), None, groups=groups).table["rows"].tolist() == [2, 2, 1, 1]
+    days = event_days(flags, np.arange(180.0), time, events.of_row)
+    assert days["first"].tolist() == [time[60], time[120]]
+    with pytest.raises(ValueError, match="ascending order"):
+        group_events(flags, np.arange(180.0), time)
+    with pytest.raises(ValueError, match="rows of a group must be together"):
+        group_events(flags, np.arange(180.0), time, groups=np.tile(["a", "b"], 90))

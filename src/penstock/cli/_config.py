@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import tomllib
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -12,6 +13,7 @@ from penstock.cli._errors import CommandError
 from penstock.cli._names import closest, join_names
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_AS_TEXT = ("fault-value", "unknown-value", "from", "until", "train-until")  # may be numbers or dates of TOML too
 _LISTS = ("columns", "exclude", "keep", "missing", "time")  # one text on the command line; may be written as lists too
 
 
@@ -26,6 +28,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if key not in keys or key == "config":
             hint = closest(key.replace("_", "-"), list(keys)) or f" See '{context.command_path} --help' for the names."
             raise CommandError(f"{path}: unknown key {key!r}.{hint}", exit_code=2)
+        if key in _AS_TEXT:
+            value = [_text(each) for each in value] if isinstance(value, list) else _text(value)  # noqa: PLW2901
         defaults[keys[key]] = _checked(value, hints[keys[key]], f"{path}: {key}", key in _LISTS)
     context.default_map = defaults
     return path
@@ -72,6 +76,10 @@ def _checked(value: Any, hint: Any, place: str, may_be_list: bool) -> Any:
     if not fine:
         raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
     return value
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float | dt.date) else value
 
 
 def _is_repeated(hint: Any) -> bool:

@@ -60,8 +60,8 @@ Engine = Annotated[
     ),
 ]
 
-TrainUntil = Annotated[str | None, _learn("--train-until", "Learn from what is known to be good until this time.")]
-TrainRule = Annotated[str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3'")]
+TrainUntil = Annotated[str | None, _learn("--train-until", "Learn from what is good until this time, or row.")]
+TrainRule = Annotated[str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")]
 Mode = Annotated[
     list[str] | None,
     _learn("--mode", "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated."),

@@ -14,7 +14,10 @@ from penstock.cli._names import split_names
 from penstock.cli._plain_errors import plain_errors
 from penstock.cli._thresholds import parse_threshold
 
-_READING = ("label", "timezone", "day_first", "decimal", "thousands", "encoding", "sheet", "max_bytes")
+_READING = (
+    "label", "group", "since", "until", "timezone", "day_first", "decimal", "thousands", "encoding", "sheet",
+    "max_bytes",
+)  # fmt: skip
 _DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 
@@ -38,12 +41,17 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
         "separator": "\t" if given["separator"] in ("tab", "\\t") else given["separator"],
         "strict": given["strict"] or None,
         "missing": _names(context, "missing") or None,
+        "fault_values": _values(context, "fault_value") or None,
+        "unknown_values": _values(context, "unknown_value") or None,
+        "exclude_periods": given["exclude_period"] or None,
     }
+    _check_periods(context)
     return {name: value for name, value in chosen.items() if value is not None}
 
 
 def learning_options(context: typer.Context) -> dict[str, Any]:
     """What is learnt, from which rows, by which method."""
+    from penstock.detection._training import check_moment
     from penstock.row_rules import parse_rule
 
     given = context.params
@@ -52,7 +60,8 @@ def learning_options(context: typer.Context) -> dict[str, Any]:
     if given["train_rule"] is not None:
         with plain_errors(f"{place_of(context, 'train_rule')}: "):
             parse_rule(given["train_rule"])
-    _check_moment(context)
+    with plain_errors(place_of(context, "train_until")):
+        check_moment("", given["train_until"])
     _check_units(context)
     return {
         "columns": _names(context, "columns") or None,
@@ -159,23 +168,28 @@ def _method_options(context: typer.Context) -> dict[str, Any]:
     return {"method": given["method"], "parameters": parameters, "random_state": seed}
 
 
-def _check_moment(context: typer.Context) -> None:
-    import pandas as pd
+def _check_periods(context: typer.Context) -> None:
+    from penstock.detection._training import Periods, check_moment
 
-    from penstock.row_rules import RuleError
-    from penstock.row_rules._stamps import order_to_stamp
-
-    text = context.params["train_until"]
-    if text is None:
-        return
-    try:
-        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), text)  # only the table can tell whether a zone is in place
-    except RuleError:
+    given = context.params
+    for name in ("since", "until"):
+        with plain_errors(place_of(context, name)):
+            check_moment("", given[name])
+    with plain_errors():
+        Periods.of(None, None, given["exclude_period"] or ())
+    if (given["fault_value"] or given["unknown_value"]) and given["label"] is None:
         raise CommandError(
-            f"{place_of(context, 'train_until')} is not a time; got {text!r:.100}. Write it like 2024-05-31 or "
-            f"'2024-05-31 13:40'.",
-            exit_code=2,
-        ) from None
+            "--fault-value and --unknown-value need --label, the column that holds these values.", exit_code=2
+        )
+
+
+def _values(context: typer.Context, name: str) -> tuple[str, ...]:
+    """Values given one by one, or several in one text."""
+    texts: list[str] = context.params[name] or []
+    try:
+        return tuple(value for text in texts for value in split_names(text))
+    except csv.Error as error:
+        raise CommandError(f"{place_of(context, name)} is not a list of values: {error}.", exit_code=2) from None
 
 
 def _check_units(context: typer.Context) -> None:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from penstock.cli._errors import CommandError
 
 _IN_OPTIONS: dict[str, str | Callable[[re.Match[str]], str]] = {
-    r"skip_modes": "--skip-mode",
+    r"(skip_mode|fault_value|unknown_value|exclude_period)s": lambda found: f"--{found[1].replace('_', '-')}",
+    r"since(?=:| = | is not a time)": "--from",
+    r"until(?=:| = | is not a time)": "--until",
     r"(train_until|train_rule|max_bytes|day_first|n_components)": lambda found: f"--{found[1].replace('_', '-')}",
     r"(?<=ass )timezone": "--timezone",
     r"(?<=without )strict": "--strict",

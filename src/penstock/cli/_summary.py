@@ -45,7 +45,7 @@ def note_lines(notes: Sequence[str]) -> list[str]:
 
 def _rows(findings: Findings) -> Iterator[str]:
     time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
-    span = "" if time is None else f" from {_when(time[0])} to {_when(time[-1])}"
+    span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
     some = "all" if judged == rows else f"{judged:,}"
     inputs = counted(len(findings.names), "input")
     kind = type(findings.parts[0].part.detector).__name__
@@ -72,16 +72,20 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     if not len(events):
         return
     graded = "severity" if findings.rates is None else "false_alarm_rate"
-    rows = [("event", "start", "end", "rows", graded.replace("_", " "), "variables")]
+    group = findings.table.group
+    named = [] if group is None else [str(group.name)]
+    rows = [("event", *named, "start", "end", "rows", graded.replace("_", " "), "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
         shown = _grade(findings, grade, peak)
-        rows.append((f"{event}", _when(start), _when(end), f"{count:,}", shown, _cut(_variables(findings, event))))
-    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+        named = [] if group is None else [_cut(str(group.iloc[peak]))]
+        figures = (_when(start), _when(end), f"{count:,}", shown)
+        rows.append((f"{event}", *named, *figures, _cut(_variables(findings, event))))
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     yield ""
     for row in rows:
-        aligned = [text.rjust(width) for text, width in zip(row[:5], widths, strict=True)]
-        yield f"  {'  '.join(aligned)}  {row[5]}".rstrip()
+        aligned = [text.rjust(width) for text, width in zip(row[:-1], widths, strict=True)]
+        yield f"  {'  '.join(aligned)}  {row[-1]}".rstrip()
     more = len(findings.events) - len(events)
     if more:
         yield f"  … and {more:,} more"
@@ -95,7 +99,9 @@ def _grade(findings: Findings, grade: float, peak: int) -> str:
 
 
 def _variables(findings: Findings, event: int) -> str:
-    return ", ".join(findings.behind(event)["variable"].head(_NAMED))
+    """The first variables behind an event; where there are none, what was set."""
+    names = ", ".join(findings.behind(event)["variable"].head(_NAMED))
+    return names or "".join(f"(settings: {', '.join(found)})" for found in [findings.settings_of(event)["variable"]])
 
 
 def _cut(text: str) -> str:

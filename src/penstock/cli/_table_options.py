@@ -32,8 +32,24 @@ Sources = Annotated[
 Time = Annotated[str | None, _input("--time", "The time column, or two: date,time. Found if not given.")]
 ColumnList = Annotated[str | None, _input("--columns", "Inputs, only these: a,b,c")]
 Exclude = Annotated[str | None, _input("--exclude", "No inputs: a,b")]
-Keep = Annotated[str | None, _input("--keep", "Inputs even if the check of the columns would leave them out: a,b")]
+Keep = Annotated[
+    str | None,
+    _input("--keep", "Inputs even if they would be left out (useless, like a label): a,b"),
+]
 Label = Annotated[str | None, _input("--label", "A column of what is known, to compare with; never an input.")]
+FaultValue = Annotated[
+    list[str] | None, _input("--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.")
+]
+UnknownValue = Annotated[
+    list[str] | None, _input("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.")
+]
+Group = Annotated[str | None, _input("--group", "A column of runs, units or machines: no event spans two.")]
+From = Annotated[str | None, _input("--from", "Use rows from this time on; without times, from this row (from 0).")]
+Until = Annotated[str | None, _input("--until", "Use rows up to this time or row, and with it.")]
+ExcludePeriod = Annotated[
+    list[str] | None,
+    _input("--exclude-period", "Neither learn from nor judge START..END, times or rows; may be repeated."),
+]
 Strict = Annotated[bool, _input("--strict", "Refuse a table rather than change, leave out or encode anything.")]
 MaxBytes = Annotated[int | None, _input("--max-bytes", "The largest text to read; else a quarter of the memory.")]
 

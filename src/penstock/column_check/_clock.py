@@ -35,7 +35,8 @@ def report_on_time(table: Table) -> ColumnReport | None:
     if table.time is None or table.time_name is None:
         return None
     remarks = Remarks()
-    _add_reset(table.time, remarks)
+    if len(table.spans) == 1:
+        _add_reset(table.time, remarks)
     for note in table.notes:
         if note.kind in _GRADES:
             remarks.add(_GRADES[note.kind], note.message)
@@ -47,13 +48,13 @@ def report_on_time(table: Table) -> ColumnReport | None:
         grade=remarks.grade,
         reasons=remarks.sentences,
         share_missing=n_missing / (n_missing + len(table.time)),
-        longest_gap=_longest_step(table.time),
+        longest_gap=max(_longest_step(table.time[rows]) for rows in table.spans),
         n_distinct=table.time.nunique(),
     )
 
 
 def _longest_step(time: pd.DatetimeIndex) -> pd.Timedelta:
-    return pd.Timedelta(np.diff(time.to_numpy()).max())
+    return pd.Timedelta(np.diff(time.to_numpy()).max()) if len(time) > 1 else pd.Timedelta(0)
 
 
 def _add_reset(time: pd.DatetimeIndex, remarks: Remarks) -> None:

@@ -10,10 +10,10 @@ import pandas as pd
 from penstock._types import FloatArray
 from penstock.column_check._codes import codes_for_missing
 from penstock.column_check._counters import resets_of_counter
-from penstock.column_check._labels import LIKE_A_LABEL, looks_like_label
+from penstock.column_check._labels import LIKE_A_LABEL, MOST_KINDS, looks_like_label
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
-from penstock.column_check._runs import EqualRuns, Stretch, equal_runs, longest_true, time_across
+from penstock.column_check._runs import EqualRuns, Stretch, equal_runs, is_setting, longest_true, time_across
 from penstock.tables.durations import duration_in_words
 
 FAR_OUTSIDE = 1000.0  # ranges of the middle 90 %: such a value leaves nothing of the others after scaling
@@ -58,7 +58,8 @@ def report_on_numbers(
     if stuck:
         remarks.add("C", _words_for_standstill(runs, np.flatnonzero(~missing), present, time))
     _add_far_values(spread, remarks)
-    if looks_like_label(name, spread.distinct):
+    label_like = spread.distinct <= 2 * MOST_KINDS and looks_like_label(name, np.unique(present).tolist())
+    if label_like:
         remarks.add("B", LIKE_A_LABEL)
     _add_counter(present, remarks)
     if few:
@@ -79,6 +80,8 @@ def report_on_numbers(
         extremeness=spread.extremeness,
         extreme=spread.extreme,
         codes=tuple(spread.codes),
+        label_like=label_like,
+        setting=is_setting(present),
     )
 
 

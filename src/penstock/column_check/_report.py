@@ -15,7 +15,7 @@ class ColumnReport:
     kind : "measurement"; "categorical" (few different values); "text" (many different texts); "constant"; "empty"; or
         "time", for the time column, whose reasons are the troubles of the clock.
     grade : "A" nothing stands in the way; "B" usable, with something to know: values are missing (up to a fifth), it is
-        text of few kinds, which has to be encoded, is named like a label, or only rises; "C" doubtful: more than a
+        text of few kinds, which has to be encoded, looks like a label, or only rises; "C" doubtful: more than a
         fifth is missing, it stood still, has values far outside or a number that seems to stand for missing ones, or
         copies another column; "D" unusable: no values (or hardly any), always the same, free text.
     reasons : short sentences, the gravest first.
@@ -27,6 +27,9 @@ class ColumnReport:
     stuck : the longest run is far longer than is usual for this very column: it stood still.
     duplicate_of : an earlier column that it equals, or follows on a straight line to rounding.
     codes : numbers that seem to stand for a missing value, as -9999 may.
+    label_like : it is named like a label and has values as labels have: it says what is known, and is no reading.
+    setting : it changes in under 5 % of the steps, and stays where it is then, as set points, limits, tap positions and
+        states do. A reading that is mostly 0, or stuck, and moves where it is not, is none.
     extremeness : how far its largest or smallest value is outside the range of the middle 90 %, in such ranges.
     """
 
@@ -45,6 +48,8 @@ class ColumnReport:
     extremeness: float = 0.0
     extreme: bool = False
     codes: tuple[float, ...] = ()
+    label_like: bool = False
+    setting: bool = False
 
     @property
     def constant(self) -> bool:

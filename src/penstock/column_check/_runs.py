@@ -17,6 +17,8 @@ _SHORTEST = 20  # rows that are worth a remark
 _FEWEST_LEVELS = 20  # different values: a set point has fewer, and may stay where it is
 _SELDOM = 0.02  # share of the other values
 _FEWEST_RUNS = 10  # a history to compare with
+_SELDOM_CHANGED = 0.05  # of its steps: a setting has fewer changes
+_MOVING = 0.5  # of the steps apart from its usual values are changes, and of all changes are there: a reading
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,29 @@ def equal_runs(values: FloatArray) -> EqualRuns:
     others = len(values) - stretch.length
     equal = int(np.count_nonzero(values == values[stretch.start])) - stretch.length
     return EqualRuns(stretch, usual, len(lengths), equal / others if others else 0.0)
+
+
+def is_setting(values: FloatArray) -> bool:
+    """Whether values change seldom, and rather by going from one usual value to another than by moving apart from them.
+
+    Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not.
+
+    >>> limit, leak = np.repeat([5.0, 7.0, 5.0], 100), np.zeros(300)
+    >>> leak[150:160] = np.arange(1, 11)
+    >>> is_setting(limit), is_setting(leak), is_setting(np.full(300, 5.0))
+    (True, False, False)
+    """
+    changed = values[1:] != values[:-1]
+    n_changes = np.count_nonzero(changed)
+    if not 0 < n_changes < _SELDOM_CHANGED * len(changed):
+        return False
+    levels, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    usual = levels[order[: 1 + np.searchsorted(np.cumsum(counts[order]), _USUAL_SHARE * len(values))]]
+    apart = ~np.isin(values, usual)
+    steps = apart[1:] | apart[:-1]
+    moves = np.count_nonzero(changed & steps)
+    return bool(moves < _MOVING * n_changes or moves < _MOVING * np.count_nonzero(steps))
 
 
 def time_across(time: pd.DatetimeIndex | None, stretch: Stretch) -> pd.Timedelta | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from penstock.column_check._labels import LIKE_A_LABEL, looks_like_label
+from penstock.column_check._labels import LIKE_A_LABEL, MOST_KINDS, looks_like_label
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
 from penstock.column_check._runs import longest_true, time_across
@@ -36,7 +36,8 @@ def report_on_text(
         remarks.add("D", f"It is free text: {distinct:,} different texts, such as {values.dropna().iloc[0]!r:.60}.")
     else:
         remarks.add("B", f"It is text of {distinct:,} kinds and has to be encoded.")
-    if looks_like_label(name, distinct):
+    label_like = distinct <= MOST_KINDS and looks_like_label(name, values.dropna().unique().tolist())
+    if label_like:
         remarks.add("B", LIKE_A_LABEL)
     if present:
         remarks.add_missing(share, gap.length, time, gap)
@@ -52,4 +53,5 @@ def report_on_text(
         longest_gap=time_across(time, gap),
         n_distinct=distinct,
         duplicate_of=duplicate_of if kind == "categorical" else None,
+        label_like=label_like,
     )

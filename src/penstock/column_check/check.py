@@ -33,12 +33,13 @@ def check_columns(table: Table) -> list[ColumnReport]:
     places = {name: place for place, name in enumerate(numeric.columns)}
     copies = copies_of_numbers(numbers, list(numeric.columns))
     copies |= copies_of_texts(values.drop(columns=list(numeric.columns)))
+    time = table.time if table.in_time else None
     on_time = report_on_time(table)
     reports = [] if on_time is None else [on_time]
     for name in values.columns:
         if name in places:
             column = numbers[:, places[name]]
-            reports.append(report_on_numbers(name, column, table.time, copies.get(name)))
+            reports.append(report_on_numbers(name, column, time, copies.get(name)))
         else:
-            reports.append(report_on_text(name, values[name], table.time, copies.get(name)))
+            reports.append(report_on_text(name, values[name], time, copies.get(name)))
     return reports

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from penstock.column_check._encoding import Encoding, learn_encoding
+from penstock.column_check._labels import LIKE_A_LABEL
 from penstock.column_check._report import ColumnReport
 from penstock.column_check.check import check_columns
 from penstock.tables import Table, TableError
@@ -24,11 +25,15 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class InputChoice:
-    """What is made of the columns of a table; `apply` does it, to this table or to another with the same columns."""
+    """What is made of the columns of a table; `apply` does it, to this table or to another with the same columns.
+
+    settings : those of `as_they_are` that are set rather than measured (`ColumnReport.setting`): inputs, but no causes.
+    """
 
     as_they_are: tuple[str, ...]
     encoded: tuple[Encoding, ...]
     left_out: tuple[LeftOut, ...]
+    settings: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -38,6 +43,11 @@ class InputChoice:
     def names(self) -> tuple[str, ...]:
         """Of the columns that `apply` returns."""
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Of `names` those that may be named as the cause of an event: no settings, unless there is nothing else."""
+        return tuple(name for name in self.names if name not in self.settings) or self.names
 
     def apply(self, table: Table) -> pd.DataFrame:
         """The inputs as float64 with NaN for missing values, under the index of the table's values."""
@@ -60,23 +70,27 @@ def choose_inputs(
     keep: Collection[str] = (),
     most_one_hot: int = 10,
     strict: bool = False,
+    labels: bool = False,
 ) -> InputChoice:
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
-    Left out are columns of grade D (no values, always the same, free text) and copies of an earlier column, which would
-    count double. Doubtful columns stay: it is for people to judge them. Numbers go in as they are also when there are
-    few different ones, as they have an order.
+    Left out are columns of grade D (no values, always the same, free text), copies of an earlier column, which would
+    count double, and columns that look like a label, which would give away what is to be found. Doubtful columns stay:
+    it is for people to judge them. Numbers go in as they are also when there are few different ones, as they have an
+    order.
 
     Parameters
     ----------
     table : Table
     reports : of `check_columns`, made if None
     keep : names
-        Columns of numbers that are to go in whatever the report says.
+        Columns of numbers that are to go in whatever the report says, and columns that look like a label.
     most_one_hot : int
         Text with more categories than this is encoded by rarity, in one column: see `Encoding`.
     strict : bool
         Raise instead of leaving out or encoding anything.
+    labels : bool
+        Take columns that look like a label for inputs.
 
     Examples
     --------
@@ -104,11 +118,14 @@ def choose_inputs(
             plain.append(name)
         elif report.grade == "D" or report.duplicate_of is not None:
             left_out.append(LeftOut(name, _why(report)))
+        elif report.label_like and not labels and name not in keep:
+            left_out.append(LeftOut(name, LIKE_A_LABEL))
         elif numeric:
             plain.append(name)
         else:
             encoded.append(learn_encoding(name, table.values[name], most_one_hot))
-    choice = InputChoice(tuple(plain), tuple(encoded), tuple(left_out))
+    settings = tuple(name for name in plain if known[name].setting)
+    choice = InputChoice(tuple(plain), tuple(encoded), tuple(left_out), settings)
     _refuse(choice, table.source, strict)
     return choice
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.detection._job import Job
 from penstock.detection._judging import Cut, judge
+from penstock.detection._labels import LabelValues
 from penstock.detection._lengths import read_length
 from penstock.detection._preparing import (
     Progress,
@@ -18,6 +19,7 @@ from penstock.detection._preparing import (
     refuse_read_already,
 )
 from penstock.detection._settings import describe_reading, shown
+from penstock.detection._training import Periods
 from penstock.detection.findings import Findings
 from penstock.detection.methods import DEFAULT_METHOD
 from penstock.detection.model import FitRows, Model
@@ -33,6 +35,12 @@ def detect(
     exclude: Sequence[str] = (),
     keep: Sequence[str] = (),
     label: str | None = None,
+    fault_values: Any = (),
+    unknown_values: Any = (),
+    group: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    exclude_periods: Any = (),
     units: Any = None,
     method: Any = DEFAULT_METHOD,
     parameters: Mapping[str, Any] | None = None,
@@ -56,11 +64,19 @@ def detect(
     ----------
     source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.tables.Table`
         As `penstock.tables.read_table` takes it.
-    time, columns, exclude, label, strict :
-        Of `read_table`. The label is never an input; findings are compared with it. `strict` refuses instead of
-        changing, leaving out or encoding anything.
+    time, columns, exclude, label, group, strict :
+        Of `read_table`. The label is never an input; findings are compared with it. No event spans two groups (runs,
+        units, machines). `strict` refuses instead of changing, leaving out or encoding anything.
     keep : names
-        Columns of numbers that are inputs even if the check of the columns would leave them out.
+        Columns of numbers that are inputs even if the check of the columns would leave them out, and columns that look
+        like a label, which are no inputs unless they are named here or in `columns`.
+    fault_values, unknown_values : value or values
+        Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
+        counted. With `fault_values` all others are normal; without, see `penstock.events.known_faults`.
+    since, until : time, or row number (from 0) of a table without time
+        Use no other rows. Both ends are included; of a day or a month, all of it.
+    exclude_periods : "START..END", or several of these, or of pairs
+        Periods, such as maintenance, that are neither learnt from nor judged. Times or row numbers as for `since`.
     units : mapping, DataFrame or path, optional
         The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
     method : name or detector
@@ -77,9 +93,9 @@ def detect(
     settle : duration or number of rows, optional
         Leave out the rows around a change of mode: the last one before it, and of the new mode the first so many rows,
         or those less than this after its first row.
-    train_until, train_rule : time; rule
+    train_until, train_rule : time, or row number of a table without time; rule
         A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
-        month without a time, all of it.
+        month without a time, all of it. Rules compare also `time` and `row`, the row number.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: 100, but at most a twentieth of the rows; with
         a training period the threshold "auto".
@@ -127,12 +143,13 @@ def detect(
     """
     cut = Cut(top, threshold, read_length("gap", gap), train_until is not None or train_rule is not None)
     cut.check()
-    refuse_read_already(source, {"time": time, "label": label, **reading})
+    refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
     job = Job.of(
-        Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
-        modes, skip_modes, settle, train_until, train_rule,
+        Reading.of(time, columns, exclude, label, group, strict, reading), keep, units, method, parameters,
+        random_state, modes, skip_modes, settle, train_until, train_rule,
+        Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values),
     )  # fmt: skip
-    model, rows = job.fit(source, fit_rows, progress or _silent)
+    model, rows = job.fit(source, fit_rows, progress or _silent, judged_alone=not cut.new_only)
     settings = dict(model.settings) | _describe_cut(top, threshold, gap)
     return judge(model, rows.prepared, rows.learnt, cut, settings, progress or _silent)
 
@@ -145,6 +162,12 @@ def fit_model(
     exclude: Sequence[str] = (),
     keep: Sequence[str] = (),
     label: str | None = None,
+    fault_values: Any = (),
+    unknown_values: Any = (),
+    group: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    exclude_periods: Any = (),
     units: Any = None,
     method: Any = DEFAULT_METHOD,
     parameters: Mapping[str, Any] | None = None,
@@ -170,10 +193,11 @@ def fit_model(
     >>> score(model, new).top().row.tolist()
     [7]
     """
-    refuse_read_already(source, {"time": time, "label": label, **reading})
+    refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
     job = Job.of(
-        Reading.of(time, columns, exclude, label, strict, reading), keep, units, method, parameters, random_state,
-        modes, skip_modes, settle, train_until, train_rule,
+        Reading.of(time, columns, exclude, label, group, strict, reading), keep, units, method, parameters,
+        random_state, modes, skip_modes, settle, train_until, train_rule,
+        Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values),
     )  # fmt: skip
     return job.fit(source, fit_rows, progress or _silent)[0]
 
@@ -183,6 +207,12 @@ def score(
     source: Any,
     *,
     label: str | None = None,
+    fault_values: Any = (),
+    unknown_values: Any = (),
+    group: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    exclude_periods: Any = (),
     top: int | None = None,
     threshold: Contamination | None = None,
     gap: Any = None,
@@ -200,6 +230,10 @@ def score(
         New data with the columns that the model knows; one row is enough. It is read as the training data were.
     label : str, optional
         A column to compare the findings with; that of the training data is not looked for.
+    group : str, optional
+        The column of groups, if it is another than that of the training data. A table without that one is one group.
+    fault_values, unknown_values, since, until, exclude_periods : as in `detect`
+        Those of the training data are not used.
     top, threshold, gap : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional
@@ -225,18 +259,23 @@ def score(
     """
     cut = Cut(top, threshold, read_length("gap", gap))
     cut.check()
-    refuse_read_already(source, {"label": label, **reading})
+    periods, labels = Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values)
+    refuse_read_already(source, {"label": label, "group": group, **reading})
     progress = progress or _silent
-    how = model.reading.for_new_data(label, strict, reading)
-    table = how.read(source, progress, fewest_rows=1)
+    how = model.reading.for_new_data(label, group, strict, reading)
+    table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=group is not None))
+    truth = labels.read(table)
+    excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)
-    prepared = prepare(table, checks, model.inputs, model.modes)
+    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded=excluded, truth=truth)
     before = describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
     settings = {name: value for name, value in model.settings.items() if name not in before} | {
         "source": table.source,
         "rows": len(table.values),
         "learnt from": model.settings.get("source"),
         **describe_reading(how),
+        **periods.described(),
+        **labels.described(),
         **_describe_cut(top, threshold, gap),
     }
     return judge(model, prepared, None, cut, settings, progress)

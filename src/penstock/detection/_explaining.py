@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 N_VARIABLES = 8
 N_NEIGHBORS = 3
+_SETTING = ("variable", "unit", "before", "after", "share")
+_LARGE_SHARE = 0.1  # of a setting that did not change with the event
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class Explanation:
     variables : those with the largest share, best first: variable, unit, actual, expected, difference, share (of the
         event's squared residual; see `parts`), direction ("above", "below", or "" where it is as expected), position
         (the row of the table where it is farthest off; if never, where it adds most to the score). If the mode changes
-        during the event, only rows of the mode at its peak count, here and in the rule.
+        during the event, only rows of the mode at its peak count, here and in the rule. Settings are left out.
     neighbors : the nearest normal rows along the detector's spanning tree, or if it has none in a straight line, to
         compare with: position, row (as in the source), time (if there is one), distance (in scaled units), steps,
         score. Normal are training rows with a score of the lower half.
@@ -43,6 +45,9 @@ class Explanation:
         they add up to it. The shares of the variables are then those of the scores of the event's rows. None for other
         methods.
     rarity : how many normal rows score as high as the peak, in words, where that is known.
+    settings : inputs that are set rather than measured, and so no cause, if they changed with the event or have a tenth
+        of the share: variable, unit, before (the last reading before the event, of the same group), after (that at its
+        peak, or the first that differs), share.
     """
 
     event: int
@@ -52,11 +57,24 @@ class Explanation:
     rule: Rule | None
     parts: Mapping[str, float] | None = None
     rarity: str = ""
+    settings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_SETTING)))
 
     @property
     def seen_as(self) -> str:
         """What the views say, in words: "far from everything (coarse 6.0, fine 5.4)"; "" for methods without views."""
         return "" if self.parts is None else seen_as(self.parts)
+
+    @property
+    def settings_in_words(self) -> list[str]:
+        """A line for each setting: "setting limit: 5 → 7 MW (40% of it)"."""
+        lines = []
+        for row in self.settings.to_dict("records"):
+            unit = f" {row['unit']}" if row["unit"] else ""
+            moved = f"{row['before']:.6g} → {row['after']:.6g}{unit}"
+            if pd.isna(row["before"]) or row["before"] == row["after"]:
+                moved = f"{row['after']:.6g}{unit}, unchanged"
+            lines.append(f"setting {row['variable']}: {moved} ({row['share']:.0%} of it)")
+        return lines
 
     def __str__(self) -> str:
         about = "; ".join(filter(None, (self.seen_as, self.rarity)))
@@ -65,6 +83,7 @@ class Explanation:
             unit = f" {row['unit']}" if row["unit"] else ""
             actual, expected = f"{row['actual']:.6g}{unit}", f"{row['expected']:.6g}{unit}"
             lines.append(f"  {row['variable']}: {actual}, expected {expected} ({row['share']:.0%} of it)")
+        lines += [f"  {text}" for text in self.settings_in_words]
         lines.append(f"  rule: {self.rule.text if self.rule else 'none tells it apart'}")
         return "\n".join(lines)
 
@@ -129,7 +148,12 @@ class Explainer:
     def variables(self, event: int) -> pd.DataFrame:
         """The first part of an explanation, without the costlier ones."""
         self._refuse_unknown(event)
-        return self._known[event].variables if event in self._known else self._variables(*self._rows_of(event))
+        return self._known[event].variables if event in self._known else self._split(*self._rows_of(event))[0]
+
+    def settings(self, event: int) -> pd.DataFrame:
+        """The settings of an explanation, without the costlier parts."""
+        self._refuse_unknown(event)
+        return self._settings(event, self._split(*self._rows_of(event))[1])
 
     def shares(self, event: int) -> FloatArray | None:
         """Of each variable, what it adds to the scores of an event's rows, as a share; None if nobody can tell."""
@@ -148,12 +172,13 @@ class Explainer:
         normal = findings.judged & ~findings.flags
         if not normal.any() or not findings.flags.any():
             return None
-        rows = np.flatnonzero(findings.judged)
-        return grow_tree(findings.values.to_numpy()[rows], findings.flags[rows], findings.names, units=self._units)
+        rows, names = np.flatnonzero(findings.judged), list(findings.inputs.causes)
+        units = [findings.units.get(name, "") for name in names]
+        return grow_tree(findings.values[names].to_numpy()[rows], findings.flags[rows], names, units=units)
 
     def _explain(self, event: int) -> Explanation:
         rows, place = self._rows_of(event)
-        variables = self._variables(rows, place)
+        variables, of_settings = self._split(rows, place)
         peak = self._peak_of(event)
         neighbors = self._neighbors(peak, place)
         return Explanation(
@@ -164,6 +189,7 @@ class Explainer:
             self._rule(rows, place, variables),
             self._views(peak),
             self._findings.rarity(peak),
+            self._settings(event, of_settings),
         )
 
     def _peak_of(self, event: int) -> int:
@@ -175,7 +201,34 @@ class Explainer:
         modes = self._findings.modes
         return rows[modes[rows] == modes[peak]], self._place_of(peak)
 
+    def _split(self, rows: IndexArray, place: int) -> tuple[pd.DataFrame, dict[str, float]]:
+        """The variables with the largest share that may be causes, and the shares of the settings."""
+        variables = self._variables(rows, place)
+        is_cause = variables["variable"].isin(self._findings.inputs.causes)
+        others = variables[~is_cause]
+        shares = dict(zip(others["variable"], others["share"], strict=True))
+        return variables[is_cause].head(N_VARIABLES).reset_index(drop=True), shares
+
+    def _settings(self, event: int, shares: Mapping[str, float]) -> pd.DataFrame:
+        """The settings that changed with an event, or have a large share, the largest first."""
+        findings, grouped = self._findings, self._findings.grouped
+        span, peak = grouped.span_of(event), self._peak_of(event)
+        start = findings.table.span_of(span.start).start
+        lines: list[tuple[str, str, float, float, float]] = []
+        for name in findings.inputs.settings if findings.inputs.causes != findings.names else ():
+            readings = findings.values[name].to_numpy()
+            earlier = readings[start : span.start]
+            known = earlier[~np.isnan(earlier)]
+            before, inside = known[-1] if len(known) else np.nan, readings[span]
+            other = inside[~np.isnan(inside) & (inside != before)] if len(known) else inside[:0]
+            after = readings[peak] if readings[peak] != before or not len(other) else other[0]
+            if len(other) or shares.get(name, 0.0) >= _LARGE_SHARE:
+                lines.append((name, findings.units.get(name, ""), before, after, shares.get(name, 0.0)))
+        found = pd.DataFrame(lines, columns=list(_SETTING))
+        return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
     def _variables(self, rows: IndexArray, place: int) -> pd.DataFrame:
+        """All variables with a share."""
         findings = self._findings
         actual, expected = findings.values.to_numpy()[rows], findings.expected.to_numpy()[rows]
         scale = findings.parts[place].part.scale
@@ -184,7 +237,6 @@ class Explainer:
         if shares is not None:
             farthest = dict(zip(variables["variable"], variables["row"], strict=True))
             variables = self._with_shares(rows, shares, farthest)
-        variables = variables.head(N_VARIABLES).reset_index(drop=True)
         variables["position"] = rows[variables.pop("row").to_numpy(dtype=np.intp)]
         return variables
 
@@ -234,6 +286,8 @@ class Explainer:
 
     def _rule(self, rows: IndexArray, place: int, variables: pd.DataFrame) -> Rule | None:
         findings = self._findings
+        if variables.empty and findings.inputs.causes != findings.names:
+            return None  # a rule would be about settings
         is_event = np.zeros(len(findings.flags), dtype=np.bool_)
         is_event[rows] = True
         is_normal, sample = self._normal(place)

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.detection._labels import LabelValues
 from penstock.detection._lengths import read_length
 from penstock.detection._preparing import (
     Progress,
@@ -27,10 +30,11 @@ from penstock.detection._settings import (
     shown,
     shown_names,
 )
-from penstock.detection._training import training_rows
+from penstock.detection._training import Periods, training_rows
 from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
+from penstock.events import Truth
 from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note
 
@@ -50,6 +54,8 @@ class Job:
     train_until: Any
     train_rule: RowRule | None
     random_state: Any
+    periods: Periods
+    labels: LabelValues
 
     @classmethod
     def of(
@@ -65,6 +71,8 @@ class Job:
         settle: Any,
         train_until: Any,
         train_rule: str | None,
+        periods: Periods,
+        labels: LabelValues,
     ) -> Job:
         """From what a user gives."""
         given = dict(parameters or {})
@@ -80,24 +88,35 @@ class Job:
             train_until,
             None if train_rule is None else parse_rule(train_rule),
             random_state,
+            periods,
+            labels,
         )
 
-    def fit(self, source: Any, fit_rows: FitRows | None, progress: Progress) -> tuple[Model, FittedRows]:
-        """The model, and where its training rows are in the table."""
+    def fit(
+        self, source: Any, fit_rows: FitRows | None, progress: Progress, *, judged_alone: bool = False
+    ) -> tuple[Model, FittedRows]:
+        """The model, and where its training rows are in the table. `judged_alone`: only these rows are to be judged."""
         period = () if self.train_rule is None else (self.train_rule,)
         told = [*named_columns(self.modes), *(name for rule in period for name in rule.columns)]
         perhaps = [*perhaps_columns(self.modes), *(name for rule in period for name in rule.perhaps_columns)]
-        table = with_told_columns(self.reading, told).read(source, progress, also=perhaps)
+        also = [*perhaps, *(name for name in told if name == self.reading.group)]
+        table = self.periods.read_from(with_told_columns(self.reading, told).read(source, progress, also=also))
+        truth = self.labels.read(table)
+        excluded, left_out = self.periods.excluded(table)
         plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle).resolved(table)
         plan.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(plan.column)} - set(self.keep))
+        if excluded.any():
+            candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress)
-        inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict)
-        prepared = prepare(table, checks, inputs, plan, notes)
+        asked = self.reading.columns is not None
+        inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict, asked)
+        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
         trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
         detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
         parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
+        notes += [] if judged_alone else _about_learnt_faults(truth, trained)
         settings = {
             **describe_run(table, inputs, detector),
             **describe_reading(self.reading),
@@ -105,6 +124,8 @@ class Job:
             "modes": str(plan) or None,
             "settle": shown(self.settle),
             "training": describe_training(self.train_until, self.train_rule),
+            **self.periods.described(),
+            **self.labels.described(),
             "random_state": shown(self.random_state),
             **describe_versions(),
         }
@@ -115,6 +136,18 @@ class Job:
 
 def _own_fit(detector: Any, rows: FloatArray) -> None:
     detector.fit(rows)
+
+
+def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
+    """A note on known faults among the rows that others are to be judged by."""
+    count = 0 if truth is None else int((truth.faults & trained).sum())
+    if not count:
+        return []
+    message = (
+        f"Known faults among the {int(trained.sum()):,} rows learnt from: {count:,}. Rows like these will not stand "
+        f"out; learn from good rows (--train-until, --train-rule)."
+    )
+    return [Note("faults learnt", message, count)]
 
 
 def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:

@@ -20,7 +20,7 @@ from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection._telling import Told, tell
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.events import Agreement, Events, agreement, group_events, known_faults
+from penstock.events import Agreement, Events, agreement, group_events
 from penstock.tables import Note, Table, TableError
 from penstock.tables._words import counted
 from penstock.thresholds import Contamination, check_contamination
@@ -72,7 +72,11 @@ def judge(
     told = tell(parts, values, flags) if model.tells_rates else None
     _expect_similar(parts, values, scores, flags, expected, told)
     rates = _rates(parts, scores, flags) if model.tells_rates else None
-    compared, labelled = _compare_with_label(prepared.table, flags, np.where(candidates, scores, np.nan))
+    compared, labelled = _compare_with_label(prepared, flags, np.where(candidates, scores, np.nan))
+    grouped = _with_groups(
+        group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold, groups=prepared.table.group),
+        prepared.table,
+    )
     return Findings(
         table=prepared.table,
         checks=prepared.checks,
@@ -89,7 +93,7 @@ def judge(
         trained=trained,
         flags=flags,
         threshold=threshold,
-        grouped=_with_rates(group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold), rates),
+        grouped=_with_rates(grouped, rates),
         parts=parts,
         units=model.units,
         notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts, told), *labelled),
@@ -185,17 +189,29 @@ def _expect_similar(
         expected[found] = mean_of_similar(part, compared, values[found], normal)
 
 
+def _with_groups(events: Events, table: Table) -> Events:
+    """With the group of each event, if there are groups."""
+    if table.group is None:
+        return events
+    return replace(events, table=events.table.assign(group=table.group.to_numpy()[events.first_rows]))
+
+
 def _compare_with_label(
-    table: Table, flags: NDArray[np.bool_], scores: FloatArray
+    prepared: Prepared, flags: NDArray[np.bool_], scores: FloatArray
 ) -> tuple[Agreement | None, list[Note]]:
     """How the findings agree with the label, if there is one, and a note on how it was understood.
 
-    `scores` are NaN for rows that could not be findings: what is known of those says nothing about the rest.
+    `scores` are NaN for rows that could not be findings: what is known of those says nothing about the rest. Nor does
+    what is found in rows of which nothing is known.
     """
-    if table.label is None:
+    truth, table = prepared.truth, prepared.table
+    if truth is None:
         return None, []
-    known, sentence = known_faults(table.label)
-    return agreement(known, flags, scores, table.time), [Note("label", sentence, int(known.sum()))]
+    scores = np.where(truth.unknown, np.nan, scores)
+    found = agreement(truth.faults, flags, scores, table.time, groups=table.group)
+    if table.group is not None:
+        found = replace(found, faults=found.faults.assign(group=table.group.to_numpy()[found.first_rows]))
+    return found, [Note("label", truth.sentence, int(truth.faults.sum()))]
 
 
 def _unscored(rows: NDArray[np.bool_], prepared: Prepared) -> list[Note]:

@@ -25,6 +25,7 @@ _NONE = type(None)
 _PLAIN = (_NONE, bool, int, float, str)
 _READING = {
     "time": (_NONE, str, list), "columns": (_NONE, list), "exclude": (list,), "label": (_NONE, str),
+    "group": (_NONE, str),
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,),
@@ -142,18 +143,22 @@ def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
             for each in inputs.encoded
         ],
         "left_out": [{"name": each.name, "reason": each.reason} for each in inputs.left_out],
+        "settings": list(inputs.settings),
     }  # fmt: skip
 
 
 def _unpack_inputs(record: Record) -> InputChoice:
-    record.only("as_they_are", "encoded", "left_out")
+    record.only("as_they_are", "encoded", "left_out", "settings")
     encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
     left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
     choice = InputChoice(
         _texts(record, "as_they_are"),
         tuple(encoded),
         tuple(LeftOut(each.text("name"), each.text("reason")) for each in left_out),
+        _texts(record, "settings"),
     )
+    if not set(choice.settings) <= set(choice.as_they_are):
+        raise record.trouble("settings", "names of inputs")
     if len(set(choice.names)) < len(choice.names):
         raise record.trouble("as_they_are", "names that differ")
     return choice

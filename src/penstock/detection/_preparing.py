@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.column_check import ColumnReport, InputChoice, check_columns, choose_inputs
+from penstock.column_check import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
+from penstock.events import Truth
 from penstock.tables import Note, Table, TableError, read_table
 from penstock.tables._errors import refuse_unknown
-from penstock.tables._words import listed
+from penstock.tables._words import in_columns, listed
 
 Progress = Callable[[str], None]
 
@@ -29,6 +30,7 @@ class Reading:
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     label: str | None = None
+    group: str | None = None
     timezone: Any = None
     strict: bool = False
     day_first: bool | None = None
@@ -42,7 +44,14 @@ class Reading:
 
     @classmethod
     def of(
-        cls, time: Any, columns: Any, exclude: Any, label: str | None, strict: bool, others: Mapping[str, Any]
+        cls,
+        time: Any,
+        columns: Any,
+        exclude: Any,
+        label: str | None,
+        group: str | None,
+        strict: bool,
+        others: Mapping[str, Any],
     ) -> Reading:
         """From what a user gives: names may be one text, and an unknown parameter is refused."""
         _refuse_strange(others)
@@ -51,30 +60,41 @@ class Reading:
             columns=None if columns is None else _as_names(columns),
             exclude=_as_names(exclude),
             label=label,
+            group=group,
             strict=strict,
             **_as_codes(others),
         )
 
-    def read(self, source: Any, progress: Progress, *, also: Sequence[str] = (), fewest_rows: int = 2) -> Table:
+    def read(
+        self,
+        source: Any,
+        progress: Progress,
+        *,
+        also: Sequence[str] = (),
+        fewest_rows: int = 2,
+        group_needed: bool = True,
+    ) -> Table:
         if isinstance(source, Table):
-            labels = () if source.label is None else (str(source.label.name),)
+            labels = tuple(str(each.name) for each in (source.label, source.group) if each is not None)
             for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
                 refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
             return source
         progress(f"reading {source}" if isinstance(source, str | os.PathLike) else "reading the table")
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return read_table(source, **given, also=also, fewest_rows=fewest_rows)
+        return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
-    def for_new_data(self, label: str | None, strict: bool | None, others: Mapping[str, Any]) -> Reading:
+    def for_new_data(
+        self, label: str | None, group: str | None, strict: bool | None, others: Mapping[str, Any]
+    ) -> Reading:
         """The same but for what is given; any columns, as the model knows its own, and no label unless one is named."""
         _refuse_strange(others)
         given = {name: _as_time(value) if name == "time" else value for name, value in _as_codes(others).items()}
-        kept = {} if strict is None else {"strict": strict}
+        kept = {name: value for name, value in (("strict", strict), ("group", group)) if value is not None}
         return replace(self, columns=None, exclude=(), **{**given, **kept, "label": label})
 
     def candidates(self, table: Table, without: Collection[str]) -> Table:
         """The table with those columns alone that may be inputs: others were read only to tell modes and periods."""
-        left_out = {*self.exclude, *without}
+        left_out = {*self.exclude, *without, *(() if table.group is None else (str(table.group.name),))}
         asked = table.names if self.columns is None else [name for name in self.columns if name in table.names]
         wanted = [name for name in asked if name not in left_out]
         return table if wanted == list(table.names) else replace(table, values=table.values[wanted])
@@ -91,26 +111,28 @@ class Prepared:
     modes: NDArray[np.str_]
     judged: NDArray[np.bool_]
     notes: tuple[Note, ...]
+    truth: Truth | None = None
 
 
 def with_told_columns(reading: Reading, told: Sequence[str]) -> Reading:
     """Reads also the columns that modes and training periods are told by, whatever was said of inputs."""
-    columns = reading.columns
+    columns, told = reading.columns, [name for name in told if name != reading.group]
     if columns is not None:
         columns = tuple(dict.fromkeys((*columns, *told)))
     return replace(reading, columns=columns, exclude=tuple(name for name in reading.exclude if name not in told))
 
 
 def choose_columns(
-    table: Table, checks: Sequence[ColumnReport], keep: Collection[str], strict: bool
+    table: Table, checks: Sequence[ColumnReport], keep: Collection[str], strict: bool, labels: bool
 ) -> tuple[InputChoice, list[Note]]:
-    """The inputs, and notes on columns that are left out or encoded."""
+    """The inputs, and notes on columns that are left out, encoded or set; `labels`: what looks like one is an input."""
     refuse_unknown(keep, table.names, "keep", table.source)
-    inputs = choose_inputs(table, checks, keep=keep, strict=strict)
-    notes = []
-    if inputs.left_out:
-        names = tuple(each.name for each in inputs.left_out)
-        reasons = "; ".join(f"{each.name}: {each.reason.rstrip('.')}" for each in inputs.left_out[:5])
+    inputs = choose_inputs(table, checks, keep=keep, strict=strict, labels=labels)
+    notes = [*_about_labels(inputs), *_about_settings(inputs)]
+    left_out = [each for each in inputs.left_out if each.reason != LIKE_A_LABEL]
+    if left_out:
+        names = tuple(each.name for each in left_out)
+        reasons = "; ".join(f"{each.name}: {each.reason.rstrip('.')}" for each in left_out[:5])
         more = f"; and {len(names) - 5} more" if names[5:] else ""
         word = "column was" if len(names) == 1 else "columns were"
         message = f"{len(names):,} {word} left out ({reasons}{more})."
@@ -124,21 +146,59 @@ def choose_columns(
     return inputs, notes
 
 
+def _about_labels(inputs: InputChoice) -> list[Note]:
+    """A note on columns that are no inputs because they look like a label."""
+    names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_LABEL)
+    if not names:
+        return []
+    which, are, one = in_columns(names), "looks like a label and is no input", "it"
+    if len(names) > 1:
+        are, one = "look like labels and are no inputs", "one"
+    message = (
+        f"{which[0].upper()}{which[1:]} {are}. To compare findings with {one}, name it as label (--label); to use "
+        f"{one} as an input all the same, name it in keep or columns (--keep, --columns)."
+    )
+    return [Note("like labels", message, len(names), names, changed=True)]
+
+
+def _about_settings(inputs: InputChoice) -> list[Note]:
+    """A note on inputs that are never named as a cause."""
+    names = inputs.settings
+    if not names:
+        return []
+    change = "1 input changes" if len(names) == 1 else f"{len(names):,} inputs change"
+    seldom = f"{change} in under 5 % of the steps, as settings and states do ({listed(names, most=5)})"
+    message = f"{seldom}: not named as the cause of an event, but listed apart where it changed."
+    if len(names) == len(inputs.names):
+        message = f"{seldom}. There is no other input, so they are named as causes all the same."
+    return [Note("settings", message, len(names), names)]
+
+
 def prepare(
-    table: Table, checks: Sequence[ColumnReport], inputs: InputChoice, modes: ModePlan, notes: Sequence[Note] = ()
+    table: Table,
+    checks: Sequence[ColumnReport],
+    inputs: InputChoice,
+    modes: ModePlan,
+    notes: Sequence[Note] = (),
+    *,
+    excluded: NDArray[np.bool_] | None = None,
+    truth: Truth | None = None,
 ) -> Prepared:
     """Apply the choice of inputs, tell the modes, and leave out what cannot be judged, with a note on each kind."""
     values = inputs.apply(table)
     told = modes.assign(table)
     judged = modes.is_judged(told)
-    found = [*table.notes, *notes, *_about_categories(table, inputs), *_about_modes(told, judged, modes)]
+    about_modes = _about_modes(told, judged, modes)
+    if excluded is not None:
+        judged = judged & ~excluded
+    found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
     found += _about_dead(values, table)
     empty = values.isna().to_numpy().all(axis=1)
     if (judged & empty).any():
         rows = np.flatnonzero(judged & empty)
         found.append(rows_note("empty rows", rows, table, "without any reading cannot be judged"))
         judged = judged & ~empty
-    return Prepared(table, tuple(checks), inputs, values, told, judged, tuple(found))
+    return Prepared(table, tuple(checks), inputs, values, told, judged, tuple(found), truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:
@@ -154,11 +214,11 @@ def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
     return tuple(check_columns(table))
 
 
-def _about_categories(table: Table, inputs: InputChoice) -> list[Note]:
+def _about_categories(table: Table, inputs: InputChoice, judged: NDArray[np.bool_]) -> list[Note]:
     """Notes on text that was not there when the inputs were chosen."""
     notes = []
     for encoding in inputs.encoded:
-        values = table.values[encoding.column].dropna()
+        values = table.values[encoding.column][judged].dropna()
         strange = values[~values.isin(encoding.categories)]
         if len(strange):
             names, rows = listed(strange.unique(), most=3), tuple(int(row) for row in strange.index[:5])
@@ -253,7 +313,7 @@ def refuse_read_already(source: Any, given: Mapping[str, Any]) -> None:
 
 
 def _refuse_strange(others: Mapping[str, Any]) -> None:
-    known = {field.name for field in fields(Reading)} - {"columns", "exclude", "label", "strict"}
+    known = {field.name for field in fields(Reading)} - {"columns", "exclude", "label", "group", "strict"}
     for name in others:
         if name not in known:
             raise TypeError(f"{name!r} is not a parameter here. Those of read_table are {', '.join(sorted(known))}.")

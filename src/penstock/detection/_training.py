@@ -1,8 +1,9 @@
-"""Which rows the model learns from."""
+"""Which rows are read, learnt from and judged: periods, by time or, where there is none, by row number."""
 
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,34 +12,167 @@ from numpy.typing import NDArray
 
 from penstock.row_rules import RowRule, RuleError
 from penstock.row_rules._stamps import order_to_stamp
-from penstock.tables import Table, TableError
+from penstock.tables import Note, Table, TableError
+from penstock.tables._words import counted
+
+BoolArray = NDArray[np.bool_]
+_FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
 
 
-def training_rows(table: Table, until: Any, rule: RowRule | None) -> NDArray[np.bool_]:
-    """The rows of a period that is known to be good: up to a time, or where a rule holds; all if neither is given."""
+@dataclass(frozen=True)
+class Periods:
+    """Which rows of a table count: from `since` `until` a moment, but not those of the periods in `exclude`.
+
+    A moment is a time, where a day or a month stands for all of it; of a table without time it is a row number, from 0.
+    All periods include both ends.
+    """
+
+    since: Any = None
+    until: Any = None
+    exclude: tuple[tuple[Any, Any], ...] = ()
+
+    @classmethod
+    def of(cls, since: Any, until: Any, exclude: Any) -> Periods:
+        """From what a user gives; `exclude` is "START..END", or several of these or pairs."""
+        several = [exclude] if isinstance(exclude, str) else list(exclude)
+        pairs = tuple(_as_pair(each) for each in several)
+        for name, moments in (("since", (since,)), ("until", (until,)), ("exclude_periods", sum(pairs, ()))):
+            for moment in moments:
+                check_moment(name, moment)
+        return cls(since, until, pairs)
+
+    def read_from(self, table: Table) -> Table:
+        """The table from `since` until `until`, with a note on how many rows that leaves out."""
+        if self.since is None and self.until is None:
+            return table
+        rows = _rows_between("since", self.since, "until", self.until, table)
+        if not rows.any():
+            raise TableError(f"No row is left {_in_words(self.since, self.until)}: {_extent(table)}.")
+        out = int((~rows).sum())
+        part = table.only(rows)
+        if not out:
+            return part
+        message = (
+            f"{out:,} of {counted(len(rows), 'row')} were not used: only those {_in_words(self.since, self.until)}. "
+            f"Notes on how the table was read are about all rows."
+        )
+        return replace(part, notes=(*part.notes, Note("period", message, out, changed=True)))
+
+    def excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
+        """The rows of the periods to leave out, and a note on each."""
+        out, notes = np.zeros(len(table.values), dtype=np.bool_), []
+        for first, last in self.exclude:
+            rows = _rows_between("exclude_periods", first, "exclude_periods", last, table)
+            words = _in_words(first, last)
+            if not rows.any():
+                raise TableError(f"There is no row to exclude {words}: {_extent(table)}.")
+            message = f"{counted(int(rows.sum()), 'row')} {words} neither learnt from nor judged, as asked."
+            notes.append(Note("excluded period", message, int(rows.sum()), changed=True))
+            out |= rows
+        if self.exclude and out.all():
+            raise TableError(f"No row is left: the periods to exclude cover all {counted(len(out), 'row')}.")
+        return out, notes
+
+    def described(self) -> dict[str, str | None]:
+        """For the settings."""
+        periods = [_shown(first, last) for first, last in self.exclude]
+        return {
+            "since": None if self.since is None else str(self.since),
+            "until": None if self.until is None else str(self.until),
+            "exclude_periods": ", ".join(periods) or None,
+        }
+
+
+def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
+    """The rows of a period that is known to be good: up to a moment, or where a rule holds; all if neither is given."""
     if until is not None and rule is not None:
         raise TableError("train_until and train_rule exclude each other: one period is learnt from.")
     if rule is not None:
         return _some(rule.holds(table), f"the rule {rule} holds for no row of {table.source}")
     if until is None:
         return np.ones(len(table.values), dtype=np.bool_)
-    if table.time is None:
-        raise TableError(f"train_until needs time stamps, and {table.source} has none. Use train_rule instead.")
-    first, last = table.time[0], table.time[-1]
-    return _some(_rows_until(until, table.time), f"{table.source} begins at {first}, after {until} (it ends at {last})")
+    return _some(~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}")
 
 
-def _rows_until(until: Any, time: pd.DatetimeIndex) -> NDArray[np.bool_]:
-    """The rows up to a moment, and with it; of a day or a month without a time up to its end."""
-    if not isinstance(until, str | dt.date | np.datetime64):
-        raise TableError(f"train_until = {until!r:.100} is not a time. Write it like 2024-05-31 or '2024-05-31 13:40'.")
+def check_moment(name: str, moment: Any) -> None:
+    """Raise if this can be neither a time nor a row number, before any table is read."""
+    if moment is None or _row_number(moment) is not None:
+        return
+    if not isinstance(moment, str | dt.date | np.datetime64):
+        raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.")
     try:
-        return ~order_to_stamp(time, until.isoformat() if isinstance(until, dt.date) else str(until))[1]
+        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # only the table can tell whether a zone fits
+    except RuleError:
+        raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.") from None
+
+
+def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
+    """Which rows are before a moment, and which after it."""
+    check_moment(name, moment)
+    if table.time is None:
+        number = _row_number(moment)
+        if number is None:
+            raise TableError(
+                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0)."
+            )
+        rows = table.values.index.to_numpy()
+        return rows < number, rows > number
+    if isinstance(moment, int | np.integer):
+        raise TableError(f"{name}: {table.source} has time stamps, but {moment} is a row number. {_FORM}.")
+    try:
+        return order_to_stamp(table.time, _text(moment))
     except RuleError as error:
-        raise TableError(f"train_until: {error}") from None
+        raise TableError(f"{name}: {error}") from None
 
 
-def _some(rows: NDArray[np.bool_], otherwise: str) -> NDArray[np.bool_]:
+def _rows_between(first_name: str, first: Any, last_name: str, last: Any, table: Table) -> BoolArray:
+    rows = np.ones(len(table.values), dtype=np.bool_)
+    if first is not None:
+        rows &= ~_order(first_name, first, table)[0]
+    if last is not None:
+        rows &= ~_order(last_name, last, table)[1]
+    return rows
+
+
+def _row_number(moment: Any) -> int | None:
+    if isinstance(moment, int | np.integer) and not isinstance(moment, bool):
+        return int(moment)
+    return int(moment) if isinstance(moment, str) and moment.isascii() and moment.isdigit() else None
+
+
+def _text(moment: Any) -> str:
+    return moment.isoformat() if isinstance(moment, dt.date) else str(moment)
+
+
+def _as_pair(period: Any) -> tuple[Any, Any]:
+    if isinstance(period, str):
+        first, dots, last = (part.strip() for part in period.partition(".."))
+        pair = [first or None, last or None] if dots else []
+    else:
+        pair = list(period) if isinstance(period, tuple | list) else []
+    if len(pair) != 2 or pair == [None, None]:
+        raise TableError(
+            f"exclude_periods: {period!r:.100} is not a period. Write START..END, as in "
+            f"2024-05-01..2024-05-03, '2024-05-01 08:00..2024-05-01 17:30', or rows 100..250 where there is no time."
+        )
+    return pair[0], pair[1]
+
+
+def _in_words(first: Any, last: Any) -> str:
+    return " ".join(f"{word} {moment}" for word, moment in (("from", first), ("until", last)) if moment is not None)
+
+
+def _shown(first: Any, last: Any) -> str:
+    return "..".join("" if moment is None else str(moment) for moment in (first, last))
+
+
+def _extent(table: Table) -> str:
+    if table.time is None:
+        return f"{table.source} has the rows {table.values.index.min()} to {table.values.index.max()}"
+    return f"{table.source} begins at {table.time.min()} and ends at {table.time.max()}"
+
+
+def _some(rows: BoolArray, otherwise: str) -> BoolArray:
     if not rows.any():
         raise TableError(f"There is nothing to learn from: {otherwise}.")
     return np.asarray(rows, dtype=np.bool_)

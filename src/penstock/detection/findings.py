@@ -29,7 +29,7 @@ _NAMED_VARIABLES = 3  # in the list of rows
 class Findings:
     """The answer to `penstock.detect`: scored rows, the flagged ones, and the events that these make up.
 
-    All arrays have one entry per row of `table`, in order of time.
+    All arrays have one entry per row of `table`, in order of time; where the table has groups, group by group.
 
     table : as it was read.
     checks, inputs : what is known of each column, and which of them were used, encoded or left out.
@@ -80,8 +80,9 @@ class Findings:
 
     @property
     def events(self) -> pd.DataFrame:
-        """One row per event, in order of time: start, end, duration, rows, peak, peak_score, severity, rank …
+        """One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …
 
+        Of a table with groups, also `group`.
         Where `rates` are known, `false_alarm_rate` (that of the peak) is in place of the severity.
         """
         return self.grouped.table
@@ -102,9 +103,9 @@ class Findings:
     def top(self, n: int | None = None) -> pd.DataFrame:
         """The n findings with the highest scores (all if None), best first: the paper's list for the manager.
 
-        Columns: rank, time (if there is one), row (as in the source, from 0), score, severity (or `false_alarm_rate`,
-        where `rates` are known), event, mode, seen, and the variables with the largest residuals (or the largest part
-        of the score, where the detector tells it).
+        Columns: rank, time, group (if there is one), row (as in the source, from 0), score, severity (or
+        `false_alarm_rate`, where `rates` are known), event, mode, seen, and the variables, but no settings, with the
+        largest residuals (or the largest part of the score, where the detector tells it).
         """
         if n is not None:
             check_whole_number("n", n, least=1)
@@ -112,6 +113,8 @@ class Findings:
         columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
         if self.table.time is not None:
             columns["time"] = self.table.time[rows]
+        if self.table.group is not None:
+            columns["group"] = self.table.group.to_numpy()[rows]
         columns |= {
             "row": self.table.values.index[rows],
             "score": self.scores[rows],
@@ -196,6 +199,10 @@ class Findings:
         """The variables behind an event, as in `explain`, without its costlier parts."""
         return self._explainer.variables(event)
 
+    def settings_of(self, event: int) -> pd.DataFrame:
+        """The settings that changed with an event, as in `explain`, without its costlier parts."""
+        return self._explainer.settings(event)
+
     def shares(self, event: int) -> FloatArray | None:
         """What each input adds to the scores of an event's rows, as shares; None where that is not known."""
         return self._explainer.shares(event)
@@ -211,6 +218,7 @@ class Findings:
 
     def _worst_variables(self, rows: IndexArray) -> list[list[str]]:
         weights = np.nan_to_num(np.abs(self.residuals(rows))) if self.told is None else self.told.of(rows).variables
+        weights = np.where(np.isin(self.names, self.inputs.causes), weights, 0.0)
         order = np.argsort(-weights, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
         names = self.names
         return [[names[column] for column in worst if weights[place, column] > 0] for place, worst in enumerate(order)]

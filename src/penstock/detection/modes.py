@@ -55,7 +55,11 @@ class ModePlan:
             modes = _modes_by_rules(table, self.rules)
         else:
             return np.full(len(table.values), ALL)
-        return modes if self.settle is None else _with_changes(modes, table.time, self.settle)
+        if self.settle is None:
+            return modes
+        time = table.time
+        spans = [_with_changes(modes[rows], None if time is None else time[rows], self.settle) for rows in table.spans]
+        return np.concatenate(spans)
 
     def resolved(self, table: Table) -> ModePlan:
         """The plan with rules that mean for every table what they mean for this one."""

@@ -7,6 +7,6 @@ Flagged rows are joined across gaps (`_group.py`), counted by day (`_days.py`), 
 from penstock.events._agreement import Agreement, agreement
 from penstock.events._days import event_days
 from penstock.events._group import Events, group_events
-from penstock.events._labels import known_faults
+from penstock.events._labels import Truth, known_faults
 
-__all__ = ["Agreement", "Events", "agreement", "event_days", "group_events", "known_faults"]
+__all__ = ["Agreement", "Events", "Truth", "agreement", "event_days", "group_events", "known_faults"]

@@ -29,6 +29,7 @@ class Agreement:
         first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
         nobody could find it). Without time, start, end, first_alarm and lead count rows.
     horizon : as used.
+    first_rows : where each fault starts in the table.
     """
 
     n_known: int
@@ -37,6 +38,7 @@ class Agreement:
     precision_at_n: float
     faults: pd.DataFrame
     horizon: Length
+    first_rows: IndexArray
 
     @property
     def n_inside(self) -> int:
@@ -62,6 +64,7 @@ def agreement(
     *,
     horizon: Length | None = None,
     gap: Length | None = None,
+    groups: ArrayLike | None = None,
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
@@ -74,7 +77,10 @@ def agreement(
     horizon : Timedelta, int (rows) or None
         How long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
     gap : Timedelta, int (rows) or None
-        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`.
+        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
+        groups they are one fault however far apart, as a run has holes but is one.
+    groups : one a row, optional
+        As in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
     Examples
     --------
@@ -91,16 +97,17 @@ def agreement(
     (3, 0.667)
     """
     (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
-    clock = clock_of(time, n)
+    clock = clock_of(time, n, groups)
     before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
-    apart = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
+    usual = n if groups is not None else clock.usual_length() if gap is None else 0
+    apart = checked_length(gap, usual, clock, "gap")
     first, last = _stretches(truth, clock, apart)
     judged = ~np.isnan(values)
     faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
     until = np.append(0, np.cumsum(judged))
     faults["judged"] = until[last + 1] > until[first]
     precision = _precision(truth[judged], values[judged])
-    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before)
+    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before, first)
 
 
 def _precision(truth: NDArray[np.bool_], scores: FloatArray) -> float:
@@ -123,7 +130,7 @@ def _windows(first: IndexArray, last: IndexArray, clock: Clock, horizon: Length)
     starts = ticks[first]
     opening = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
     after_previous = np.append(0, last[:-1] + 1)[: len(first)]
-    return np.asarray(np.maximum(np.searchsorted(ticks, opening, side="left"), after_previous))
+    return np.asarray(np.maximum(clock.first_from(ticks, opening, first), after_previous))
 
 
 def _faults(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from penstock._types import IndexArray
 
@@ -20,10 +20,14 @@ USUAL_STEPS = 6
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Where n rows are in time, or in the table if `time` is None."""
+    """Where n rows are in time, or in the table if `time` is None.
+
+    starts : where each group of rows begins; nothing is joined across.
+    """
 
     n: int
     time: pd.DatetimeIndex | None
+    starts: IndexArray
 
     def stamps(self, rows: IndexArray) -> Any:
         """The time stamps of some rows, or the rows themselves."""
@@ -53,13 +57,27 @@ class Clock:
         Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
         """
         apart = np.diff(self.ticks(length)[rows].view(np.uint64))
-        return np.asarray(apart > np.uint64(self.width(length)))
+        return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
+
+    def group_of(self, rows: IndexArray) -> IndexArray:
+        """The number of the group of each of these rows."""
+        return np.searchsorted(self.starts, rows, side="right")
+
+    def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
+        """Of each of some rows, the first row of its group whose tick is not before a wanted one."""
+        found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
+        for group in np.unique(groups):
+            start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
+            mine = groups == group
+            found[mine] = start + np.searchsorted(ticks[start:stop], wanted[mine], side="left")
+        return found
 
     def usual_length(self) -> Length:
-        """Six times the median of the steps that are not 0; without time, six rows."""
+        """Six times the median of the steps that are not 0, within groups; without time, six rows."""
         if self.time is None:
             return USUAL_STEPS
         steps = np.diff(self.time.asi8.view(np.uint64))
+        steps[self.starts[1:] - 1] = 0
         steps = steps[steps > 0]
         if not len(steps):
             return pd.Timedelta(0)
@@ -69,13 +87,27 @@ class Clock:
         return pd.Timedelta(np.timedelta64(min(ticks, _LONGEST), self.time.unit))
 
 
-def clock_of(time: pd.DatetimeIndex | None, n: int) -> Clock:
-    """A clock for n rows; raise unless there is one time stamp for each, in ascending order."""
+def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> Clock:
+    """A clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
     if time is not None and len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
-    if time is not None and (time.hasnans or not time.is_monotonic_increasing):
-        raise ValueError("The time stamps must be in ascending order, without missing ones.")
-    return Clock(n, time)
+    starts = _starts(groups, n)
+    if time is not None:
+        falls = 1 + np.flatnonzero(time.asi8[1:] < time.asi8[:-1])
+        if time.hasnans or not np.isin(falls, starts).all():
+            raise ValueError("The time stamps must be in ascending order, without missing ones.")
+    return Clock(n, time, starts)
+
+
+def _starts(groups: ArrayLike | None, n: int) -> IndexArray:
+    """Where each group begins; raise unless there is a group for each row, and rows of a group are together."""
+    if groups is None:
+        return np.zeros(min(n, 1), dtype=np.intp)
+    codes, names = pd.factorize(np.asarray(groups))
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    if len(codes) != n or len(starts) != len(names):
+        raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
+    return starts
 
 
 def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:

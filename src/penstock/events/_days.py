@@ -6,7 +6,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from penstock._types import IndexArray
-from penstock.events._clock import checked_arrays, clock_of
+from penstock.events._clock import checked_arrays
 
 
 def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:
@@ -26,7 +26,8 @@ def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | Non
     (flagged, values), n = checked_arrays(flags=flags, scores=scores)
     if time is None:
         raise ValueError("There is no time, and without it there are no days.")
-    clock_of(time, n)
+    if len(time) != n:
+        raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
     stamps = time[flagged]
     rows = pd.DataFrame(
         {
@@ -42,7 +43,7 @@ def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | Non
             "rows": days.size(),
             "events": days["event"].nunique(),
             "highest": days["score"].max(),
-            "first": days["stamp"].first(),
-            "last": days["stamp"].last(),
+            "first": days["stamp"].min(),
+            "last": days["stamp"].max(),
         }
     )

@@ -17,7 +17,7 @@ from penstock.events._clock import Clock, Length, checked_arrays, checked_length
 class Events:
     """Flagged rows that belong together.
 
-    table : one row per event, numbered from 1 in order of time: start, end, duration (from the first to the last
+    table : one row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
         flagged row; without time, the number of rows spanned), rows (flagged ones), peak (when the score was highest),
         peak_row, peak_score, mean_score (of the flagged rows), severity (peak score / threshold, NaN without a positive
         threshold), rank (1 for the highest peak score; of equal ones the earlier first).
@@ -54,6 +54,7 @@ def group_events(
     *,
     gap: Length | None = None,
     threshold: float | None = None,
+    groups: ArrayLike | None = None,
 ) -> Events:
     """Join flagged rows that are at most `gap` apart.
 
@@ -67,6 +68,9 @@ def group_events(
         None: six times the median step in time (of steps that are not 0), or six rows without time.
     threshold : float, optional
         What the scores were compared with, for the severity.
+    groups : one a row, optional
+        Which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no event
+        spans two.
 
     Examples
     --------
@@ -86,7 +90,7 @@ def group_events(
     wrong = np.flatnonzero(flagged & np.isnan(values))
     if len(wrong):
         raise ValueError(f"Row {wrong[0]} is flagged, but its score is NaN.")
-    clock = clock_of(time, n)
+    clock = clock_of(time, n, groups)
     length = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
     rows = np.flatnonzero(flagged)
     starts = np.concatenate([np.zeros(min(len(rows), 1), np.intp), 1 + np.flatnonzero(clock.steps_above(rows, length))])

@@ -1,8 +1,9 @@
-"""A column of labels → which rows are known faults."""
+"""A column of labels → which rows are known faults, and of which nothing is known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
@@ -10,58 +11,168 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.tables._words import quoted
+from penstock.tables import TableError
+from penstock.tables._words import counted, quoted
 
-_NORMAL = {"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""}
+NORMAL, FAULT, UNKNOWN = "normal", "fault", "unknown"
+NORMAL_WORDS = frozenset({"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""})
 _MISSING = {"nan", "na", "n/a", "null", "-", "--"}  # as texts
+_FAULT_WORDS = {
+    "abnormal", "anomalous", "anomaly", "attack", "bad", "broken", "fail", "failed", "failure", "fault", "faulty",
+    "outlier", "true", "yes",
+}  # fmt: skip
+_UNKNOWN_WORDS = {"?", "unknown", "unlabeled", "unlabelled", "undefined"}
+UNKNOWN_CODES = (-99.0, -999.0, -9999.0, -99999.0)
 _SHOWN = 5
 
 
-def known_faults(label: pd.Series[Any]) -> tuple[NDArray[np.bool_], str]:
-    """Which rows are known faults, and how the column was read.
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What a label says of each row, and in a sentence how it was read.
 
-    Numbers other than 0 are faults, and numbers that are written as text count as numbers. Of texts, normal, ok, good,
-    healthy, no, none, false and nothing are normal in upper and lower case, and all others are faults. Missing is
-    normal. Where there are exactly 1 and −1, these are scikit-learn's: −1 is a fault.
+    faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
+    """
 
-    >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier"))[1]
+    faults: NDArray[np.bool_]
+    unknown: NDArray[np.bool_]
+    sentence: str
+
+
+def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknown_values: Sequence[Any] = ()) -> Truth:
+    """Read a column of labels.
+
+    Parameters
+    ----------
+    label : Series
+        One value a row.
+    fault_values : values
+        Those that mean a fault; all others, but the unknown ones, are normal then. Numbers are compared as numbers,
+        texts without regard to case and blanks ("A ttack" is "attack").
+    unknown_values : values
+        Those of rows of which nothing is known.
+
+    Without `fault_values`, 0 is normal and whole numbers above are faults; where there are 1 and −1 alone, these are
+    scikit-learn's, and −1 is a fault; −99, −999 … are unknown. Of texts, normal, ok, good, healthy, no, none, false and
+    nothing are normal in upper and lower case, and all others are faults if there is a normal one too, or a missing
+    value, or if they are words for a fault (attack, faulty, yes …). Missing is normal.
+
+    Raises
+    ------
+    TableError
+        If it is not clear which of its values mean a fault; they are named with their counts.
+
+    Examples
+    --------
+    >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
     "Label 'outlier': 1 of 4 rows is a known fault (1); the others hold 0."
-    >>> faults, sentence = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
-    >>> faults.tolist(), sentence
+    >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
+    >>> truth.faults.tolist(), truth.sentence
     ([False, True, False, True, True],
      "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); the others hold 'Normal' or nothing.")
+    >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
+    "Label 'flag': 1 of 3 rows is a known fault (1); 1 row is unknown (-999) and not counted; the others count as
+     normal: 0 (1 row)."
     """
-    codes, values = pd.factorize(label, use_na_sentinel=True)
-    signs = {_as_number(value) for value in values} == {-1.0, 1.0}
-    are_faults = [_as_number(value) == -1 if signs else _is_fault(value) for value in values]
-    verdicts = np.array([*are_faults, False], dtype=np.bool_)  # the last is for missing
-    faults = verdicts[codes]
-    held = [value for value, fault in zip(values, verdicts[:-1], strict=True) if fault]
-    normal = [value for value, fault in zip(values, verdicts[:-1], strict=True) if not fault]
-    sentence = _sentence(label, faults, held, normal, bool((codes < 0).any()))
-    return faults, sentence + (" It was read as scikit-learn writes labels, where -1 is a fault." if signs else "")
+    codes, distinct = pd.factorize(label, use_na_sentinel=True)
+    values = list(distinct)
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    signs = not len(fault_values) and {_as_number(value) for value in values} == {-1.0, 1.0}
+    if len(fault_values):
+        kinds = _kinds_as_told(values, fault_values, unknown_values)
+    else:
+        kinds = _kinds_as_read(values, unknown_values, signs, bool((codes < 0).any()))
+    open_ = [place for place, kind in enumerate(kinds) if kind is None]
+    if open_:
+        raise TableError(
+            f"Label {quoted(label.name)}: it is not clear which of its values mean a fault: "
+            f"{_with_counts(values, counts, range(len(values)))}. Name those that do in fault_values, and those of "
+            f"rows of which nothing is known in unknown_values."
+        )
+    faults, unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
+    sentence = _sentence(label, values, counts, kinds, bool((codes < 0).any()), bool(len(fault_values)))
+    strange = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
+    sentence += f" No row holds {_shown(strange)}." if strange else ""
+    sentence += " It was read as scikit-learn writes labels, where -1 is a fault." if signs else ""
+    return Truth(faults, unknown, sentence)
+
+
+def _kinds_as_told(values: Sequence[Any], faults: Sequence[Any], unknown: Sequence[Any]) -> list[str | None]:
+    bad, open_ = set(map(_folded, faults)), set(map(_folded, unknown))
+    both = bad & open_
+    if both:
+        raise TableError(f"{_shown(sorted(both, key=str))} is given as a fault value and as an unknown value.")
+    return [FAULT if _folded(value) in bad else UNKNOWN if _folded(value) in open_ else NORMAL for value in values]
+
+
+def _kinds_as_read(values: Sequence[Any], unknown: Sequence[Any], signs: bool, missing: bool) -> list[str | None]:
+    """What each value means; None where that is not clear."""
+    open_ = set(map(_folded, unknown))
+    kinds = [UNKNOWN if _folded(value) in open_ else _kind(value, signs) for value in values]
+    if NORMAL in kinds or missing:  # texts beside a normal one are names of faults
+        kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind
+                 for value, kind in zip(values, kinds, strict=True)]  # fmt: skip
+    return kinds
+
+
+def _kind(value: Any, signs: bool) -> str | None:
+    """What a value means by itself; None where that is not clear."""
+    if isinstance(value, bool | np.bool_):
+        return FAULT if value else NORMAL
+    number, word = _as_number(value), str(value).strip().casefold()
+    if np.isnan(number):
+        plain = "".join(word.split())
+        known = {NORMAL: NORMAL_WORDS | _MISSING, FAULT: _FAULT_WORDS, UNKNOWN: _UNKNOWN_WORDS}
+        return next((kind for kind, words in known.items() if plain in words), None)
+    if signs:
+        return FAULT if number == -1 else NORMAL
+    if number in UNKNOWN_CODES:
+        return UNKNOWN
+    return NORMAL if number == 0 else FAULT if number > 0 and number.is_integer() else None
+
+
+def _folded(value: Any) -> Any:
+    """What values are compared by: numbers, and texts without case and blanks."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).casefold()
+    number = _as_number(value)
+    return "".join(str(value).casefold().split()) if np.isnan(number) else number
 
 
 def _sentence(
-    label: pd.Series[Any], faults: NDArray[np.bool_], held: Sequence[Any], normal: Sequence[Any], missing: bool
+    label: pd.Series[Any],
+    values: Sequence[Any],
+    counts: NDArray[np.integer],
+    kinds: Sequence[str | None],
+    missing: bool,
+    told: bool,
 ) -> str:
-    name, count, n = quoted(label.name), int(faults.sum()), len(faults)
+    of = {kind: [place for place, each in enumerate(kinds) if each == kind] for kind in (NORMAL, FAULT, UNKNOWN)}
+    name, n = quoted(label.name), len(label)
+    count, unknown = (int(counts[of[kind]].sum()) for kind in (FAULT, UNKNOWN))
+    held, normal = ([values[place] for place in of[kind]] for kind in (FAULT, NORMAL))
     nothing = ["nothing"] if missing else []
     others = " or ".join(([_shown(normal)] if normal else []) + nothing)
+    ending = f"; the others hold {others}" if others else ""
+    if told and normal:
+        ending = f"; the others count as normal: {_with_counts(values, counts, of[NORMAL])}{' or nothing' * missing}"
+    if unknown:
+        seen = _shown([values[place] for place in of[UNKNOWN]])
+        are = "is unknown" if unknown == 1 else "are unknown"
+        ending = f"; {counted(unknown, 'row')} {are} ({seen}) and not counted{ending}"
     if not count:
-        return f"Label {name}: none of {n:,} rows is a known fault" + (f"; they hold {others}." if others else ".")
+        if not unknown and not told:
+            ending = f"; they hold {others}" if others else ""
+        return f"Label {name}: none of {n:,} rows is a known fault{ending}."
     if count == n:
         return f"Label {name}: all {n:,} rows are known faults ({_shown(held)}), so there is no normal row."
     are = "is a known fault" if count == 1 else "are known faults"
-    return f"Label {name}: {count:,} of {n:,} rows {are} ({_shown(held)}); the others hold {others}."
+    return f"Label {name}: {count:,} of {n:,} rows {are} ({_shown(held)}){ending}."
 
 
-def _is_fault(value: Any) -> bool:
-    if isinstance(value, bool | np.bool_ | Number):
-        return bool(value != 0)
-    word = str(value).strip().casefold()
-    number = _number(word)
-    return word not in _NORMAL | _MISSING if number is None else number != 0
+def _with_counts(values: Sequence[Any], counts: NDArray[np.integer], places: Sequence[int]) -> str:
+    ordered = sorted(places, key=lambda place: -int(counts[place]))
+    words = [f"{_word(values[place])} ({counted(int(counts[place]), 'row')})" for place in ordered[:_SHOWN]]
+    return ", ".join(words) + (f" and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else "")
 
 
 def _as_number(value: Any) -> float:

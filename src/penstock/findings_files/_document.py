@@ -42,8 +42,9 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "penstock": penstock.__version__,
         "source": findings.table.source,
         "rows": len(findings.scores),
-        "first_time": None if time is None else plain(time[0]),
-        "last_time": None if time is None else plain(time[-1]),
+        "first_time": None if time is None else plain(time.min()),
+        "last_time": None if time is None else plain(time.max()),
+        "groups": None if findings.table.group is None else len(findings.table.spans),
         "judged": int(findings.judged.sum()),
         "trained": int(findings.trained.sum()),
         "inputs": len(findings.names),
@@ -86,7 +87,7 @@ def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str
 
 
 def _unexplained(findings: Findings) -> tuple[str, ...]:
-    return (*(("parts", "seen_as") if findings.rates is not None else ()), "variables", "neighbors", "rule")
+    return (*(("parts", "seen_as") if findings.rates is not None else ()), "variables", "settings", "neighbors", "rule")
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def _why(findings: Findings, event: int) -> dict[str, Any]:
     return {
         **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
         "variables": _placed(findings, why.variables),
+        "settings": list(records(why.settings)),
         "neighbors": plain(why.neighbors.drop(columns="position")),
         "rule": None if why.rule is None else {"text": why.rule.text, **plain(why.rule)},
     }

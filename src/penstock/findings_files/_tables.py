@@ -42,7 +42,8 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
         told = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
         table["seen_as"] = pd.array(told, dtype="string")
     table["rule"] = pd.array([_rule(reasons.get(int(event))) for event in table["event"]], dtype="string")
-    return table.astype({"mode": "string", "variables": "string"})
+    texts = [name for name in ("group", "mode", "variables") if name in table]
+    return table.astype(dict.fromkeys(texts, "string"))
 
 
 def _rule(why: Explanation | None) -> str | None:
@@ -58,6 +59,8 @@ def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
         columns: dict[str, Any] = {"row": findings.table.values.index[part].to_numpy()}
         if findings.table.time is not None:
             columns["time"] = findings.table.time[part]
+        if findings.table.group is not None:
+            columns["group"] = pd.array(findings.table.group.to_numpy()[part], dtype="string")
         events = pd.Series(findings.grouped.of_row[part], dtype="Int64")
         columns |= {
             "score": findings.scores[part],

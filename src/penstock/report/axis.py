@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,17 +40,19 @@ class Axis:
         return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
 
 
-def make_axis(time: pd.DatetimeIndex | None, n: int) -> Axis:
-    """The axis of a table with n rows, in their order.
+def make_axis(time: pd.DatetimeIndex | None, n: int, starts: Sequence[int] = (0,)) -> Axis:
+    """The axis of a table with n rows, in their order, whose groups of rows begin at `starts`.
+
+    Where groups overlap in time, so that rows are not in its order, they are placed by their position.
 
     >>> hours = pd.DatetimeIndex(["2024-05-01 00:00", "2024-05-01 01:00", "2024-05-01 02:00", "2024-05-02"])
     >>> axis = make_axis(hours, 4)
     >>> (axis.places / 3_600_000).tolist(), axis.begins.tolist()
     ([0.0, 1.0, 2.0, 24.0], [True, False, False, True])
     """
-    if time is None or not len(time):
+    if time is None or not len(time) or not time.is_monotonic_increasing:
         begins = np.zeros(n, dtype=np.bool_)
-        begins[:1] = True
+        begins[list(starts) if n else []] = True
         return Axis(np.arange(n, dtype=np.float64), begins, 1.0, None, (), "")
     per = _PER_MILLISECOND[time.unit]
     ticks = time.asi8
@@ -57,7 +60,9 @@ def make_axis(time: pd.DatetimeIndex | None, n: int) -> Axis:
     steps = np.diff(places)
     usual = float(np.median(steps)) if len(steps) else 0.0
     offsets = _offsets(time, places, per)
-    return Axis(places, _after_gaps(steps), usual, float(ticks[0]) / per, offsets, _zone_name(time))
+    begins = _after_gaps(steps)
+    begins[list(starts)] = True
+    return Axis(places, begins, usual, float(ticks[0]) / per, offsets, _zone_name(time))
 
 
 def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:

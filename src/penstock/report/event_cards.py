@@ -46,6 +46,7 @@ class EventCard:
 @dataclass(frozen=True)
 class EventDetail:
     variables: list[dict[str, Any]]
+    settings: list[str]
     neighbors: list[dict[str, str]]
     distance: str
     comparison: list[dict[str, Any]]
@@ -64,7 +65,7 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
     return EventCard(
         number=number_,
         rank=rank,
-        when=Cell(span(event["start"], event["end"]), float(findings.grouped.first_rows[number_ - 1])),
+        when=Cell(when_and_where(event), float(findings.grouped.first_rows[number_ - 1])),
         duration=Cell(length, _seconds(event["duration"])),
         rows=Cell(f"{rows:,}", rows),
         peak=Cell(peak, float(event["peak_score"])),
@@ -83,6 +84,12 @@ def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
     return Cell(findings.rarity_figure(int(event["peak_row"])), float(event["false_alarm_rate"]))
 
 
+def when_and_where(event: dict[Any, Any]) -> str:
+    """From its start to its end, and in which group, if there are groups."""
+    when_ = span(event["start"], event["end"])
+    return Markup("{}: {}").format(name_tag(event["group"]), when_) if "group" in event else when_
+
+
 def event_record(findings: Findings, number: int) -> dict[Any, Any]:
     """A row of the table of events, by its columns."""
     return findings.events.iloc[number - 1].to_dict()
@@ -93,6 +100,7 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
     most = float(why.variables["share"].max()) if len(why.variables) else 1.0
     return EventDetail(
         variables=[_variable(findings, row, most) for row in why.variables.to_dict("records")],
+        settings=why.settings_in_words,
         neighbors=_neighbors(why.neighbors),
         distance=_distance(findings, event),
         comparison=_comparison(findings, why),

@@ -54,7 +54,8 @@ def event_window(findings: Findings, axis: Axis, event: int) -> slice:
     """The rows of an event with as many before and after it, at least `_CONTEXT`, unless they are far away in time."""
     span = findings.grouped.span_of(event)
     context = min(max(_CONTEXT, span.stop - span.start), _MOST_CONTEXT)
-    low, high = max(0, span.start - context), min(len(axis.places), span.stop + context)
+    group = findings.table.span_of(span.start)
+    low, high = max(group.start, span.start - context), min(group.stop, span.stop + context)
     if axis.step > 0:
         reach = _REACH * axis.step * context
         low = max(low, int(np.searchsorted(axis.places, axis.places[span.start] - reach)))

@@ -81,7 +81,7 @@ def _around(span: slice, n: int) -> Any:
 
 def _places(findings: Findings) -> Any:
     time = findings.table.time
-    return np.arange(len(findings.scores)) if time is None else time.to_numpy()
+    return np.arange(len(findings.scores)) if time is None or not findings.table.in_time else time.to_numpy()
 
 
 def _axes(axes: Axes | None) -> Axes:

@@ -67,12 +67,12 @@ def _chosen_events(findings: Findings) -> list[int]:
 
 def _windows(findings: Findings, events: list[int]) -> list[tuple[int, int, list[int]]]:
     """First row, row after the last, and the events in it; windows that touch are one."""
-    n = len(findings.scores)
     windows: list[tuple[int, int, list[int]]] = []
     for event in events:
         span = findings.grouped.span_of(event)
         context = max(_CONTEXT, (span.stop - span.start) // 2)
-        low, high = max(0, span.start - context), min(n, span.stop + context)
+        group = findings.table.span_of(span.start)
+        low, high = max(group.start, span.start - context), min(group.stop, span.stop + context)
         if windows and low <= windows[-1][1]:
             before = windows.pop()
             low, high, numbers = before[0], max(high, before[1]), [*before[2], event]
@@ -95,6 +95,7 @@ def _most_involved(findings: Findings, rows: IndexArray, residuals: FloatArray) 
         each = squares[of_row == event].sum(axis=0) if told is None else told
         total = each.sum()
         sums += each / total if total > 0 else 0.0
+    sums[~np.isin(findings.names, findings.inputs.causes)] = 0.0  # settings
     order = np.argsort(-sums, kind="stable")[:MOST_VARIABLES]
     return order[sums[order] > 0].astype(np.intp)
 

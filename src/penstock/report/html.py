@@ -75,7 +75,8 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     (True, True, False)
     """
     say = progress or _silent
-    axis = make_axis(findings.table.time, len(findings.scores))
+    starts = [rows.start for rows in findings.table.spans]
+    axis = make_axis(findings.table.time, len(findings.scores), starts)
     say("explaining the events")
     reasons = _explain(findings)
     say("drawing the report")
@@ -130,7 +131,8 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
     return {
         "source": findings.table.source,
         "period": period(findings),
-        "has_time": findings.table.time is not None,
+        "has_time": findings.table.in_time,
+        "group_name": None if findings.table.group is None else str(findings.table.group.name),
         "several_modes": len(findings.parts) > 1,
         "has_rates": findings.rates is not None,
         "summary": summarize(findings, reasons),

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
-from penstock.report.event_cards import event_record
+from penstock.report.event_cards import event_record, when_and_where
 from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
 from penstock.tables._words import counted
 
@@ -78,8 +78,9 @@ def period(findings: Findings) -> str:
     time = findings.table.time
     if time is None or not len(time):
         return ""
-    first, last = day(time[0]), day(time[-1])
-    return span(time[0], time[-1]) if first == last else f"{first} – {last}"
+    start, end = time.min(), time.max()
+    first, last = day(start), day(end)
+    return span(start, end) if first == last else f"{first} – {last}"
 
 
 def _lead(findings: Findings) -> Markup:
@@ -118,7 +119,7 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     timed = findings.table.time is not None  # without, the duration is in rows too
     lasting = f"{duration(event['duration'])}, " if timed else ""
     length = "one row" if rows == 1 else f"{lasting}{rows:,} rows"
-    text = Markup("{} ({})").format(span(event["start"], event["end"]), length)
+    text = Markup("{} ({})").format(when_and_where(event), length)
     if pd.notna(event.get("severity")):
         text += f", up to {event['severity']:.1f} times the threshold"
     if why.seen_as:
@@ -204,7 +205,7 @@ def _faults(faults: pd.DataFrame) -> list[KnownFault]:
     for number, row in enumerate(faults.to_dict("records"), 1):
         alarm, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
         rows, flagged = f"{row['rows']:,}", f"{row['flagged']:,}"
-        lines.append(KnownFault(number, span(row["start"], row["end"]), rows, flagged, bool(row["found"]), alarm, lead))
+        lines.append(KnownFault(number, when_and_where(row), rows, flagged, bool(row["found"]), alarm, lead))
     return lines
 
 

@@ -48,7 +48,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Name:
-    """A column, or `time` if it is not in backticks; a `maybe_text` is a text if it is neither."""
+    """A column, or `time` or `row` (its number) if not in backticks; a `maybe_text` is a text if it is none of them."""
 
     name: str
     ticked: bool = False
@@ -102,6 +102,8 @@ def side_of(operand: Operand, table: Table) -> Side:
     is_time = operand.name == "time" and not operand.ticked
     if is_time and table.time is not None:
         return Time(table.time)
+    if operand.name == "row" and not operand.ticked:
+        return Column("row", pd.Series(table.values.index.to_numpy(dtype=np.float64)))
     if operand.maybe_text:
         return Text(operand.name)
     if is_time:

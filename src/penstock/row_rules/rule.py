@@ -11,6 +11,8 @@ from penstock.row_rules._tokens import refuse_long
 from penstock.row_rules._truth import BoolArray, Truth
 from penstock.tables import Table
 
+_NO_COLUMN = ("time", "row")  # without backticks, unless the table has such a column
+
 
 @dataclass(frozen=True)
 class RowRule:
@@ -25,15 +27,19 @@ class RowRule:
     def columns(self) -> tuple[str, ...]:
         """The names that are surely columns, in the order of the rule.
 
-        Not `time` without backticks, nor a bare word after == or !=, which may be a text: for those see `columns_in`.
+        Not `time` and `row` without backticks, nor a bare word after == or !=, which may be a text: for those see
+        `columns_in`.
         """
-        sure = (name.name for name in self._names() if not name.maybe_text and (name.ticked or name.name != "time"))
+        sure = (
+            name.name for name in self._names() if not name.maybe_text and (name.ticked or name.name not in _NO_COLUMN)
+        )
         return tuple(dict.fromkeys(sure))
 
     @property
     def perhaps_columns(self) -> tuple[str, ...]:
-        """The bare words after == or !=, which are columns in a table that has them and else texts."""
-        return tuple(dict.fromkeys(name.name for name in self._names() if name.maybe_text))
+        """The bare words after == or !=, and `row`, which are columns only in a table that has them."""
+        perhaps = (name.name for name in self._names() if name.maybe_text or (name.name == "row" and not name.ticked))
+        return tuple(dict.fromkeys(perhaps))
 
     def resolved(self, table: Table) -> RowRule:
         """The rule as this table understands it, with bare words as columns in backticks or as texts in quotes.
@@ -77,7 +83,8 @@ def parse_rule(text: str) -> RowRule:
     Columns are compared with numbers, texts and each other (``>  >=  <  <=  ==  !=``), also in chains, and can be
     `is missing` or `is not missing`; comparisons are joined by `and`, `or`, `not` and parentheses. Names with other
     signs than letters, digits, ``_`` and ``.`` go in backticks, texts with spaces in quotes; a quote inside is written
-    twice. `time` is compared with a time stamp in quotes, where a day or a month stands for all of it.
+    twice. `time` is compared with a time stamp in quotes, where a day or a month stands for all of it, and `row` is the
+    number of the row in the source, from 0, unless the table has such a column.
 
     Raises
     ------

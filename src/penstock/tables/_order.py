@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock.tables._errors import TableError
+from penstock.tables._groups import Groups
 from penstock.tables._notes import Notebook
 from penstock.tables._words import counted
 from penstock.tables.durations import duration_in_words
@@ -17,10 +18,13 @@ Rows = NDArray[np.intp]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def rows_in_order(times: pd.DatetimeIndex, lengths: Sequence[int], notebook: Notebook) -> Rows:
+def rows_in_order(
+    times: pd.DatetimeIndex, lengths: Sequence[int], notebook: Notebook, groups: Groups | None = None
+) -> Rows:
     """The rows that have a stamp, sorted by it; rows with the same stamp stay as they were.
 
     lengths : of the files that the rows come from: putting these in order is what appending them means.
+    groups : a step from one group to another is no step in time.
     """
     missing = np.asarray(times.isna())
     if missing.all():
@@ -29,7 +33,11 @@ def rows_in_order(times: pd.DatetimeIndex, lengths: Sequence[int], notebook: Not
     if missing.any():
         rows = rows[~missing[rows]]
         _note_missing(np.flatnonzero(missing), notebook)
+    if groups is not None:
+        rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     steps = np.diff(times.asi8[rows])
+    if groups is not None:
+        steps = np.where(groups.new(rows), 0, steps)
     backwards = int((steps < 0).sum())
     if not backwards:
         return rows
@@ -41,9 +49,11 @@ def rows_in_order(times: pd.DatetimeIndex, lengths: Sequence[int], notebook: Not
     return rows[np.argsort(times.asi8[rows], kind="stable")]
 
 
-def note_sampling(times: pd.DatetimeIndex, rows: Rows, notebook: Notebook) -> None:
+def note_sampling(times: pd.DatetimeIndex, rows: Rows, notebook: Notebook, groups: Groups | None = None) -> None:
     """Say how often stamps come twice, and how regular they are; `times` are in order, `rows` their rows."""
     steps = _seconds(times)
+    if groups is not None:
+        steps = np.where(groups.new(rows), -1.0, steps)  # neither equal nor apart
     repeated = int((steps == 0).sum())
     if repeated:
         notebook.add(
@@ -52,13 +62,13 @@ def note_sampling(times: pd.DatetimeIndex, rows: Rows, notebook: Notebook) -> No
             repeated,
             rows=_first(rows[1:][steps == 0]),
         )
-    steps = steps[steps > 0]
+    seconds, steps = steps, steps[steps > 0]
     if len(steps) < 3:  # too few to say what is usual
         return
     median = float(np.median(steps))
     gaps = steps > 1.5 * median
     if gaps.any():
-        after = times[int(np.argmax(_seconds(times)))]
+        after = times[int(np.argmax(seconds))]
         notebook.add(
             "gaps",
             f"There {'is' if gaps.sum() == 1 else 'are'} {counted(int(gaps.sum()), 'gap')}: stamps are usually "

@@ -16,6 +16,7 @@ from penstock.tables._combine import Combined, combine
 from penstock.tables._errors import TableError
 from penstock.tables._files import FileOptions, files_of, read_file
 from penstock.tables._folders import records_among
+from penstock.tables._groups import Groups
 from penstock.tables._inputs import InputOptions, as_names
 from penstock.tables._long_format import note_long_format
 from penstock.tables._memory import from_memory, is_in_memory
@@ -28,7 +29,7 @@ from penstock.tables._table import Table
 from penstock.tables._text_source import default_max_bytes
 from penstock.tables._text_table import TextOptions
 from penstock.tables._time_column import TimeOptions
-from penstock.tables._words import listed
+from penstock.tables._words import listed, quoted
 from penstock.tables._zones import as_zone
 
 
@@ -39,6 +40,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     label: str | None = None,
+    group: str | None = None,
     timezone: str | dt.tzinfo | None = None,
     strict: bool = False,
     day_first: bool | None = None,
@@ -51,6 +53,7 @@ def read_table(
     max_bytes: int | None = None,
     also: Sequence[str] = (),
     fewest_rows: int = 2,
+    group_needed: bool = True,
 ) -> Table:
     """Read a table, find its time, and say everything that was changed or is odd.
 
@@ -66,6 +69,9 @@ def read_table(
         The inputs: these, or all but these. The time and the label are never inputs.
     label : str, optional
         A column that says what is known of each row. It is kept apart.
+    group : str, optional
+        A column that says which run, unit or machine each row is of. It is kept apart too; rows of a group stay
+        together, in order of time, and groups are in the order in which they begin.
     timezone : str, optional
         The zone of time stamps that have none, and the zone to show others in.
     strict : bool
@@ -84,6 +90,8 @@ def read_table(
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
         Refuse a table with fewer. Rows are judged by each other, or, one alone, by a model that was learnt before.
+    group_needed : bool
+        Refuse a table without the column of groups; else it is one group, which a note says.
 
     Returns
     -------
@@ -112,11 +120,12 @@ def read_table(
     notebook = Notebook(_describe(source), strict)
     text = TextOptions(separator, decimal, thousands, encoding)
     files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes)
-    labels = as_names(label, "label")
+    labels, groups = as_names(label, "label"), as_names(group, "group")
     inputs = InputOptions(
         None if columns is None else as_names(columns, "columns"),
         as_names(exclude, "exclude"),
         next(iter(labels), None),
+        next(iter(groups), None),
     )
     clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first)
     numbers = NumberOptions(thousands, as_codes(missing))
@@ -125,6 +134,9 @@ def read_table(
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))
+        if inputs.group is not None and inputs.group not in known and not group_needed:
+            notebook.add("row groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
+            inputs = replace(inputs, group=None)
         inputs.check(known, clock.columns, notebook.source)
         combined = combine(tables, clock, inputs.taken, notebook)
         chosen = _with(inputs, [name for name in also if name in known])
@@ -146,7 +158,8 @@ def _note_on_sheets(notebook: Notebook) -> Note | None:
 def _with(inputs: InputOptions, names: Sequence[str]) -> InputOptions:
     """The inputs and these columns."""
     columns = None if inputs.columns is None else tuple(dict.fromkeys((*inputs.columns, *names)))
-    return replace(inputs, columns=columns, exclude=tuple(name for name in inputs.exclude if name not in names))
+    exclude = tuple(name for name in inputs.exclude if name not in names)
+    return replace(inputs, columns=columns, exclude=exclude, also_group=inputs.group in names)
 
 
 def _describe(source: Any) -> str:
@@ -170,7 +183,10 @@ def _made_of(
     frame, times = combined.frame, combined.clock.times
     names = inputs.choose(list(frame.columns), combined.clock.columns, notebook.source)
     _refuse_few_rows(len(frame), fewest_rows, notebook.source)
-    rows = np.arange(len(frame)) if times is None else rows_in_order(times, combined.lengths, notebook)
+    groups = None if inputs.group is None else Groups.of(frame[inputs.group], times, notebook)
+    rows = np.arange(len(frame)) if times is None else rows_in_order(times, combined.lengths, notebook, groups)
+    if groups is not None:
+        rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, notebook.source)
     values = numbers_and_texts(frame, names, combined.decimal, numbers, notebook)
     label = None if inputs.label is None else frame[inputs.label]
@@ -184,11 +200,13 @@ def _made_of(
     _check_numbers(values, notebook)
     if times is not None:
         if len(rows) > 1:
-            note_sampling(times, rows, notebook)
-            note_long_format(values, times, combined.clock.name, notebook)
+            note_sampling(times, rows, notebook, groups)
+            if groups is None:
+                note_long_format(values, times, combined.clock.name, notebook)
         times = times.rename(None)
     units = {name: unit for name, unit in combined.units.items() if name in values}
-    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes), units)
+    group = None if groups is None else groups.named(rows)
+    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes), units, group)
 
 
 def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
