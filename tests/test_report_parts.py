@@ -17,6 +17,7 @@ from report_tables import (
     quiet_findings,
     rows_findings,
     views_findings,
+    views_modes_findings,
 )
 
 from penstock.detection import detect
@@ -358,7 +359,10 @@ class TestWords:
     def test_the_summary_counts_and_names(self):
         findings = plant_findings()
         summary = summarize(findings, reasons_of(findings))
-        assert "<strong>12 of 560 rows</strong> stand out" in summary.lead
+        assert "<strong>12 of 560 rows</strong> have the highest scores" in summary.lead
+        assert "nothing here says how many of these are real faults" in summary.lead
+        period = views_modes_findings()
+        assert " stand out between " in summarize(period, reasons_of(period)).lead
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
         assert summary.worst[0].number == findings.events["rank"].idxmin()
         assert any("bearing" in worst.sentence and "°C" in worst.sentence for worst in summary.worst)

@@ -42,7 +42,7 @@ class Explanation:
     parts : of `penstock.Detector`: what each of its views adds to the score of the event's peak, in the order in which
         they add up to it. The shares of the variables are then those of the scores of the event's rows. None for other
         methods.
-    rarity : how many normal rows score as high as the peak, in words, where that is known.
+    rarity : of `penstock.Detector`: how many normal rows score as high as the peak, or only its rank, in words.
     """
 
     event: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._doubts import doubts
+from penstock.detection._doubts import doubts, highest_learnt, rows_like_the_last
 from penstock.detection._expecting import are_usual, mean_of_similar, rebuild
 from penstock.detection._flagging import default_top, flag_above, flag_top
 from penstock.detection._parts import JudgedPart
@@ -20,7 +20,7 @@ from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection._telling import Told, tell
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.events import Agreement, Events, agreement, group_events, known_faults
+from penstock.events import Agreement, agreement, group_events, known_faults
 from penstock.tables import Note, Table, TableError
 from penstock.tables._words import counted
 from penstock.thresholds import Contamination, check_contamination
@@ -71,7 +71,10 @@ def judge(
     flags, threshold = _flags(scores, candidates, model, cut)
     told = tell(parts, values, flags) if model.tells_rates else None
     _expect_similar(parts, values, scores, flags, expected, told)
-    rates = _rates(parts, scores, flags) if model.tells_rates else None
+    alike = rows_like_the_last(parts) if told is not None else []
+    tells_rates = told is not None and cut.new_only and not alike
+    at_the_end = highest_learnt(model.training_scores, threshold) if tells_rates else []
+    notes += [*doubts(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
     compared, labelled = _compare_with_label(prepared.table, flags, np.where(candidates, scores, np.nan))
     return Findings(
         table=prepared.table,
@@ -80,19 +83,19 @@ def judge(
         values=prepared.values,
         expected=pd.DataFrame(expected, index=prepared.values.index, columns=prepared.values.columns),
         scores=scores,
-        rates=rates,
+        rates=_rates(parts, scores, flags) if tells_rates else None,
         told=told,
-        threshold_rate=None if rates is None else model.rate_above(threshold),
+        threshold_rate=model.rate_above(threshold) if tells_rates and not at_the_end else None,
         seen=1.0 - np.isnan(values).mean(axis=1),
         modes=prepared.modes,
         judged=judged,
         trained=trained,
         flags=flags,
         threshold=threshold,
-        grouped=_with_rates(group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold), rates),
+        grouped=group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold),
         parts=parts,
         units=model.units,
-        notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts, told), *labelled),
+        notes=(*prepared.notes, *notes, *labelled),
         settings=dict(settings),
         agreement=compared,
     )
@@ -151,15 +154,6 @@ def _rates(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: NDArray[np.
         if len(found):
             rates[found] = judged.part.rates_of(scores[found])
     return rates
-
-
-def _with_rates(events: Events, rates: FloatArray | None) -> Events:
-    """With the rate of the peak in place of the severity, if it is known: scores are no ratios then."""
-    if rates is None:
-        return events
-    table = events.table.rename(columns={"severity": "false_alarm_rate"})
-    table["false_alarm_rate"] = rates[table["peak_row"].to_numpy()]
-    return replace(events, table=table)
 
 
 def _expect_similar(

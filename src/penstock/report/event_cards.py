@@ -77,10 +77,11 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
 
 
 def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
-    """How many normal rows score as high as the peak."""
-    if findings.rates is None:
+    """How many normal rows score as high as the peak, or the rank of that."""
+    if findings.told is None:
         return None
-    return Cell(findings.rarity_figure(int(event["peak_row"])), float(event["false_alarm_rate"]))
+    key = event["rank"] if findings.rates is None else event["false_alarm_rate"]
+    return Cell(findings.rarity_figure(int(event["peak_row"])), float(key))
 
 
 def event_record(findings: Findings, number: int) -> dict[Any, Any]:

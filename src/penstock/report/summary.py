@@ -86,13 +86,17 @@ def _lead(findings: Findings) -> Markup:
     n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
-    verb = "stands" if n_found == 1 else "stand"
-    text = Markup("<strong>{} of {}</strong> {} out").format(f"{n_found:,}", counted(n_judged, "row"), verb)
+    one = n_found == 1
+    verb = "stands out" if one else "stand out"
+    if findings.self_judged:
+        verb = "has the highest score" if one else "have the highest scores"
+    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
     events = Markup("They make up <strong>{}</strong>").format(counted(n_events, "event"))
     if findings.table.time is not None:
         events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
     when_ = period(findings)
-    return Markup("{}{}. {}.").format(text, f" between {when_.replace(' – ', ' and ')}" if when_ else "", events)
+    between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
+    return Markup("{}{}. {}.{}").format(text, between, events, f" {findings.caution}".rstrip())
 
 
 def _figures(findings: Findings) -> list[Figure]:
@@ -101,7 +105,10 @@ def _figures(findings: Findings) -> list[Figure]:
     figures = [
         Figure(f"{n_judged:,}", of),
         Figure(f"{len(findings.names):,}", "variables used"),
-        Figure(f"{int(findings.flags.sum()):,}", "findings (rows above the threshold)"),
+        Figure(
+            f"{int(findings.flags.sum()):,}",
+            f"findings (rows {'with the highest scores' if findings.self_judged else 'above the threshold'})",
+        ),
         Figure(f"{len(findings.events):,}", "events (findings close together)"),
     ]
     if findings.table.time is not None:
@@ -166,13 +173,11 @@ def _short(message: str) -> str:
 def _threshold(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
     rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
-    ranked = settings.get("top") is not None or (
-        settings.get("threshold") is None and bool((findings.trained | ~findings.judged).all())
-    )
+    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
     if ranked and n_found:
         below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
         return f"It lies {below}.{rarity}"
-    return f"It was learnt from the scores of usual rows.{rarity}"
+    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{rarity}"
 
 
 def _agreement(findings: Findings) -> Markup:
