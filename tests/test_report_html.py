@@ -99,7 +99,7 @@ def test_the_policy_names_the_script_and_the_style_by_their_hash(page):
 def test_the_data_are_json(page):
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert not set(text) & set("<>&")
-    assert set(json.loads(text)) == {"axis", "timeline", "events", "heat", "trees"}
+    assert set(json.loads(text)) == {"axis", "expected", "timeline", "events", "heat", "trees"}
 
 
 def test_hostile_names_are_text():
@@ -239,6 +239,9 @@ def test_what_is_as_expected_and_what_is_extrapolated_are_told():
     assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
     assert "in a billion" not in text
     assert "( expected)" not in text
+    assert "Expected is their mean." in text
+    assert "ebuilt" not in text.split("<script")[0]
+    assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
     assert '<td class="num"> 0</td>' in text
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._doubts import doubts, highest_learnt, rows_like_the_last
-from penstock.detection._expecting import are_usual, mean_of_similar, rebuild
+from penstock.detection._expecting import are_usual, mean_of_similar, rebuild, to_compare
 from penstock.detection._flagging import default_top, flag_above, flag_top
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared, Progress, rows_note
@@ -164,19 +164,14 @@ def _expect_similar(
     expected: FloatArray,
     told: Told | None,
 ) -> None:
-    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt.
-
-    Where it is known what makes up a score, rows are similar if they are in the other variables: else what is wrong
-    in some would be expected of all.
-    """
+    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
         if part.reference is None or not flags[rows].any():
             continue
         usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
         normal = values[usual] if len(usual) else part.reference
         found = rows[flags[rows]]
-        compared = values[found] if told is None else np.where(told.of(found).standing_out, np.nan, values[found])
-        expected[found] = mean_of_similar(part, compared, values[found], normal)
+        expected[found] = mean_of_similar(part, to_compare(found, values, told), normal)
 
 
 def _compare_with_label(

@@ -15,7 +15,7 @@ from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
-from penstock.detection._parts import JudgedPart
+from penstock.detection._parts import JudgedPart, rebuilds
 from penstock.detection._telling import Told
 from penstock.detection.plain_words import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
 from penstock.events import Agreement, Events, event_days
@@ -33,8 +33,9 @@ class Findings:
 
     table : as it was read.
     checks, inputs : what is known of each column, and which of them were used, encoded or left out.
-    values, expected : the inputs and what the model makes of them, both in the user's units (NaN where a reading is
-        missing, or nothing is expected because the row was not judged).
+    values, expected : the inputs and what they are compared with, both in the user's units. Expected is the mean of the
+        usual rows most like a finding, NaN for other rows; but of a method that rebuilds rows (`rebuilt`), what it
+        rebuilds of each row that was judged.
     scores : high is anomalous; NaN where a row was not judged. With several modes in units of the mode's usual score;
         those of `penstock.Detector` stay what they are: 0 is usual in every mode, and less is possible.
     seen : the share of the inputs that the row has readings of.
@@ -131,6 +132,11 @@ class Findings:
         if self.threshold > 0 and self.told is None:
             return self.scores / self.threshold
         return np.full(len(self.scores), np.nan)
+
+    @property
+    def rebuilt(self) -> bool:
+        """Whether `expected` is what the method rebuilds of a row, as NMF and its kin do."""
+        return rebuilds(self.parts[0].part.detector)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -35,11 +35,14 @@ class WorstEvent:
 
 @dataclass(frozen=True)
 class KnownFault:
+    """A known fault; `kind` is the class of what `alarm` says: yes, early or no."""
+
     number: int
     when: str
     rows: str
     flagged: str
-    found: bool
+    alarm: str
+    kind: str
     first_alarm: str
     lead: str
 
@@ -134,18 +137,19 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     if not variables:
         return text + "."
     first = variables[0]
-    behind = Markup("{} was {}, where {} was expected").format(
+    words = "{} was {}, which the model rebuilds as {}" if why.rebuilt else "{} was {}, where {} was expected"
+    behind = Markup(words).format(
         name_tag(first["variable"]),
         with_unit(first["actual"], first["unit"]),
         with_unit(first["expected"], first["unit"]),
     )
-    others = [_beside_expected(row) for row in variables[1:]]
+    others = [_beside_expected(row, "rebuilt" if why.rebuilt else "expected") for row in variables[1:]]
     more = Markup("; also behind it: {}").format(listed(others)) if others else ""
     return Markup("{}. {}{}.").format(text, behind, more)
 
 
-def _beside_expected(row: dict[Any, Any]) -> Markup:
-    where = f" ({row['direction']} expected)" if row["direction"] else ""
+def _beside_expected(row: dict[Any, Any], word: str) -> Markup:
+    where = f" ({row['direction']} {word})" if row["direction"] else ""
     return Markup("{}{}").format(name_tag(row["variable"]), where)
 
 
@@ -207,10 +211,25 @@ def _agreement(findings: Findings) -> Markup:
 def _faults(faults: pd.DataFrame) -> list[KnownFault]:
     lines = []
     for number, row in enumerate(faults.to_dict("records"), 1):
-        alarm, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
+        first, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
         rows, flagged = f"{row['rows']:,}", f"{row['flagged']:,}"
-        lines.append(KnownFault(number, span(row["start"], row["end"]), rows, flagged, bool(row["found"]), alarm, lead))
+        lines.append(KnownFault(number, span(row["start"], row["end"]), rows, flagged, *_alarm(row), first, lead))
     return lines
+
+
+def _alarm(fault: dict[Any, Any]) -> tuple[str, str]:
+    """Whether there was an alarm, and its kind: a finding inside the fault is one, an earlier one may be of another.
+
+    >>> _alarm({"flagged": 2, "found": True, "judged": True}), _alarm({"flagged": 0, "found": True, "judged": True})
+    (('✓ inside', 'yes'), ('before it only', 'early'))
+    >>> _alarm({"flagged": 0, "found": False, "judged": True}), _alarm({"flagged": 0, "found": False, "judged": False})
+    (('✗ none', 'no'), ('not judged', 'early'))
+    """
+    if fault["flagged"]:
+        return "✓ inside", "yes"
+    if fault["found"]:
+        return "before it only", "early"
+    return ("✗ none", "no") if fault["judged"] else ("not judged", "early")
 
 
 def _lead_time(lead: Any) -> str:
