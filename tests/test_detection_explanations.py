@@ -70,7 +70,21 @@ def test_neighbors_are_usual_rows_of_the_same_mode(findings):
         assert (neighbors["time"].to_numpy() == findings.table.time[positions].to_numpy()).all()
         values, scale = findings.values.to_numpy(), part.part.scale
         straight = np.linalg.norm((values[positions] - values[peak]) / scale, axis=1)
-        assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
+        if findings.told is None:  # else not all variables are compared
+            assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
+
+
+def test_expected_is_the_mean_of_the_neighbors_unless_it_is_rebuilt(findings):
+    for event in findings.events.index:
+        why, peak = findings.explain(event), int(findings.events.loc[event, "peak_row"])
+        mean = findings.values.iloc[why.neighbors["position"]].mean()
+        assert why.rebuilt == findings.rebuilt == hasattr(findings.parts[0].part.detector, "inverse_transform")
+        assert (", rebuilt as " in str(why)) == why.rebuilt
+        assert (", expected " in str(why)) != why.rebuilt
+        if not why.rebuilt:
+            np.testing.assert_allclose(findings.expected.iloc[peak], mean, rtol=1e-12)
+            shown = why.comparison
+            np.testing.assert_allclose(shown["expected"], shown.filter(like="neighbor").mean(axis=1), rtol=1e-12)
 
 
 def test_comparisons_show_the_peak_and_its_neighbors(findings):
@@ -131,7 +145,7 @@ def test_without_time_there_is_none_in_the_neighbors():
 
 
 def test_a_row_that_was_learnt_is_its_own_node_and_another_the_nearest():
-    findings = detect(plant(), train_until="2024-05-01", top=5)
+    findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=5)
     values, part = findings.values.to_numpy(), findings.parts[0]
     scaled = values / part.part.scale
     event = int(findings.grouped.of_row[200])
@@ -179,14 +193,14 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
 
 
 def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
-    findings = detect(plant(), train_until="2024-05-01", top=5)
+    findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=5)
     part, learnt = findings.parts[0].part, findings.parts[0].learnt
     scaled, usual = part.scaled(findings.values.to_numpy()), are_usual(learnt, findings.scores, findings.flags)
     around = findings._explainer._surroundings_of(0, learnt)
     seen = 0
     for row in np.flatnonzero(~findings.trained):
         distances = np.linalg.norm(scaled[learnt] - scaled[row], axis=1)
-        positions, lengths, steps = around.nearest_usual(int(row), 3)
+        positions, lengths, steps = around.nearest_usual(int(row), findings.values.to_numpy()[[row]], 3)
         assert len(set(positions.tolist())) == 3
         assert (np.diff(lengths) >= 0).all()
         assert steps.min() >= 1
@@ -199,12 +213,12 @@ def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
 
 def test_a_copy_of_a_row_that_was_learnt_has_that_as_its_neighbor():
     table = plant()
-    learnt = detect(table, train_until="2024-05-01", top=5)
+    learnt = detect(table, method="nsnmf", train_until="2024-05-01", top=5)
     usual = int(np.nanargmin(np.where(learnt.trained, learnt.scores, np.nan)))
     table.iloc[250, 1:] = table.iloc[usual, 1:]
-    findings = detect(table, train_until="2024-05-01", top=5)
+    findings = detect(table, method="nsnmf", train_until="2024-05-01", top=5)
     around = findings._explainer._surroundings_of(0, findings.parts[0].learnt)
-    positions, lengths, steps = around.nearest_usual(250, 3)
+    positions, lengths, steps = around.nearest_usual(250, findings.values.to_numpy()[[250]], 3)
     assert (positions[0], lengths[0], steps[0]) == (usual, 0.0, 1)
 
 

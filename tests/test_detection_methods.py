@@ -71,7 +71,7 @@ def test_where_nothing_is_rebuilt_similar_normal_rows_are_expected(method):
         if not findings.flags[row] and findings.scores[row] <= np.median(findings.scores)
     ]
     for row in np.flatnonzero(findings.flags):
-        nearest = sorted(usual, key=lambda other: (np.linalg.norm((values[other] - values[row]) / scale), other))[:5]
+        nearest = sorted(usual, key=lambda other: (np.linalg.norm((values[other] - values[row]) / scale), other))[:3]
         np.testing.assert_allclose(findings.expected.iloc[row], values[nearest].mean(axis=0), rtol=1e-9)
 
 

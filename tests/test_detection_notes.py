@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
+from penstock.detection.plain_words import HOW_TO_RATES, ONLY_RANKS
 
 
 def kinds(findings):
@@ -47,11 +48,17 @@ def test_rows_that_follow_each_other_closely_make_rates_doubtful():
     time = pd.Series(pd.date_range("2024-05-01", periods=400, freq="h"), name="time")
     close = pd.concat([time, table], axis=1)
     shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
-    note = kinds(penstock.detect(close))["close in time"]
-    assert "too low for later ones" in note
-    assert kinds(penstock.fit_model(close[:300]).score(close[300:])).get("close in time")
-    for other, method in ((shuffled, "detector"), (table, "detector"), (close, "knn")):
-        assert "close in time" not in kinds(penstock.detect(other, method=method))
+    for rows in (close, table):  # with time stamps and without
+        found = penstock.detect(rows)
+        assert "too low for later rows" in kinds(found)["like the row before"]
+        assert found.caution == ONLY_RANKS
+        later = penstock.fit_model(rows[:300]).score(rows[300:], top=5)
+        assert "like the row before" in kinds(later)
+        assert later.rates is later.threshold_rate is None
+    for other, method in ((shuffled, "detector"), (close, "knn")):
+        found = penstock.detect(other, method=method)
+        assert "like the row before" not in kinds(found)
+        assert found.caution == (ONLY_RANKS if method == "knn" else f"{ONLY_RANKS} {HOW_TO_RATES}")
 
 
 def test_a_model_tells_what_its_training_data_lacked():

@@ -70,7 +70,8 @@ def test_scores_below_0_are_judged_like_others():
     assert (found.events["peak_score"] > -1).all()
 
 
-def test_rates_are_those_of_the_detector_of_the_mode(findings):
+def test_rates_are_those_of_the_detector_of_the_mode():
+    findings = detect(two_modes(), modes="state", train_until="2024-05-02", top=12)
     assert np.isnan(findings.rates[~findings.flags]).all()
     for judged in findings.parts:
         found = judged.rows[findings.flags[judged.rows]]
@@ -79,6 +80,62 @@ def test_rates_are_those_of_the_detector_of_the_mode(findings):
     peaks = findings.events["peak_row"].to_numpy()
     np.testing.assert_array_equal(findings.events["false_alarm_rate"], findings.rates[peaks])
     np.testing.assert_array_equal(findings.top()["false_alarm_rate"], findings.rates[findings.ranked])
+
+
+def test_rows_that_were_learnt_from_have_a_rank_and_no_rate(findings):
+    own = bool(findings.trained[findings.judged].all())
+    assert findings.self_judged == own
+    assert (findings.rates is None) == (findings.threshold_rate is None) == own
+    graded, other = ("standing", "false_alarm_rate") if own else ("false_alarm_rate", "standing")
+    for table in (findings.events, findings.top()):
+        assert graded in table
+        assert other not in table
+    if not own:
+        return
+    assert findings.threshold_rarity == ""
+    modes = " over all modes" if len(findings.parts) > 1 else ""
+    assert findings.top()["standing"].tolist() == [f"rank {rank} of 400{modes}" for rank in range(1, 13)]
+    for event, peak in findings.events["peak_row"].items():
+        rank = 1 + int((findings.scores > findings.scores[peak]).sum())
+        assert findings.events.loc[event, "standing"] == findings.explain(event).rarity == f"rank {rank} of 400{modes}"
+
+
+def test_equal_scores_share_their_ranks():
+    table = pd.concat([plant(time=False), plant(time=False).iloc[[*FAULT]]], ignore_index=True)
+    found = detect(table, top=6)  # the hottest of the fault twice, and so on
+    standings = found.top()["standing"].tolist()
+    assert standings[:2] == ["rank 1–2 of 265, tied"] * 2
+    assert standings[2:4] == ["rank 3–4 of 265, tied"] * 2
+
+
+def test_a_rank_after_a_training_period_is_among_the_rows_after_it():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(400, 6)), axis=0)
+    slow = plant(400)[["time"]].join(pd.DataFrame(walk).add_prefix("sensor_"))
+    found = detect(slow, train_until="2024-05-01", top=5)
+    assert "like the row before" in {note.kind for note in found.notes}
+    assert found.rates is found.threshold_rate is None
+    n_new = int((found.judged & ~found.trained).sum())
+    assert found.top()["standing"].tolist() == [f"rank {rank} of {n_new}" for rank in range(1, 6)]
+    above = int((found.parts[0].part.training_scores > found.threshold).sum())
+    assert found.threshold_rarity.startswith(f"{above or 'none'} of the {400 - n_new} rows learnt from exceed")
+
+
+def test_rates_that_share_a_threshold_are_said_to():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(2100, 4)), columns=list("abcd"))
+    table.iloc[100:700:100] = 9.0  # six equal rows, the highest of the 2,000 learnt from
+    model = fit_model(table[:2000])
+    one, other = (score(model, table[2000:], threshold=rate) for rate in (0.002, 0.001))
+    assert one.threshold == other.threshold == model.training_scores.max()
+    for found in (one, other):
+        assert found.threshold_rarity == "none of the 2,000 rows learnt from exceeds"
+        assert any(
+            "and 6 of them have it. They cannot tell rates of false alarms below 6 in 2,001" in note.message
+            for note in found.notes
+        )
+    higher, lower = (score(model, table[2000:], threshold=rate) for rate in (0.01, 0.005))
+    assert higher.threshold_rarity == "1 in 100 normal rows exceeds"
+    assert lower.threshold_rarity == "1 in 200 normal rows exceeds"
+    assert "highest score" not in {note.kind for note in (*higher.notes, *lower.notes)}
 
 
 def test_a_ratio_of_such_scores_is_not_told(findings):
@@ -153,21 +210,16 @@ def test_an_explanation_in_words(findings):
     text = str(findings.explain(1)).splitlines()
     why = findings.explain(1)
     assert text[0] == f"Event 1: {why.seen_as}; {why.rarity}"
-    assert why.rarity.endswith(("scores this high", "score this high"))
+    if findings.self_judged:
+        assert why.rarity.startswith("rank ")
+    else:
+        assert why.rarity.endswith(("scores this high", "score this high"))
 
 
-def test_rates_of_rows_that_were_learnt_are_a_bound(model):
-    own, new = detect(plant(), top=5), score(model, plant())
-    assert own.explain(1).rarity.startswith("at most 1 in ")
-    assert own.threshold_rarity.startswith("at most 1 in ")
-    event = int(new.grouped.of_row[FAULT[0]])
-    assert not new.explain(event).rarity.startswith("at most")
-    assert not new.threshold_rarity.startswith("at most")
-
-
-def test_a_threshold_of_several_modes_is_over_all_of_them(findings):
-    assert ("normal rows over all modes " in findings.threshold_rarity) == (len(findings.parts) > 1)
-    assert not any("over all modes" in findings.explain(event).rarity for event in findings.events.index)
+def test_a_threshold_of_several_modes_is_over_all_of_them():
+    found = detect(two_modes(), modes="state", train_until="2024-05-02", threshold=0.05)
+    assert "normal rows over all modes " in found.threshold_rarity
+    assert not any("over all modes" in found.explain(event).rarity for event in found.events.index)
 
 
 def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
@@ -255,13 +307,14 @@ def test_missing_readings_are_no_variables_behind_a_finding():
     assert variables[["actual", "expected"]].notna().all(axis=None)
 
 
-def test_files_carry_views_and_rates(tmp_path):
-    found = detect(plant(), top=5)
+@pytest.mark.parametrize(("options", "graded"), [({}, "standing"), ({"train_until": "2024-05-01"}, "false_alarm_rate")])
+def test_files_carry_views_and_ranks_or_rates(tmp_path, options, graded):
+    found = detect(plant(), top=5, **options)
     write_findings(found, tmp_path / "findings.csv")
     write_findings(found, tmp_path / "findings.json")
     table = pd.read_csv(tmp_path / "findings.csv")
     assert "severity" not in table
-    np.testing.assert_array_equal(table["false_alarm_rate"], found.top()["false_alarm_rate"])
+    np.testing.assert_array_equal(table[graded], found.top()[graded])
     assert (table["seen_as"] == found.explain(1).seen_as).all()
     document = json.loads((tmp_path / "findings.json").read_text())
     assert document["summary"]["method"] == "Detector"
@@ -269,7 +322,7 @@ def test_files_carry_views_and_rates(tmp_path):
     event = document["events"][0]
     assert event["parts"] == found.explain(1).parts
     assert event["seen_as"] == found.explain(1).seen_as
-    assert event["false_alarm_rate"] == found.events["false_alarm_rate"].iloc[0]
+    assert event[graded] == found.events[graded].iloc[0]
     write_findings(found, tmp_path / "unexplained.json", most_explained=0)
     event = json.loads((tmp_path / "unexplained.json").read_text())["events"][0]
     assert event["parts"] is event["seen_as"] is event["rule"] is None

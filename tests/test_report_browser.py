@@ -127,7 +127,7 @@ def test_opening_an_event_shows_its_charts(browser, files, name):
             assert charts.first.locator(f"svg.chart > .{curve}").last.bounding_box()["width"] > 2, curve
         assert page.locator("#why-2 .small >> nth=0").get_by_text("°C", exact=True).count() == 1
         charts.first.locator(".plot").hover()
-        assert "expected" in page.locator("#tip").inner_text()
+        assert "rebuilt" in page.locator("#tip").inner_text()
         assert "°C" in page.locator("#tip").inner_text()
         opener.press("Space")
         assert not why.is_visible()
@@ -260,7 +260,23 @@ def test_trees_and_cells_tell_what_they_are(browser, files):
         page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
         assert "finding, event" in page.locator("#tip").inner_text()
         page.locator("#heat canvas").hover(position={"x": 60, "y": 30})
-        assert "from expected" in page.locator("#tip").inner_text()
+        assert "from rebuilt" in page.locator("#tip").inner_text()
+
+
+def test_a_cell_without_an_expected_value_has_a_reading(browser, files):
+    with opened(browser, files / "views.html") as page:
+        page.locator("#heat canvas").hover(position={"x": 2, "y": 30})  # before the first event
+        assert "no expected value here" in page.locator("#tip").inner_text()
+        assert "below expected" in page.locator("#heat-key").inner_text()
+
+
+def test_the_mark_of_an_event_is_above_its_start(browser, files):
+    with opened(browser, files / "plant.html") as page:
+        marks, bands = page.locator("#timeline .mark-event"), page.locator("#timeline .band-event")
+        for place in range(3):
+            mark, band = marks.nth(place).bounding_box(), bands.nth(place).bounding_box()
+            assert abs(mark["x"] + mark["width"] / 2 - band["x"]) < 2
+        assert bands.nth(0).bounding_box()["width"] > 2
 
 
 def test_paper_has_the_gravest_events_open_and_no_dark_ground(browser, files):

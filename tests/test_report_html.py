@@ -24,7 +24,6 @@ from report_tables import (
 )
 
 from penstock.detection import detect
-from penstock.detection.plain_words import how_rare
 from penstock.report import html, to_html, write_html
 
 ALL = [
@@ -100,7 +99,7 @@ def test_the_policy_names_the_script_and_the_style_by_their_hash(page):
 def test_the_data_are_json(page):
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert not set(text) & set("<>&")
-    assert set(json.loads(text)) == {"axis", "timeline", "events", "heat", "trees"}
+    assert set(json.loads(text)) == {"axis", "expected", "timeline", "events", "heat", "trees"}
 
 
 def test_hostile_names_are_text():
@@ -221,12 +220,12 @@ def test_views_and_rates_are_told_in_plain_words():
     for event in findings.events.index:
         why = findings.explain(event)
         assert text.count(why.seen_as) == 2  # in the list of the gravest, and where the event is opened
-        assert text.count(why.rarity) == 1
+        assert f"; {why.rarity}. " in text
         assert f"{why.rarity[0].upper()}{why.rarity[1:]}." in text
-        assert f">{how_rare(findings.events.loc[event, 'false_alarm_rate'], at_most=True)}</td>" in text
-    assert "Normal rows as high" in text
+        assert f">{findings.events.loc[event, 'standing']}</td>" in text
+    assert "Among the rows judged" in text
+    assert not re.search(r"1 in \d|normal rows? scores?", text)
     assert "0 is usual, and less is more usual still" in text
-    assert f"{findings.threshold_rarity[0].upper()}{findings.threshold_rarity[1:]} it." in text
     assert "times the threshold" not in text
     assert "Typical situations" not in text
 
@@ -240,6 +239,9 @@ def test_what_is_as_expected_and_what_is_extrapolated_are_told():
     assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
     assert "in a billion" not in text
     assert "( expected)" not in text
+    assert "Expected is their mean." in text
+    assert "ebuilt" not in text.split("<script")[0]
+    assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
     assert '<td class="num"> 0</td>' in text
 
 

@@ -17,6 +17,7 @@ from report_tables import (
     quiet_findings,
     rows_findings,
     views_findings,
+    views_modes_findings,
 )
 
 from penstock.detection import detect
@@ -136,9 +137,9 @@ class TestTimeline:
         assert record["begins"] == [0, 400]  # the hole in the sampling
         assert len(record["marked"][0]) == 12
         assert [event[0] for event in record["events"]] == [1, 2, 3]
-        for number, first, last, peak, score, rank in record["events"]:
-            assert first <= peak <= last
-            assert score == findings.events["peak_score"].loc[number]
+        for number, first, last, rank in record["events"]:
+            assert first == axis.places[findings.grouped.first_rows[number - 1]]
+            assert last == axis.places[findings.grouped.last_rows[number - 1]]
             assert rank == findings.events["rank"].loc[number]
 
     def test_rows_that_were_not_judged_part_the_line(self):
@@ -206,6 +207,8 @@ class TestEvents:
         assert float(variable["actual"]) > float(variable["expected"]) + 5
         assert len(card.why.comparison[0]["cells"]) == 2 + len(card.why.neighbors)
         assert "of the event" in card.why.rule_counts
+        widths = [float(row["width"]) for row in card.why.variables]  # a bar of 100 is a share of 100 %
+        assert widths == pytest.approx((100 * findings.explain(2).variables["share"]).tolist(), abs=0.05)
 
     def test_without_time_rows_are_named(self):
         findings = rows_findings()
@@ -258,6 +261,21 @@ class TestHeatMap:
         assert (cells[bearing, in_event] > 60).all()
         residuals = (findings.values - findings.expected)["bearing [°C]"]
         assert record["variables"][bearing]["farthest"] == pytest.approx(residuals.iloc[299:309].max())
+
+    def test_no_reading_is_not_the_same_as_no_expected_value(self):
+        findings = views_findings()  # only findings have expected values
+        bearing = findings.names.index("bearing [°C]")
+        record = heat_map_data(findings, axis_of(findings))
+        cells = unpacked(record["cells"], "i1").reshape(len(record["variables"]), -1)
+        in_event = np.array(record["flagged"]) > 0
+        assert (cells[:, in_event] >= -126).all()
+        assert (cells[:, ~in_event] == -127).all()
+        values = findings.values.copy()
+        values.iloc[:, bearing] = np.nan
+        record = heat_map_data(replace(findings, values=values), axis_of(findings))
+        names = [variable["name"] for variable in record["variables"]]
+        cells = unpacked(record["cells"], "i1").reshape(len(names), -1)
+        assert (cells[names.index("bearing [°C]")] == -128).all()
 
     def test_variables_are_ranked_as_on_the_cards_of_a_detector(self):
         findings = views_findings()
@@ -358,7 +376,10 @@ class TestWords:
     def test_the_summary_counts_and_names(self):
         findings = plant_findings()
         summary = summarize(findings, reasons_of(findings))
-        assert "<strong>12 of 560 rows</strong> stand out" in summary.lead
+        assert "<strong>12 of 560 rows</strong> have the highest scores" in summary.lead
+        assert "nothing here says how many of these are real faults" in summary.lead
+        period = views_modes_findings()
+        assert " stand out between " in summarize(period, reasons_of(period)).lead
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
         assert summary.worst[0].number == findings.events["rank"].idxmin()
         assert any("bearing" in worst.sentence and "°C" in worst.sentence for worst in summary.worst)
@@ -367,10 +388,20 @@ class TestWords:
     def test_known_faults_have_a_warning_time(self):
         summary = summarize(plant_findings(), reasons_of(plant_findings()))
         missed, found = summary.faults
-        assert (missed.found, missed.first_alarm, missed.lead) == (False, "", "")
-        assert found.found
+        assert (missed.alarm, missed.first_alarm, missed.lead) == ("✗ none", "", "")
+        assert found.alarm == "✓ inside"
         assert found.lead == "20 min after it began"
         assert "P@N" in summary.agreement
+
+    def test_an_alarm_before_a_fault_is_not_called_one_inside(self):
+        findings = plant_findings()
+        faults = findings.agreement.faults.assign(flagged=0, found=[True, False], judged=[True, False])
+        faults["first_alarm"], faults["lead"] = faults["start"] - pd.Timedelta("1h"), pd.Timedelta("1h")
+        early, unseen = summarize(
+            replace(findings, agreement=replace(findings.agreement, faults=faults)), reasons_of(findings)
+        ).faults
+        assert (early.flagged, early.alarm, early.lead) == ("0", "before it only", "1 h before")
+        assert unseen.alarm == "not judged"
 
     def test_nothing_found(self):
         summary = summarize(quiet_findings(), {})

@@ -63,7 +63,14 @@ def _counts(findings: Findings) -> Iterator[str]:
         yield f"No findings: no score is above {above}."
         return
     days = f" on {counted(len(findings.days), 'day')}" if findings.table.time is not None else ""
-    yield f"{counted(found, 'finding')} (scores above {above}) in {counted(events, 'event')}{days}."
+    which = f"{_highest(found)} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
+    yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
+    if findings.caution:
+        yield findings.caution
+
+
+def _highest(found: int) -> str:
+    return "the highest score" if found == 1 else f"the {found:,} highest scores"
 
 
 def _event_lines(findings: Findings) -> Iterator[str]:
@@ -71,10 +78,11 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     events = findings.events.sort_values("rank").head(_MOST_EVENTS)
     if not len(events):
         return
-    graded = "severity" if findings.rates is None else "false_alarm_rate"
+    graded = next(name for name in ("severity", "standing", "false_alarm_rate") if name in events)
+    heading = "highest score" if graded == "standing" else graded.replace("_", " ")
     group = findings.table.group
     named = [] if group is None else [str(group.name)]
-    rows = [("event", *named, "start", "end", "rows", graded.replace("_", " "), "variables")]
+    rows = [("event", *named, "start", "end", "rows", heading, "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
         shown = _grade(findings, grade, peak)
@@ -91,9 +99,9 @@ def _event_lines(findings: Findings) -> Iterator[str]:
         yield f"  … and {more:,} more"
 
 
-def _grade(findings: Findings, grade: float, peak: int) -> str:
-    """The severity of an event, or how seldom normal rows score as high as its peak."""
-    if findings.rates is None:
+def _grade(findings: Findings, grade: Any, peak: int) -> str:
+    """The severity of an event, or how seldom normal rows score as high as its peak, or the rank of that."""
+    if findings.told is None:
         return "" if pd.isna(grade) else f"{grade:.3g}"
     return findings.rarity_figure(peak, short=True)
 

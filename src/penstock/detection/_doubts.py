@@ -11,6 +11,7 @@ from penstock._types import FloatArray
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared
 from penstock.detection._telling import Told
+from penstock.detection.plain_words import LIKE_THE_LAST
 from penstock.graph.tree_edges import nearest_by_tree
 from penstock.tables import Note
 from penstock.tables._words import listed
@@ -28,27 +29,39 @@ def doubts(
     parts: tuple[JudgedPart, ...],
     told: Told | None = None,
 ) -> list[Note]:
-    """Notes on findings that are too many, or about text, and on rates that will not hold later."""
+    """Notes on findings that are too many, or about text."""
     return [
         *_too_many(int(flags.sum()), int(candidates.sum())),
         *_about_text(prepared, flags, expected, parts, told),
-        *(_close_in_time(parts) if told is not None and prepared.table.time is not None else []),
     ]
 
 
-def _close_in_time(parts: Sequence[JudgedPart]) -> list[Note]:
-    """Rates take rows for independent draws; where each is like the one before, a later one is like none learnt."""
+def rows_like_the_last(parts: Sequence[JudgedPart]) -> list[Note]:
+    """A note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
     nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
     rows = sum(map(len, nearest))
     close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
     if close <= _MOST_NEXT * rows:
         return []
     message = (
-        f"Rows follow each other closely in time: {close / rows:.0%} of those learnt from are most like the one just "
-        f"before or after. The rates of false alarms hold only for rows of the period learnt from, and will be too low "
-        f"for later ones."
+        f"Rows are much like the one before: {close / rows:.0%} of those learnt from are most like the row just before "
+        f"or after. A rate of false alarms learnt from them would be far too low for later rows: none is shown, only "
+        f"ranks."
     )
-    return [Note("close in time", message, close)]
+    return [Note(LIKE_THE_LAST, message, close)]
+
+
+def highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
+    """A note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
+    equal, rows = int((scores == threshold).sum()), len(scores)
+    if threshold != scores.max():
+        return []
+    have = "" if equal == 1 else f", and {equal:,} of them have it"
+    message = (
+        f"The threshold is the highest score of the {rows:,} rows learnt from{have}. They cannot tell rates of false "
+        f"alarms below {equal:,} in {rows + 1:,} apart; learn from more rows for that."
+    )
+    return [Note("highest score", message, equal)]
 
 
 def _too_many(found: int, judged: int) -> list[Note]:

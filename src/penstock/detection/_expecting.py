@@ -1,4 +1,4 @@
-"""What a row should have been: rebuilt by the model, or where that rebuilds nothing, the mean of similar good rows."""
+"""What a row is compared with: the model rebuilds it, or where that rebuilds nothing, the mean of similar good rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._parts import Part, rebuilds
+from penstock.detection._telling import Told
 from penstock.graph.search import search_over
 
-_SIMILAR = 5  # rows whose mean is expected
+SIMILAR = 3  # rows whose mean is expected; an explanation shows them
 
 
 def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
@@ -40,15 +41,23 @@ class SimilarRows:
         return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
 
 
-def mean_of_similar(part: Part, compared: FloatArray, values: FloatArray, normal: FloatArray) -> FloatArray:
-    """For each row of values the mean of the nearest normal rows, by those of its readings that are to be compared.
+def to_compare(rows: IndexArray, values: FloatArray, told: Told | None) -> FloatArray:
+    """Readings by which rows of a table are similar to others, NaN for the rest.
 
-    compared : the same rows, NaN where a reading is not; a row of which nothing is left is compared as it is.
+    Where it is known what makes up a score, those that make up half of it do not count, unless nothing else is left:
+    else what is wrong in some would be expected of all.
     """
+    if told is None:
+        return values[rows]
+    others = np.where(told.of(rows).standing_out, np.nan, values[rows])
+    return np.where(np.isnan(others).all(axis=1, keepdims=True), values[rows], others)
+
+
+def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> FloatArray:
+    """For each row of `to_compare` the mean of the nearest normal rows."""
     similar = SimilarRows(part, normal)
-    nothing = np.isnan(compared).all(axis=1, keepdims=True)
-    near, _ = similar.nearest(np.where(nothing, values, compared), _SIMILAR)
-    expected = np.empty(values.shape)
+    near, _ = similar.nearest(compared, SIMILAR)
+    expected = np.empty(compared.shape)
     for position, found in enumerate(near):
         rows = similar.rows[found[found >= 0]]
         known = ~np.isnan(rows)

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._expecting import SimilarRows, are_usual
-from penstock.detection._parts import Part
+from penstock.detection._expecting import SIMILAR, SimilarRows, are_usual, to_compare
+from penstock.detection._parts import Part, rebuilds
 from penstock.detection.plain_words import seen_as
 from penstock.explain import NormalSample, Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
 from penstock.graph.search import RowSearch, search_over
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.detection.findings import Findings
 
 N_VARIABLES = 8
-N_NEIGHBORS = 3
+N_NEIGHBORS = SIMILAR
 _SETTING = ("variable", "unit", "before", "after", "share")
 _LARGE_SHARE = 0.1  # of a setting that did not change with the event
 
@@ -36,15 +36,17 @@ class Explanation:
         event's squared residual; see `parts`), direction ("above", "below", or "" where it is as expected), position
         (the row of the table where it is farthest off; if never, where it adds most to the score). If the mode changes
         during the event, only rows of the mode at its peak count, here and in the rule. Settings are left out.
-    neighbors : the nearest normal rows along the detector's spanning tree, or if it has none in a straight line, to
-        compare with: position, row (as in the source), time (if there is one), distance (in scaled units), steps,
-        score. Normal are training rows with a score of the lower half.
+    neighbors : normal rows to compare the event's peak with: position, row (as in the source), time (if there is one),
+        distance (in scaled units), steps, score. Normal are training rows with a score of the lower half. They are
+        those whose mean is expected: the most similar ones, without the variables that make up half of the score where
+        that is known. For a detector that rebuilds rows, the nearest along its spanning tree, or in a straight line.
     comparison : the same variables, at the event's peak, as expected there, and in each of these neighbours.
+    rebuilt : whether `expected` is what the model rebuilds of the row itself, and not the mean of the neighbours.
     rule : what tells the event's rows apart from rows that are not findings, of the same mode; None if nothing does.
     parts : of `penstock.Detector`: what each of its views adds to the score of the event's peak, in the order in which
         they add up to it. The shares of the variables are then those of the scores of the event's rows. None for other
         methods.
-    rarity : how many normal rows score as high as the peak, in words, where that is known.
+    rarity : of `penstock.Detector`: how many normal rows score as high as the peak, or only its rank, in words.
     settings : inputs that are set rather than measured, and so no cause, if they changed with the event or have a tenth
         of the share: variable, unit, before (the last reading before the event, of the same group), after (that at its
         peak, or the first that differs), share.
@@ -57,6 +59,7 @@ class Explanation:
     rule: Rule | None
     parts: Mapping[str, float] | None = None
     rarity: str = ""
+    rebuilt: bool = False
     settings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_SETTING)))
 
     @property
@@ -82,7 +85,8 @@ class Explanation:
         for row in self.variables.to_dict("records"):
             unit = f" {row['unit']}" if row["unit"] else ""
             actual, expected = f"{row['actual']:.6g}{unit}", f"{row['expected']:.6g}{unit}"
-            lines.append(f"  {row['variable']}: {actual}, expected {expected} ({row['share']:.0%} of it)")
+            word = "rebuilt as" if self.rebuilt else "expected"
+            lines.append(f"  {row['variable']}: {actual}, {word} {expected} ({row['share']:.0%} of it)")
         lines += [f"  {text}" for text in self.settings_in_words]
         lines.append(f"  rule: {self.rule.text if self.rule else 'none tells it apart'}")
         return "\n".join(lines)
@@ -94,12 +98,15 @@ class _Surroundings:
     def __init__(self, part: Part, learnt: IndexArray, is_usual: NDArray[np.bool_], values: FloatArray) -> None:
         self._part, self._learnt, self._is_usual, self._values = part, learnt, is_usual, values
 
-    def nearest_usual(self, position: int, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
-        """The n usual rows nearest to a row, how far they are, and in how many steps."""
+    def nearest_usual(self, position: int, compared: FloatArray, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
+        """The n usual rows nearest to a row, how far they are, and in how many steps.
+
+        compared : its readings by which others are similar, of a detector that walks no tree.
+        """
         if not self._is_usual.any():
             return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=np.intp)
-        if not hasattr(self._part.detector, "tree_"):
-            near, distances = (found[0] for found in self._similar.nearest(self._values[[position]], n))
+        if not walks_tree(self._part):
+            near, distances = (found[0] for found in self._similar.nearest(compared, n))
             seen = near >= 0
             return self._learnt[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
         node, apart, steps = self._node_of(position)
@@ -189,6 +196,7 @@ class Explainer:
             self._rule(rows, place, variables),
             self._views(peak),
             self._findings.rarity(peak),
+            self._findings.rebuilt,
             self._settings(event, of_settings),
         )
 
@@ -317,7 +325,8 @@ class Explainer:
         learnt = findings.parts[place].learnt
         if learnt is None:
             return _no_neighbors(findings.table.time is not None)
-        positions, distances, steps = self._surroundings_of(place, learnt).nearest_usual(peak, N_NEIGHBORS)
+        compared = to_compare(np.array([peak]), findings.values.to_numpy(), findings.told)
+        positions, distances, steps = self._surroundings_of(place, learnt).nearest_usual(peak, compared, N_NEIGHBORS)
         columns: dict[str, Any] = {"position": positions, "row": findings.table.values.index[positions]}
         if findings.table.time is not None:
             columns["time"] = findings.table.time[positions]
@@ -349,6 +358,11 @@ class Explainer:
     @cached_property
     def _units(self) -> list[str]:
         return [self._findings.units.get(name, "") for name in self._findings.names]
+
+
+def walks_tree(part: Part) -> bool:
+    """Whether the nearest normal rows are those along the detector's tree; else expected is the mean of them."""
+    return rebuilds(part.detector) and hasattr(part.detector, "tree_")
 
 
 def _no_neighbors(has_time: bool) -> pd.DataFrame:

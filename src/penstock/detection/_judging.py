@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._doubts import doubts
-from penstock.detection._expecting import are_usual, mean_of_similar, rebuild
+from penstock.detection._doubts import doubts, highest_learnt, rows_like_the_last
+from penstock.detection._expecting import are_usual, mean_of_similar, rebuild, to_compare
 from penstock.detection._flagging import default_top, flag_above, flag_top
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared, Progress, rows_note
@@ -71,7 +71,10 @@ def judge(
     flags, threshold = _flags(scores, candidates, model, cut)
     told = tell(parts, values, flags) if model.tells_rates else None
     _expect_similar(parts, values, scores, flags, expected, told)
-    rates = _rates(parts, scores, flags) if model.tells_rates else None
+    alike = rows_like_the_last(parts) if told is not None else []
+    tells_rates = told is not None and cut.new_only and not alike
+    at_the_end = highest_learnt(model.training_scores, threshold) if tells_rates else []
+    notes += [*doubts(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
     compared, labelled = _compare_with_label(prepared, flags, np.where(candidates, scores, np.nan))
     grouped = _with_groups(
         group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold, groups=prepared.table.group),
@@ -84,19 +87,19 @@ def judge(
         values=prepared.values,
         expected=pd.DataFrame(expected, index=prepared.values.index, columns=prepared.values.columns),
         scores=scores,
-        rates=rates,
+        rates=_rates(parts, scores, flags) if tells_rates else None,
         told=told,
-        threshold_rate=None if rates is None else model.rate_above(threshold),
+        threshold_rate=model.rate_above(threshold) if tells_rates and not at_the_end else None,
         seen=1.0 - np.isnan(values).mean(axis=1),
         modes=prepared.modes,
         judged=judged,
         trained=trained,
         flags=flags,
         threshold=threshold,
-        grouped=_with_rates(grouped, rates),
+        grouped=grouped,
         parts=parts,
         units=model.units,
-        notes=(*prepared.notes, *notes, *doubts(prepared, candidates, flags, expected, parts, told), *labelled),
+        notes=(*prepared.notes, *notes, *labelled),
         settings=dict(settings),
         agreement=compared,
     )
@@ -157,15 +160,6 @@ def _rates(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: NDArray[np.
     return rates
 
 
-def _with_rates(events: Events, rates: FloatArray | None) -> Events:
-    """With the rate of the peak in place of the severity, if it is known: scores are no ratios then."""
-    if rates is None:
-        return events
-    table = events.table.rename(columns={"severity": "false_alarm_rate"})
-    table["false_alarm_rate"] = rates[table["peak_row"].to_numpy()]
-    return replace(events, table=table)
-
-
 def _expect_similar(
     parts: tuple[JudgedPart, ...],
     values: FloatArray,
@@ -174,19 +168,14 @@ def _expect_similar(
     expected: FloatArray,
     told: Told | None,
 ) -> None:
-    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt.
-
-    Where it is known what makes up a score, rows are similar if they are in the other variables: else what is wrong
-    in some would be expected of all.
-    """
+    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
         if part.reference is None or not flags[rows].any():
             continue
         usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
         normal = values[usual] if len(usual) else part.reference
         found = rows[flags[rows]]
-        compared = values[found] if told is None else np.where(told.of(found).standing_out, np.nan, values[found])
-        expected[found] = mean_of_similar(part, compared, values[found], normal)
+        expected[found] = mean_of_similar(part, to_compare(found, values, told), normal)
 
 
 def _with_groups(events: Events, table: Table) -> Events:

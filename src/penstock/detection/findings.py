@@ -15,9 +15,9 @@ from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
-from penstock.detection._parts import JudgedPart
+from penstock.detection._parts import JudgedPart, rebuilds
 from penstock.detection._telling import Told
-from penstock.detection.plain_words import how_rare, rows_that
+from penstock.detection.plain_words import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
 from penstock.events import Agreement, Events, event_days
 from penstock.explain import RuleTree
 from penstock.tables import Note, Table
@@ -33,8 +33,9 @@ class Findings:
 
     table : as it was read.
     checks, inputs : what is known of each column, and which of them were used, encoded or left out.
-    values, expected : the inputs and what the model makes of them, both in the user's units (NaN where a reading is
-        missing, or nothing is expected because the row was not judged).
+    values, expected : the inputs and what they are compared with, both in the user's units. Expected is the mean of the
+        usual rows most like a finding, NaN for other rows; but of a method that rebuilds rows (`rebuilt`), what it
+        rebuilds of each row that was judged.
     scores : high is anomalous; NaN where a row was not judged. With several modes in units of the mode's usual score;
         those of `penstock.Detector` stay what they are: 0 is usual in every mode, and less is possible.
     seen : the share of the inputs that the row has readings of.
@@ -49,11 +50,10 @@ class Findings:
     settings : what was asked for and what it ran on, to repeat it.
     agreement : how the findings compare with a label column, if there is one.
     rates : of findings of `penstock.Detector`, the share of normal rows (of the mode) that score at least as high, NaN
-        for other rows; None for other methods.
-    threshold_rate : and the share of normal rows above the threshold. Where the rows were learnt from, anomalies among
-        them make both larger than they are. It is one of the rows of all modes together, where there are several.
-        Both take rows for independent draws.
-    told : and what makes up the scores of the findings.
+        for other rows. None where there is no such estimate, and only the rank of a score is known: for other methods,
+        where the rows judged are those learnt from, and where most rows are like the one before (a note says so).
+    threshold_rate : and the share of normal rows above the threshold, of all modes together, where there are several.
+    told : of findings of `penstock.Detector`, what makes up their scores; None for other methods.
     """
 
     table: Table
@@ -78,14 +78,17 @@ class Findings:
     threshold_rate: float | None = None
     told: Told | None = None
 
-    @property
+    @cached_property
     def events(self) -> pd.DataFrame:
         """One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …
 
         Of a table with groups, also `group`.
-        Where `rates` are known, `false_alarm_rate` (that of the peak) is in place of the severity.
+        For `penstock.Detector`, `false_alarm_rate` (that of the peak) is in place of the severity where `rates` are
+        known, and elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
         """
-        return self.grouped.table
+        table = self.grouped.table
+        ((name, values),) = self._graded(table["peak_row"].to_numpy()).items()
+        return table.rename(columns={"severity": name}).assign(**{name: values})
 
     @cached_property
     def days(self) -> pd.DataFrame:
@@ -103,9 +106,9 @@ class Findings:
     def top(self, n: int | None = None) -> pd.DataFrame:
         """The n findings with the highest scores (all if None), best first: the paper's list for the manager.
 
-        Columns: rank, time, group (if there is one), row (as in the source, from 0), score, severity (or
-        `false_alarm_rate`, where `rates` are known), event, mode, seen, and the variables, but no settings, with the
-        largest residuals (or the largest part of the score, where the detector tells it).
+        Columns: rank, time (if there is one), group (if there is one), row (as in the source, from 0), score, severity
+        (or `false_alarm_rate` or `standing`, as in `events`), event, mode, seen, and the variables, but no settings,
+        with the largest residuals (or the largest part of the score, where the detector tells it).
         """
         if n is not None:
             check_whole_number("n", n, least=1)
@@ -118,7 +121,7 @@ class Findings:
         columns |= {
             "row": self.table.values.index[rows],
             "score": self.scores[rows],
-            **({"severity": self.severity[rows]} if self.rates is None else {"false_alarm_rate": self.rates[rows]}),
+            **self._graded(rows),
             "event": self.grouped.of_row[rows],
             "mode": self.modes[rows],
             "seen": self.seen[rows],
@@ -128,54 +131,96 @@ class Findings:
 
     @property
     def severity(self) -> FloatArray:
-        """Scores in units of the threshold; NaN where that is not positive, or scores are no ratios (see `rates`)."""
-        if self.threshold > 0 and self.rates is None:
+        """Scores in units of the threshold; NaN where that is not positive, and for `penstock.Detector`."""
+        if self.threshold > 0 and self.told is None:
             return self.scores / self.threshold
         return np.full(len(self.scores), np.nan)
+
+    @property
+    def rebuilt(self) -> bool:
+        """Whether `expected` is what the method rebuilds of a row, as NMF and its kin do."""
+        return rebuilds(self.parts[0].part.detector)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the inputs, as in `values`."""
         return tuple(self.values.columns)
 
+    @property
+    def self_judged(self) -> bool:
+        """Whether the rows judged are those learnt from: then a score has a rank among them, and no rate."""
+        return bool(self.trained.any() and not (self.judged & ~self.trained).any())
+
+    @property
+    def caution(self) -> str:
+        """What findings among the rows learnt from do not say; "" for others."""
+        if not (self.self_judged and self.flags.any()):
+            return ""
+        rateless = self.told is None or any(note.kind == LIKE_THE_LAST for note in self.notes)
+        return ONLY_RANKS if rateless else f"{ONLY_RANKS} {HOW_TO_RATES}"
+
+    def standing(self, position: int) -> str:
+        """The rank of a row's score among all rows that could be findings, such as "rank 3 of 4,177".
+
+        position : of the row in the table.
+        """
+        scores = self._ascending
+        below, up_to = (int(np.searchsorted(scores, self.scores[position], side)) for side in ("left", "right"))
+        several = len(self.parts) > 1
+        return rank_in_words(len(scores) - up_to, up_to - below, len(scores), over_all_modes=several)
+
     def rarity(self, position: int) -> str:
-        """How many normal rows score as high as a finding, in words; "" where that is not known.
+        """How many normal rows score as high as a finding, in words, or its `standing`; "" for other methods.
 
         position : of the finding in the table.
         """
-        if self.rates is None or not np.isfinite(self.rates[position]):
-            return ""
-        rate, how = float(self.rates[position]), self._how_known(position)
-        return rows_that(rate, "scores this high", "score this high", **how)
+        if self.rates is None:
+            return "" if self.told is None else self.standing(position)
+        rate, beyond = float(self.rates[position]), self._is_extrapolated(position)
+        return rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
 
     def rarity_figure(self, position: int, *, short: bool = False) -> str:
-        """The figure in `rarity`, such as "at most 1 in 4,600"; `short`: for a column of figures."""
-        if self.rates is None or not np.isfinite(self.rates[position]):
-            return ""
-        return how_rare(float(self.rates[position]), **self._how_known(position), short=short)
+        """The figure in `rarity`, such as "1 in 4,600"; `short`: for a column of figures."""
+        if self.rates is None:
+            return self.rarity(position)
+        return how_rare(float(self.rates[position]), extrapolated=self._is_extrapolated(position), short=short)
 
-    def _how_known(self, position: int) -> dict[str, bool]:
-        """Whether the rate of a finding is a bound, and smaller than the training rows of its mode can show."""
+    def _is_extrapolated(self, position: int) -> bool:
+        """Whether the rate of a finding is smaller than the training rows of its mode can show."""
         assert self.rates is not None
         part = next(judged.part for judged in self.parts if judged.part.mode == self.modes[position])
-        beyond = self.rates[position] < 1 / (len(part.training_scores) + 1)
-        return {"at_most": bool(self.trained[position]), "extrapolated": bool(beyond)}
+        return bool(self.rates[position] < 1 / (len(part.training_scores) + 1))
 
     @property
     def threshold_rarity(self) -> str:
-        """How many normal rows exceed the threshold, in words; "" where that is not known."""
-        if self.threshold_rate is None:
+        """How many normal rows, or rows learnt from, exceed the threshold, in words; "" where neither is known."""
+        if self.told is None or self.self_judged:
             return ""
-        learnt = bool(self.trained[self.judged].all())  # and what is anomalous among the rows as well
-        rows = sum(len(judged.part.training_scores) for judged in self.parts)
+        scores = np.concatenate([judged.part.training_scores for judged in self.parts])
+        if self.threshold_rate is None:
+            above = int((scores > self.threshold).sum())
+            verb = "exceed" if above > 1 else "exceeds"
+            return f"{f'{above:,}' if above else 'none'} of the {len(scores):,} rows learnt from {verb}"
         return rows_that(
             self.threshold_rate,
             "exceeds",
             "exceed",
-            at_most=learnt,
-            extrapolated=self.threshold_rate < 1 / (rows + 1),
+            extrapolated=self.threshold_rate < 1 / (len(scores) + 1),
             over_all_modes=len(self.parts) > 1,
         )
+
+    def _graded(self, rows: IndexArray) -> dict[str, Any]:
+        """The one column that says how grave findings are, by its name."""
+        if self.told is None:
+            return {"severity": self.severity[rows]}
+        if self.rates is None:
+            return {"standing": np.array([self.standing(row) for row in rows.tolist()], dtype=object)}
+        return {"false_alarm_rate": self.rates[rows]}
+
+    @cached_property
+    def _ascending(self) -> FloatArray:
+        """The scores of all rows that could be findings."""
+        return np.sort(self.scores[self.judged if self.self_judged else self.judged & ~self.trained])
 
     def residuals(self, rows: IndexArray | None = None) -> FloatArray:
         """Actual minus expected in the units of the score, so that variables compare; NaN where either is not known.

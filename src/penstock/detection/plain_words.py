@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+LIKE_THE_LAST = "like the row before"  # the kind of a note: no rates
+ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."
+HOW_TO_RATES = (
+    "For a rate of false alarms, learn from a period that is known to be good (--train-until, --train-rule, or "
+    "penstock fit and score)."
+)
 _RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
 _EXTRAPOLATED = " (extrapolated)"
 _OFTEN = 0.1
@@ -16,34 +22,32 @@ _VIEWS = {
 }
 
 
-def how_rare(rate: float, *, at_most: bool = False, extrapolated: bool = False, short: bool = False) -> str:
+def how_rare(rate: float, *, extrapolated: bool = False, short: bool = False) -> str:
     """A share of normal rows.
 
-    at_most : anomalies are among the rows that it was learnt from, or may be.
     extrapolated : it is smaller than the rows that it was learnt from can show.
     short : for a column of figures.
 
-    >>> how_rare(0.0002), how_rare(2 / 9220, at_most=True), how_rare(0.31), how_rare(1e-30)
-    ('1 in 5,000', 'at most 1 in 4,600', '31 in 100', 'fewer than 1 in a billion')
+    >>> how_rare(0.0002), how_rare(0.31), how_rare(1e-30)
+    ('1 in 5,000', '31 in 100', 'fewer than 1 in a billion')
     >>> how_rare(0.0002, extrapolated=True), how_rare(1e-7, extrapolated=True)
     ('1 in 5,000 (extrapolated)', 'fewer than 1 in a million (extrapolated)')
     >>> how_rare(1e-30, short=True), how_rare(1e-7, extrapolated=True, short=True)
     ('< 1 in 10^9', '< 1 in 10^6 (extrapolated)')
     """
-    return _figure(rate, at_most, extrapolated, short) + (_EXTRAPOLATED if extrapolated else "")
+    return _figure(rate, extrapolated, short) + (_EXTRAPOLATED if extrapolated else "")
 
 
-def _figure(rate: float, at_most: bool, extrapolated: bool, short: bool = False) -> str:
+def _figure(rate: float, extrapolated: bool, short: bool = False) -> str:
     if rate < (_RAREST_BEYOND if extrapolated else _RAREST):
         if short:
             return f"< 1 in 10^{6 if extrapolated else 9}"
         return f"fewer than 1 in a {'million' if extrapolated else 'billion'}"
-    bound = "at most " if at_most else ""
     if rate > _OFTEN:
-        return f"{bound}{math.ceil(100 * rate - 1e-9)} in 100"
+        return f"{math.ceil(100 * rate - 1e-9)} in 100"
     count = math.floor(1 / rate + 1e-6)
     step = 10 ** max(0, len(str(count)) - 2)
-    return f"{bound}1 in {count // step * step:,}"
+    return f"1 in {count // step * step:,}"
 
 
 def rows_that(
@@ -51,7 +55,6 @@ def rows_that(
     singular: str,
     plural: str,
     *,
-    at_most: bool = False,
     extrapolated: bool = False,
     over_all_modes: bool = False,
 ) -> str:
@@ -64,9 +67,23 @@ def rows_that(
     >>> rows_that(1e-5, "exceeds", "exceed", extrapolated=True, over_all_modes=True)
     '1 in 100,000 normal rows over all modes (extrapolated) exceeds'
     """
-    words = _figure(rate, at_most, extrapolated)
+    words = _figure(rate, extrapolated)
     which = f"normal rows{' over all modes' if over_all_modes else ''}{_EXTRAPOLATED if extrapolated else ''}"
-    return f"{words} {which} {singular if words.startswith(('1 ', 'at most 1 ')) else plural}"
+    return f"{words} {which} {singular if words.startswith('1 ') else plural}"
+
+
+def rank_in_words(higher: int, equal: int, rows: int, *, over_all_modes: bool = False) -> str:
+    """Where a score stands among those of some rows.
+
+    higher, equal : how many of the rows have a higher score, and how many this one.
+    over_all_modes : the rows are of several operating modes.
+
+    >>> rank_in_words(2, 1, 4177), rank_in_words(0, 4, 4177), rank_in_words(0, 1, 900, over_all_modes=True)
+    ('rank 3 of 4,177', 'rank 1–4 of 4,177, tied', 'rank 1 of 900 over all modes')
+    """
+    place = f"{higher + 1:,}" if equal == 1 else f"{higher + 1:,}–{higher + equal:,}"
+    modes, tied = " over all modes" if over_all_modes else "", ", tied" if equal > 1 else ""
+    return f"rank {place} of {rows:,}{modes}{tied}"
 
 
 def seen_as(parts: Mapping[str, float]) -> str:

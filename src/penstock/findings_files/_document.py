@@ -87,7 +87,7 @@ def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str
 
 
 def _unexplained(findings: Findings) -> tuple[str, ...]:
-    return (*(("parts", "seen_as") if findings.rates is not None else ()), "variables", "settings", "neighbors", "rule")
+    return (*(("parts", "seen_as") if findings.told is not None else ()), "variables", "settings", "neighbors", "rule")
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:

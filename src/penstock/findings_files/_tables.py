@@ -38,11 +38,11 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
             "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
         }
     table = table.assign(**spans)
-    if findings.rates is not None:
+    if findings.told is not None:
         told = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
         table["seen_as"] = pd.array(told, dtype="string")
     table["rule"] = pd.array([_rule(reasons.get(int(event))) for event in table["event"]], dtype="string")
-    texts = [name for name in ("group", "mode", "variables") if name in table]
+    texts = [name for name in ("group", "mode", "variables", "standing") if name in table]
     return table.astype(dict.fromkeys(texts, "string"))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
+from penstock.detection._explaining import walks_tree
 from penstock.explain import Condition
 from penstock.report.words import duration, listed, name_tag, number, numbers, percent, span, when
 from penstock.tables._words import counted
@@ -78,10 +79,11 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
 
 
 def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
-    """How many normal rows score as high as the peak."""
-    if findings.rates is None:
+    """How many normal rows score as high as the peak, or the rank of that."""
+    if findings.told is None:
         return None
-    return Cell(findings.rarity_figure(int(event["peak_row"])), float(event["false_alarm_rate"]))
+    key = event["rank"] if findings.rates is None else event["false_alarm_rate"]
+    return Cell(findings.rarity_figure(int(event["peak_row"])), float(key))
 
 
 def when_and_where(event: dict[Any, Any]) -> str:
@@ -97,9 +99,8 @@ def event_record(findings: Findings, number: int) -> dict[Any, Any]:
 
 def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: str) -> EventDetail:
     rule, counts = _rule(why)
-    most = float(why.variables["share"].max()) if len(why.variables) else 1.0
     return EventDetail(
-        variables=[_variable(findings, row, most) for row in why.variables.to_dict("records")],
+        variables=[_variable(findings, row) for row in why.variables.to_dict("records")],
         settings=why.settings_in_words,
         neighbors=_neighbors(why.neighbors),
         distance=_distance(findings, event),
@@ -112,8 +113,8 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
     )
 
 
-def _variable(findings: Findings, row: dict[Any, Any], most: float) -> dict[str, Any]:
-    """A line of the table of variables; bars are as long as the share beside the largest, `most`."""
+def _variable(findings: Findings, row: dict[Any, Any]) -> dict[str, Any]:
+    """A line of the table of variables; a share of 100 % is a full bar."""
     position = int(row["position"])
     actual, expected = numbers([row["actual"], row["expected"]])
     time = findings.table.time
@@ -124,7 +125,7 @@ def _variable(findings: Findings, row: dict[Any, Any], most: float) -> dict[str,
         "expected": expected,
         "difference": _signed(row["difference"]),
         "share": percent(row["share"]),
-        "width": f"{100 * row['share'] / most:.1f}",
+        "width": f"{100 * row['share']:.1f}",
         "direction": row["direction"],
         "when": when(time[position] if time is not None else position),
     }
@@ -137,10 +138,10 @@ def _neighbors(neighbors: pd.DataFrame) -> list[dict[str, str]]:
 
 
 def _distance(findings: Findings, event: dict[Any, Any]) -> str:
-    """What the distance of neighbours is: along a tree, where the model of the event's mode has one."""
+    """What the distance of neighbours is: along a tree, where the model of the event's mode walks one."""
     mode = findings.modes[int(event["peak_row"])]
     part = next(judged.part for judged in findings.parts if judged.part.mode == mode)
-    return "Distance along the tree" if hasattr(part.detector, "tree_") else "Distance"
+    return "Distance along the tree" if walks_tree(part) else "Distance"
 
 
 def _comparison(findings: Findings, why: Explanation) -> list[dict[str, Any]]:

@@ -44,6 +44,7 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
 def plot_event(findings: Findings, event: int, n: int = 4) -> Figure:
     """The n variables with the largest shares of an event, as in `explain`: actual, expected, and the event shaded."""
     pyplot = _pyplot()
+    word = "rebuilt" if findings.rebuilt else "expected"
     variables = findings.explain(event).variables.head(n)
     figure: Figure
     figure, axes = pyplot.subplots(
@@ -55,7 +56,7 @@ def plot_event(findings: Findings, event: int, n: int = 4) -> Figure:
     for axis, name, unit in zip(axes[:, 0], variables["variable"], variables["unit"], strict=False):
         axis.axvspan(places[span.start], places[span.stop - 1], color=_FOUND, alpha=0.15, linewidth=0)
         axis.plot(places[rows], findings.values[name].to_numpy()[rows], color=_NORMAL, marker=".", label="actual")
-        axis.plot(places[rows], findings.expected[name].to_numpy()[rows], color=_EXPECTED, ls="--", label="expected")
+        axis.plot(places[rows], findings.expected[name].to_numpy()[rows], color=_EXPECTED, ls="--", label=word)
         axis.set_title(str(name), loc="left", fontsize="small")
         axis.set_ylabel(unit)
     axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small")

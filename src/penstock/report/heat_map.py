@@ -16,10 +16,10 @@ _CONTEXT = 3  # rows before and after, at least
 
 
 def heat_map_data(findings: Findings, axis: Axis) -> Packed | None:
-    """Cells of −127 … 127 steps of `full`, the residual (in units of the variable's range) of the strongest colour.
+    """Cells of −126 … 126 steps of `full`, the residual (in units of the variable's range) of the strongest colour.
 
-    A cell shows the residual of its rows that is farthest from 0; −128 means that there is none. None without events,
-    or where nothing is expected of any variable.
+    A cell shows the residual of its rows that is farthest from 0. −128 means that there is no reading, −127 that there
+    is one but nothing to compare it with. None without events, or where nothing is expected of any variable.
     """
     events = _chosen_events(findings)
     if not events:
@@ -27,7 +27,8 @@ def heat_map_data(findings: Findings, axis: Axis) -> Packed | None:
     windows = _windows(findings, events)
     rows = np.concatenate([np.arange(low, high) for low, high, _ in windows])
     ranges = ranges_of(findings)
-    residuals = (findings.values.to_numpy()[rows] - findings.expected.to_numpy()[rows]) / ranges
+    values = findings.values.to_numpy()[rows]
+    residuals = (values - findings.expected.to_numpy()[rows]) / ranges
     variables = _most_involved(findings, rows, residuals)
     if not len(variables):
         return None
@@ -35,7 +36,8 @@ def heat_map_data(findings: Findings, axis: Axis) -> Packed | None:
     edges, panels = _bins([high - low for low, high, _ in windows])
     cells = _farthest(residuals, edges)
     full = _full_colour(cells)
-    steps = np.where(np.isnan(cells), -128, np.clip(np.rint(np.nan_to_num(cells) / full * 127), -127, 127))
+    without = np.where(np.isnan(_farthest(values[:, variables], edges)), -128, -127)
+    steps = np.where(np.isnan(cells), without, np.clip(np.rint(np.nan_to_num(cells) / full * 126), -126, 126))
     return {
         "variables": [
             _variable(findings, int(j), float(ranges[j]), residuals[:, place]) for place, j in enumerate(variables)

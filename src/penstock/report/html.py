@@ -110,6 +110,7 @@ def _page_data(findings: Findings, axis: Axis, reasons: dict[int, Explanation]) 
     """What the script draws from."""
     return {
         "axis": axis.packed(),
+        "expected": _expected_word(findings),
         "timeline": timeline_data(findings, axis, _listed(findings)),
         "events": {
             number: event_chart_data(findings, axis, number, why.variables["variable"].tolist())
@@ -134,7 +135,9 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
         "has_time": findings.table.in_time,
         "group_name": None if findings.table.group is None else str(findings.table.group.name),
         "several_modes": len(findings.parts) > 1,
-        "has_rates": findings.rates is not None,
+        "expected_word": _expected_word(findings),
+        "by_views": findings.told is not None,
+        "rarity_heading": "Among the rows judged" if findings.rates is None else "Normal rows as high",
         "summary": summarize(findings, reasons),
         "calendar": make_calendar(findings),
         "cards": cards,
@@ -146,6 +149,10 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
     }
+
+
+def _expected_word(findings: Findings) -> str:
+    return "rebuilt" if findings.rebuilt else "expected"
 
 
 def _listed(findings: Findings) -> Any:

@@ -35,11 +35,14 @@ class WorstEvent:
 
 @dataclass(frozen=True)
 class KnownFault:
+    """A known fault; `kind` is the class of what `alarm` says: yes, early or no."""
+
     number: int
     when: str
     rows: str
     flagged: str
-    found: bool
+    alarm: str
+    kind: str
     first_alarm: str
     lead: str
 
@@ -87,13 +90,17 @@ def _lead(findings: Findings) -> Markup:
     n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
-    verb = "stands" if n_found == 1 else "stand"
-    text = Markup("<strong>{} of {}</strong> {} out").format(f"{n_found:,}", counted(n_judged, "row"), verb)
+    one = n_found == 1
+    verb = "stands out" if one else "stand out"
+    if findings.self_judged:
+        verb = "has the highest score" if one else "have the highest scores"
+    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
     events = Markup("They make up <strong>{}</strong>").format(counted(n_events, "event"))
     if findings.table.time is not None:
         events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
     when_ = period(findings)
-    return Markup("{}{}. {}.").format(text, f" between {when_.replace(' – ', ' and ')}" if when_ else "", events)
+    between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
+    return Markup("{}{}. {}.{}").format(text, between, events, f" {findings.caution}".rstrip())
 
 
 def _figures(findings: Findings) -> list[Figure]:
@@ -102,7 +109,10 @@ def _figures(findings: Findings) -> list[Figure]:
     figures = [
         Figure(f"{n_judged:,}", of),
         Figure(f"{len(findings.names):,}", "variables used"),
-        Figure(f"{int(findings.flags.sum()):,}", "findings (rows above the threshold)"),
+        Figure(
+            f"{int(findings.flags.sum()):,}",
+            f"findings (rows {'with the highest scores' if findings.self_judged else 'above the threshold'})",
+        ),
         Figure(f"{len(findings.events):,}", "events (findings close together)"),
     ]
     if findings.table.time is not None:
@@ -128,18 +138,19 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     if not variables:
         return text + "."
     first = variables[0]
-    behind = Markup("{} was {}, where {} was expected").format(
+    words = "{} was {}, which the model rebuilds as {}" if why.rebuilt else "{} was {}, where {} was expected"
+    behind = Markup(words).format(
         name_tag(first["variable"]),
         with_unit(first["actual"], first["unit"]),
         with_unit(first["expected"], first["unit"]),
     )
-    others = [_beside_expected(row) for row in variables[1:]]
+    others = [_beside_expected(row, "rebuilt" if why.rebuilt else "expected") for row in variables[1:]]
     more = Markup("; also behind it: {}").format(listed(others)) if others else ""
     return Markup("{}. {}{}.").format(text, behind, more)
 
 
-def _beside_expected(row: dict[Any, Any]) -> Markup:
-    where = f" ({row['direction']} expected)" if row["direction"] else ""
+def _beside_expected(row: dict[Any, Any], word: str) -> Markup:
+    where = f" ({row['direction']} {word})" if row["direction"] else ""
     return Markup("{}{}").format(name_tag(row["variable"]), where)
 
 
@@ -167,13 +178,11 @@ def _short(message: str) -> str:
 def _threshold(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
     rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
-    ranked = settings.get("top") is not None or (
-        settings.get("threshold") is None and bool((findings.trained | ~findings.judged).all())
-    )
+    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
     if ranked and n_found:
         below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
         return f"It lies {below}.{rarity}"
-    return f"It was learnt from the scores of usual rows.{rarity}"
+    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{rarity}"
 
 
 def _agreement(findings: Findings) -> Markup:
@@ -203,10 +212,25 @@ def _agreement(findings: Findings) -> Markup:
 def _faults(faults: pd.DataFrame) -> list[KnownFault]:
     lines = []
     for number, row in enumerate(faults.to_dict("records"), 1):
-        alarm, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
+        first, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
         rows, flagged = f"{row['rows']:,}", f"{row['flagged']:,}"
-        lines.append(KnownFault(number, when_and_where(row), rows, flagged, bool(row["found"]), alarm, lead))
+        lines.append(KnownFault(number, when_and_where(row), rows, flagged, *_alarm(row), first, lead))
     return lines
+
+
+def _alarm(fault: dict[Any, Any]) -> tuple[str, str]:
+    """Whether there was an alarm, and its kind: a finding inside the fault is one, an earlier one may be of another.
+
+    >>> _alarm({"flagged": 2, "found": True, "judged": True}), _alarm({"flagged": 0, "found": True, "judged": True})
+    (('✓ inside', 'yes'), ('before it only', 'early'))
+    >>> _alarm({"flagged": 0, "found": False, "judged": True}), _alarm({"flagged": 0, "found": False, "judged": False})
+    (('✗ none', 'no'), ('not judged', 'early'))
+    """
+    if fault["flagged"]:
+        return "✓ inside", "yes"
+    if fault["found"]:
+        return "before it only", "early"
+    return ("✗ none", "no") if fault["judged"] else ("not judged", "early")
 
 
 def _lead_time(lead: Any) -> str:

@@ -8,7 +8,6 @@ import pandas as pd
 from penstock._types import IndexArray
 from penstock.detection import Findings
 from penstock.report.axis import Axis, thin_out
-from penstock.report.event_cards import event_record
 from penstock.report.packing import Packed, finite, pack_numbers, pack_places
 
 MOST_POINTS = 20_000
@@ -47,9 +46,7 @@ def _stretches(rows: IndexArray, axis: Axis) -> IndexArray:
     return result
 
 
-def _event(findings: Findings, axis: Axis, number: int) -> list[float | int | None]:
-    """Number, first place, last place, place of the peak, its score, rank."""
-    event = event_record(findings, number)
+def _event(findings: Findings, axis: Axis, number: int) -> list[float]:
+    """Number, first place, last place, rank."""
     first, last = (int(rows[number - 1]) for rows in (findings.grouped.first_rows, findings.grouped.last_rows))
-    places = [float(axis.places[row]) for row in (first, last, int(event["peak_row"]))]
-    return [number, *places, finite(event["peak_score"]), int(event["rank"])]
+    return [number, float(axis.places[first]), float(axis.places[last]), int(findings.events["rank"].loc[number])]

@@ -108,7 +108,7 @@ function drawChart(figure, record, chart, places) {
     const index = nearestAt(places, frame.toPlace(pointIn(svg, event).x));
     cross.setAttribute("d", "M" + frame.toX(places[index]).toFixed(1) + " " + frame.top + "V" + frame.bottom);
     const lines = [showPlace(places[index]), "actual " + withUnit(actual[index], chart.unit),
-      "expected " + withUnit(expected[index], chart.unit)];
+      data.expected + " " + withUnit(expected[index], chart.unit)];
     if (marked.has(index)) lines.push("finding");
     showTip(lines, event.clientX, event.clientY);
   });
@@ -123,5 +123,5 @@ function drawKey(svg, width) {
   make("path", { class: "line-actual", d: "M" + start + " 9h18" }, svg);
   make("text", { class: "tick", x: start + 22, y: 12 }, svg, "actual");
   make("path", { class: "line-expected", d: "M" + (start + 66) + " 9h18" }, svg);
-  make("text", { class: "tick", x: start + 88, y: 12 }, svg, "expected");
+  make("text", { class: "tick", x: start + 88, y: 12 }, svg, data.expected);
 }

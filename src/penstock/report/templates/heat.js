@@ -11,7 +11,7 @@ function startHeat(box, key) {
   const grid = make("div", { class: "heat-grid" }, box);
   make("div", { class: "heat-corner" }, grid);
   const names = make("ol", { class: "heat-names" }, grid);
-  const holder = make("div", { class: "heat-canvas", role: "img", "aria-label": "Differences from what was expected" }, grid);
+  const holder = make("div", { class: "heat-canvas", role: "img", "aria-label": "Differences from what was " + data.expected }, grid);
   const canvas = make("canvas", {}, holder);
   const strongest = make("ol", { class: "heat-strongest" }, grid);
   for (const variable of record.variables) {
@@ -46,7 +46,7 @@ function startHeat(box, key) {
     record.variables.forEach((_, row) => {
       for (let b = 0; b < nBins; b++) {
         const step = cells[row * nBins + b];
-        context.fillStyle = step === -128 ? style().getPropertyValue("--missing") : colors[step + 127];
+        context.fillStyle = step < -126 ? style().getPropertyValue("--missing") : colors[step + 126];
         const y = headHeight + row * rowHeight;
         context.fillRect(layout.left[b], y, layout.cell + 0.35, rowHeight - 1);
       }
@@ -80,21 +80,23 @@ function startHeat(box, key) {
   function shades(below, middle, above) {
     const mix = (a, b, share) => "rgb(" + a.map((part, i) => Math.round(part + (b[i] - part) * share)).join(",") + ")";
     const list = [];
-    for (let step = -127; step <= 127; step++) {
-      list.push(mix(middle, step < 0 ? below : above, Math.pow(Math.abs(step) / 127, 0.8)));
+    for (let step = -126; step <= 126; step++) {
+      list.push(mix(middle, step < 0 ? below : above, Math.pow(Math.abs(step) / 126, 0.8)));
     }
     return list;
   }
 
   function drawKey() {
     key.replaceChildren();
-    make("span", {}, key, "▼ below expected");
-    const bar = make("canvas", { width: 255, height: 1 }, key), context = bar.getContext("2d");
+    make("span", {}, key, "▼ below " + data.expected);
+    const bar = make("canvas", { width: 253, height: 1 }, key), context = bar.getContext("2d");
     shades(parse("--below"), parse("--heat-middle"), parse("--above")).forEach((color, i) => {
       context.fillStyle = color;
       context.fillRect(i, 0, 1, 1);
     });
-    make("span", {}, key, "▲ above expected");
+    make("span", {}, key, "▲ above " + data.expected);
+    make("span", { class: "chip none" }, key);
+    make("span", {}, key, "no reading, or nothing to compare with");
     make("span", { class: "muted" }, key, "strongest colour from " + showNumber(Math.round(record.full * 1000) / 10) + " % of the variable’s range");
   }
 
@@ -106,9 +108,10 @@ function startHeat(box, key) {
     while (bin > 0 && layout.left[bin] > x) bin--;
     if (row < 0 || row >= record.variables.length) return hideTip();
     const variable = record.variables[row], step = cells[row * nBins + bin];
-    const difference = (step / 127) * record.full * variable.range;
-    const beyond = Math.abs(step) === 127 ? (step > 0 ? "at least " : "at most ") : "";
-    const words = step === -128 ? "no reading" : beyond + (difference > 0 ? "+" : "") + withUnit(difference, variable.unit) + " from expected";
+    const difference = (step / 126) * record.full * variable.range;
+    const beyond = Math.abs(step) === 126 ? (step > 0 ? "at least " : "at most ") : "";
+    const known = beyond + (difference > 0 ? "+" : "") + withUnit(difference, variable.unit) + " from " + data.expected;
+    const words = step === -128 ? "no reading" : step === -127 ? "no " + data.expected + " value here" : known;
     const lines = [variable.name, showPlace(record.bins[bin]), words];
     if (record.flagged[bin]) lines.push("event " + record.flagged[bin]);
     showTip(lines, event.clientX, event.clientY);

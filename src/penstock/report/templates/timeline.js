@@ -47,15 +47,15 @@ function startTimeline(box) {
     box.dataset.to = view[1];
   }
 
-  // A band for each event, a mark above it; the gravest are numbered where there is room.
+  // A band for each event, a mark above its start; the gravest are numbered where there is room.
   function drawEvents(layer) {
     const taken = [];
     const shown = record.events.filter((event) => event[2] >= view[0] && event[1] <= view[1]);
-    shown.sort((a, b) => a[5] - b[5]);
-    for (const [number, first, last, peak] of shown) {
+    shown.sort((a, b) => a[3] - b[3]);
+    for (const [number, first, last] of shown) {
       const x = frame.toX(first), width = Math.max(2, frame.toX(last) - x);
       make("rect", { class: "band-event", x: (x - 0.5).toFixed(1), y: frame.top - 6, width: width.toFixed(1), height: frame.bottom - frame.top + 6 }, layer);
-      const at = frame.toX(Math.min(Math.max(peak, view[0]), view[1]));
+      const at = frame.toX(Math.max(first, view[0]));
       const link = make("a", { href: "#event-" + number, tabindex: "-1", "data-event": number }, layer);
       make("path", { class: "mark-event", d: "M" + (at - 4).toFixed(1) + " " + (frame.top - 14) + "h8l-4 7z" }, link);
       const half = 5 + 3.6 * String(number).length;
