@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from detection_tables import FAULT, HOT, plant, readings, two_modes
 
-from penstock import detect, fit_model
+from penstock import NSNMF, Detector, MeanDistance, detect, fit_model
 from penstock.detection import score
 from penstock.detection._expecting import are_usual
 from penstock.thresholds import Fixed
@@ -273,7 +273,7 @@ def with_settings() -> pd.DataFrame:
     return table
 
 
-@pytest.mark.parametrize("method", ["detector", "nsnmf", "mean"])
+@pytest.mark.parametrize("method", [Detector(), NSNMF(2, similarity="normalized", random_state=0), MeanDistance()])
 def test_settings_are_no_causes_but_listed_with_before_and_after(method):
     findings = detect(with_settings(), method=method, top=5)
     assert findings.inputs.settings == ("limit [MW]", "set point")
