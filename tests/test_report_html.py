@@ -24,7 +24,10 @@ from report_tables import (
 )
 
 from penstock.detection import detect
+from penstock.findings_files._document import document_pieces
 from penstock.report import html, to_html, write_html
+from penstock.report.axis import make_axis
+from penstock.report.event_charts import event_window
 
 ALL = [
     *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
@@ -250,3 +253,28 @@ def test_other_methods_are_told_as_before():
     assert "times the threshold" in text
     for words in ("Normal rows as high", "0 is usual", "normal rows score", "far from everything"):
         assert words not in text
+
+
+def test_groups_and_settings_are_shown():
+    """Two units at the same times, of which the second has a limit that moved as its readings did."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["head", "flow", "oil"])
+    table["limit"] = np.where(np.arange(200) >= 195, 9.0, 5.0)
+    table.loc[195:, "flow"] += 40
+    table["unit"] = np.repeat(["unit <A>", "unit <B>"], 100)
+    table["fault"] = (np.arange(200) >= 195).astype(int)
+    table["time"] = np.tile(pd.date_range("2024-05-01", periods=100, freq="h"), 2)
+    findings = detect(table, group="unit", label="fault", top=5, method="mean")
+    axis = make_axis(findings.table.time, 200, [rows.start for rows in findings.table.spans])
+    assert np.flatnonzero(axis.begins).tolist() == [0, 100]
+    assert axis.origin is None
+    window = event_window(findings, axis, 1)
+    assert (window.start, window.stop) == (177, 200)
+    page = to_html(findings)
+    assert page.count("unit &lt;B&gt;</bdi>: ") >= 3  # the event, its line in the summary, the known fault
+    assert "Score of each row" in page
+    assert "Rows are shown group by group" in page
+    assert re.search(r"<li><bdi>setting limit: 5 → 9 \(\d+% of it\)</bdi></li>", page)
+    document = "".join(document_pieces(findings, None))
+    event = json.loads(document)["events"][0]
+    assert (event["group"], event["settings"][0]["before"], event["settings"][0]["after"]) == ("unit <B>", 5.0, 9.0)

@@ -59,7 +59,9 @@ class RowRule:
     def columns_in(self, table: Table) -> tuple[str, ...]:
         """The columns of this table that the rule looks at; raise if it names one that is not there."""
         sides = (side_of(name, table) for name in self._names())
-        return tuple(dict.fromkeys(side.name for side in sides if isinstance(side, Column)))
+        return tuple(
+            dict.fromkeys(side.name for side in sides if isinstance(side, Column) and side.name in table.names)
+        )
 
     def truth(self, table: Table) -> Truth:
         """For which rows the rule is true, false, or neither; raise if it does not fit the table."""
