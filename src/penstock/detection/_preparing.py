@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import listed
 from penstock.column_check import ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.tables import Note, Table, TableError, read_table
 from penstock.tables._errors import refuse_unknown
-from penstock.tables._words import listed
 
 Progress = Callable[[str], None]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.tables._words import quoted
+from penstock._messages import quoted
 
 _NORMAL = {"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""}
 _MISSING = {"nan", "na", "n/a", "null", "-", "--"}  # as texts
