@@ -162,7 +162,7 @@ def test_a_cluster_that_goes_away(
         client.cancel(running, force=True)
         running.result()
 
-    monkeypatch.setattr("penstock.cli._engine.fit", cut_off)
+    monkeypatch.setattr("penstock.scale.fit", cut_off)
     assert main(["detect", table, *PAPERS, "--engine", cluster, "-o", "findings.csv"]) == 2
     assert capfd.readouterr().err.startswith("penstock: --engine: The cluster has dropped the work.")
     assert not Path("findings.csv").exists()
@@ -186,7 +186,7 @@ def test_without_the_extra(table: str, monkeypatch: pytest.MonkeyPatch, capfd: p
 
 ENDLESS_FIT = """
 import sys, time
-import penstock.cli._engine as engine
+from penstock import scale
 from penstock.cli import main
 def endless(detector, rows, client, progress):
     running = client.submit(time.sleep, 600)
@@ -194,7 +194,7 @@ def endless(detector, rows, client, progress):
         time.sleep(0.05)
     print("fitting", flush=True)
     running.result()
-engine.fit = endless
+scale.fit = endless
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_parameters", "_threads", "_types"},
+    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking"),
         *("scoring", "_scoring_kernels", "tables", "thresholds"),
@@ -85,3 +87,37 @@ def test_the_public_names_exist():
     assert set(penstock.__all__) <= set(dir(penstock))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = penstock.nonsense
+
+
+RUN = """
+import shlex, sys
+from penstock.cli import main
+for command in sys.argv[1:]:
+    assert main(shlex.split(command)) == 0, command
+sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] == "penstock"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("commands", "absent", "most"),
+    [
+        (["--version"], {"bench", "detectors", "report", "scale", "tables"}, 20),
+        (["watch table.csv -q"], {"bench", "detection", "report", "scale", "tables"}, 190),
+        (
+            ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
+            {"bench", "report", "scale", "sources", "watch"},
+            290,
+        ),
+        (["bench settings"], {"detectors", "report", "scale", "tables"}, 45),
+    ],
+    ids=["version", "watch", "detect, fit, score", "bench settings"],
+)
+def test_commands_import_what_they_use(tmp_path, commands, absent, most):
+    rows = [f"{row * 17 % 31},{row * 7 % 13}" for row in range(60)]
+    (tmp_path / "table.csv").write_text("\n".join(["flow,head", *rows]))
+    command = [sys.executable, "-c", RUN, *commands]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    loaded = ran.stderr.splitlines()[-1].split()
+    assert not absent & {name.split(".")[1] for name in loaded if "." in name}
+    assert len(loaded) <= most

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import listed, quoted
 from penstock._types import FloatArray
 from penstock.prepare import learn_scaling
-from penstock.tables._words import listed, quoted
 
 _MOST_UNPACKED = 2**31  # of an archive
 _MOST_MEMBERS = 10_000

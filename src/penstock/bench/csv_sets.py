@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
 from penstock.bench.datasets import Dataset
 from penstock.tables import Table, TableError, read_table
-from penstock.tables._words import counted, listed, quoted
 
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
 _NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}

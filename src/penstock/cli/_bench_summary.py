@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from penstock._messages import counted
 from penstock.bench.chosen_rows import fair_rows, main_rows
 from penstock.bench.comparison import compare_rows
 from penstock.bench.method_summary import failures, method_summary
 from penstock.bench.results import Results
 from penstock.bench.tables import PAPER_TABLES, detections, match_counts
-from penstock.tables._words import counted
 
 _HEADINGS = {
     "TPR": "True detections, NMF methods (tbl:TPR): paper, ours (median over seeds)",

@@ -1,4 +1,4 @@
-"""`--engine`: where detectors are fitted, here or by the workers of a Dask cluster."""
+"""`--engine`: where detectors are fitted, here or by the workers of a Dask cluster; only then is `scale` imported."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import typer
 
+from penstock._messages import counted
 from penstock._types import FloatArray
 from penstock.cli._config import place_of
 from penstock.cli._errors import CommandError
@@ -21,9 +22,6 @@ from penstock.cli._signals import deaf_children
 from penstock.cli._stages import Stages
 from penstock.detection import METHODS, Findings, Model, make_detector
 from penstock.detection.model import FitRows
-from penstock.scale import ClusterError, connect, fit, local_client
-from penstock.scale.adoption import SUPPORTED
-from penstock.tables._words import counted
 
 _ADDRESS = re.compile(r"dask://((?:[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5}))/?")
 _LOST = "The cluster has dropped the work. Was it closed, or the connection lost? Start it, and run this command again."
@@ -66,25 +64,31 @@ class Engine:
 
     @contextmanager
     def _client(self, stages: Stages) -> Iterator[Any]:
+        from penstock import scale
+
         with ExitStack() as opened:
             with self._plain_errors(), deaf_children():
                 if self.scheduler is None:
                     stages("starting workers")
-                    client = opened.enter_context(local_client())
+                    client = opened.enter_context(scale.local_client())
                     client.run(logging.disable, logging.ERROR)
                 else:
                     stages(f"connecting to {self.scheduler}")
-                    client = opened.enter_context(connect(self.scheduler))
+                    client = opened.enter_context(scale.connect(self.scheduler))
             yield client
 
     def _fit(self, detector: Any, rows: FloatArray, client: Any, stages: Stages) -> None:
+        from penstock import scale
+
         _refuse_missing(rows, f"{self.place} {self.text}")
         with self._plain_errors(), _quiet_dask():  # again, as whoever fits wants to hear the detector's warnings
-            fit(detector, rows, client, progress=lambda what, done, total: stages(f"{what}, {done} of {total}"))
+            scale.fit(detector, rows, client, progress=lambda what, done, total: stages(f"{what}, {done} of {total}"))
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
         """What is wrong with a cluster, or that its extra is not installed, ends the command with one line."""
+        from penstock.scale import ClusterError
+
         try:
             yield
         except (ClusterError, ImportError) as error:
@@ -94,6 +98,8 @@ class Engine:
 
 
 def _refuse_method(method: str, engine: str) -> None:
+    from penstock.scale.adoption import SUPPORTED
+
     able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
     if method.lower() not in able:
         raise CommandError(

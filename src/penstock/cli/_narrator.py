@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock._messages import counted
 from penstock._types import StreamScores
 from penstock.cli._printable import printable
 from penstock.cli._text_columns import TextColumns
 from penstock.sources import Batch, Fault
-from penstock.tables._words import counted
 from penstock.watch import Counts, Observer, Watch
 from penstock.watch.refusals import with_names
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from penstock._messages import counted
 from penstock.bench.datasets import load
 from penstock.bench.protocol import Progress, run_study
 from penstock.bench.rows_file import RowsFileError
@@ -19,7 +20,6 @@ from penstock.cli._errors import CommandError
 from penstock.cli._printable import printable
 from penstock.cli._stages import Stages
 from penstock.cli._standard_output import print_text
-from penstock.tables._words import counted
 
 
 def run_bench(context: typer.Context) -> int:

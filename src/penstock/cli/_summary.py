@@ -8,10 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from penstock._messages import counted, duration_in_words
 from penstock.cli._printable import printable
 from penstock.detection import Findings
-from penstock.tables._words import counted
-from penstock.tables.durations import duration_in_words
 
 _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
 _NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from penstock._messages import duration_in_words
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
 from penstock.tables import Table
-from penstock.tables.durations import duration_in_words
 
 _GRADES = {  # of notes that were made when the time was read
     "missing times": "C",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from penstock._messages import duration_in_words
 from penstock._types import FloatArray
 from penstock.column_check._codes import codes_for_missing
 from penstock.column_check._counters import resets_of_counter
@@ -14,7 +15,6 @@ from penstock.column_check._labels import LIKE_A_LABEL, MOST_KINDS, looks_like_l
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
 from penstock.column_check._runs import EqualRuns, Stretch, equal_runs, is_setting, longest_true, time_across
-from penstock.tables.durations import duration_in_words
 
 FAR_OUTSIDE = 1000.0  # ranges of the middle 90 %: such a value leaves nothing of the others after scaling
 _MOST_LEVELS = 10  # different values of a categorical column

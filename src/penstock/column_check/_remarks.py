@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from penstock._messages import duration_in_words
 from penstock.column_check._runs import Stretch, time_across
-from penstock.tables.durations import duration_in_words
 
 _HARDLY_ANY = 0.95
 _MANY = 0.2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared
@@ -14,7 +15,6 @@ from penstock.detection._telling import Told
 from penstock.detection.plain_words import LIKE_THE_LAST
 from penstock.graph.tree_edges import nearest_by_tree
 from penstock.tables import Note
-from penstock.tables._words import listed
 
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._doubts import doubts, highest_learnt, rows_like_the_last
@@ -22,7 +23,6 @@ from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
 from penstock.events import Agreement, Events, agreement, group_events
 from penstock.tables import Note, Table, TableError
-from penstock.tables._words import counted
 from penstock.thresholds import Contamination, check_contamination
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import in_columns, listed
 from penstock.column_check import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.events import Truth
 from penstock.tables import Note, Table, TableError, read_table
 from penstock.tables._errors import refuse_unknown
-from penstock.tables._words import in_columns, listed
 
 Progress = Callable[[str], None]
 

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from typing import Any
 
 import penstock
+from penstock._messages import listed
 from penstock.column_check import InputChoice
 from penstock.detection._preparing import Reading
 from penstock.row_rules import RowRule
 from penstock.tables import Table
-from penstock.tables._words import listed
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 _MOST_NAMES, _FIRST_NAMES = 20, 5

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from penstock._messages import counted, listed
 from penstock._types import FloatArray, IndexArray
 from penstock.column_check import InputChoice
 from penstock.detection._parts import (
@@ -27,7 +28,6 @@ from penstock.detection.modes import ModePlan
 from penstock.graph.shared import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
-from penstock.tables._words import counted, listed
 from penstock.thresholds.exceedance import Exceedance
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, quoted
 from penstock.tables import TableError
-from penstock.tables._words import counted, quoted
 
 NORMAL, FAULT, UNKNOWN = "normal", "fault", "unknown"
 NORMAL_WORDS = frozenset({"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""})

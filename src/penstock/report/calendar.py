@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.report.words import day
-from penstock.tables._words import counted
 
 LEVELS = 5
 _MOST_MONTHS = 24  # shown with those that have no findings; of a longer time only months with findings

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock.column_check import ColumnReport, InputChoice
 from penstock.detection import Findings
 from penstock.report.words import name_tag, percent
-from penstock.tables._words import counted
 
 _MOST = 2_000
 

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock.detection import Explanation, Findings
 from penstock.detection._explaining import walks_tree
 from penstock.explain import Condition
 from penstock.report.words import duration, listed, name_tag, number, numbers, percent, span, when
-from penstock.tables._words import counted
 
 _NAMED = 3
 _SIGNS = {">": "above", "<=": "at most"}

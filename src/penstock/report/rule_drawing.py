@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock.explain import Leaf, RuleTree, Split
 from penstock.report.words import name_tag, percent, with_unit
-from penstock.tables._words import counted
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record, when_and_where
 from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
-from penstock.tables._words import counted
 
 _WORST = 3
 _NAMED = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.tables._words import quoted
+from penstock._messages import quoted
 
 _SHOWN = 30  # characters before the place
 

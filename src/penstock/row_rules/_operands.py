@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from penstock._messages import quoted
 from penstock.row_rules._errors import RuleError
 from penstock.row_rules._stamps import order_to_stamp
 from penstock.row_rules._truth import Truth, where_known
 from penstock.tables import Table, TableError
 from penstock.tables._errors import refuse_unknown
-from penstock.tables._words import quoted
 
 Sign = Literal[">", ">=", "<", "<=", "==", "!="]
 _COMPARE: dict[Sign, Callable[[Any, Any], Any]] = {

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pandas as pd
 
+from penstock._messages import quoted
 from penstock.row_rules._errors import RuleError
 from penstock.row_rules._truth import BoolArray
-from penstock.tables._words import quoted
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")  # without a day, where Python would take its Monday

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pandas as pd
 
-from penstock.tables._words import quoted
+from penstock._messages import quoted
 
 _UNITS = {
     Fraction(1, 1000): ("ms", "millisecond", "milliseconds"),

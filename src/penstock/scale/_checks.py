@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
 from penstock.tables._errors import TableError, refuse_unknown
-from penstock.tables._words import counted, listed, quoted
 
 _TIME_TYPES = ("datetime", "timestamp", "timedelta", "duration", "period", "date", "time")
 _CHOOSE = "pass columns=[...] with the names of those to use"

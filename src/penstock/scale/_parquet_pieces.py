@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.scale._checks import (
     Place,
@@ -22,7 +23,6 @@ from penstock.scale._checks import (
     refuse_type,
 )
 from penstock.scale._pieces import FilePiece, Piece, Source, file_facts, refuse_no_rows, signature_of
-from penstock.tables._words import listed
 
 _COLUMNS_AT_ONCE = 8  # pyarrow takes several times what it reads: all of a row group at once would not fit
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.scale import _pieces
 from penstock.scale._blocks import array_table
@@ -21,7 +22,6 @@ from penstock.scale._checks import (
     refuse_shape,
 )
 from penstock.scale._pieces import FilePiece, Piece, Source, file_facts, refuse_no_rows, signature_of
-from penstock.tables._words import listed
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from penstock._messages import counted, quoted
 from penstock.tables._errors import TableError
-from penstock.tables._words import counted, quoted
 
 _NEWLINE, _QUOTE = 10, 34
 

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, quoted
 from penstock.tables._notes import Notebook
 from penstock.tables._numeric_times import read_numeric_times
 from penstock.tables._time_formats import is_clock_alone
 from penstock.tables._time_texts import NAIVE, TextTimes, read_times
 from penstock.tables._time_tokens import IntArray, group_alike
-from penstock.tables._words import counted, quoted
 from penstock.tables._zones import in_zone, with_zone
 
 _SAMPLE = 100

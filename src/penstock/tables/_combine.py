@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from penstock._messages import listed, quoted
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._raw import RawTable
 from penstock.tables._time_column import Clock, TimeOptions, find_clock
-from penstock.tables._words import listed, quoted
 
 
 @dataclass(frozen=True)

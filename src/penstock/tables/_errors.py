@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from penstock.tables._words import listed, quoted
+from penstock._messages import listed, quoted
 
 
 class TableError(ValueError):

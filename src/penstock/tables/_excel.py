@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock._messages import listed, quoted
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._text_source import TextSource
-from penstock.tables._words import listed, quoted
 
 
 def excel_as_text(path: Path, name: str, sheet: str | None, max_bytes: int, notebook: Notebook) -> TextSource:

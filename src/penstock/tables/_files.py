@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from penstock._messages import listed
 from penstock.tables._errors import TableError
 from penstock.tables._excel import excel_as_text
 from penstock.tables._formats import GZIP, PARQUET, ZIPPED, kind_of_file
@@ -19,7 +20,6 @@ from penstock.tables._parquet import read_parquet
 from penstock.tables._raw import RawTable, without_fillers
 from penstock.tables._text_source import TextSource
 from penstock.tables._text_table import TextOptions, read_text
-from penstock.tables._words import listed
 
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 

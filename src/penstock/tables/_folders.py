@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from penstock._messages import listed
 from penstock.tables._column_times import seems_time
 from penstock.tables._combine import have_same_columns
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._raw import RawTable
 from penstock.tables._time_column import TimeOptions, find_clock
-from penstock.tables._words import listed
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, quoted
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
-from penstock.tables._words import counted, quoted
 
 NO_GROUP = "(none)"  # rows without a value in the column of groups
 _FEWEST_ROWS = 2  # of a group, on average, in a table of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from penstock._messages import listed, quoted
 from penstock.tables._errors import TableError, refuse_unknown
-from penstock.tables._words import listed, quoted
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from penstock._messages import counted, quoted
 from penstock.tables._errors import TableError
 from penstock.tables._fields import DATA, EMPTY, TEXT, kind_of_field, uses_decimal_comma
-from penstock.tables._words import counted, quoted
 
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from penstock._messages import listed, quoted
 from penstock.tables._notes import Notebook
-from penstock.tables._words import listed, quoted
 
 _SHARED = 0.3  # of the rows have the stamp of the row before
 _NEARLY_ALL = 0.99  # of the rows are the only one of their kind at their time

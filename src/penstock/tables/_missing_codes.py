@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import quoted
 from penstock._types import FloatArray
 from penstock.tables._errors import TableError
-from penstock.tables._words import quoted
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from penstock._messages import counted, in_columns, quoted
 from penstock._types import FloatArray
 from penstock.tables._errors import TableError
 from penstock.tables._fields import has_decimal_comma, thousands_sign
 from penstock.tables._missing_codes import MissingCodes
 from penstock.tables._notes import Notebook
-from penstock.tables._words import counted, in_columns, quoted
 
 _EXACT = 2.0**53  # the largest whole number below which float64 has every one
 

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, duration_in_words
 from penstock.tables._errors import TableError
 from penstock.tables._groups import Groups
 from penstock.tables._notes import Notebook
-from penstock.tables._words import counted
-from penstock.tables.durations import duration_in_words
 
 Rows = NDArray[np.intp]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

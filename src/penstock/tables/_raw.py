@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from penstock._messages import counted, listed
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
-from penstock.tables._words import counted, listed
 
 
 @dataclass(frozen=True)

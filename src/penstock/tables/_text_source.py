@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from penstock._messages import quoted
 from penstock.tables._errors import TableError
 from penstock.tables._formats import refuse_binary, refuse_foreign
-from penstock.tables._words import quoted
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18

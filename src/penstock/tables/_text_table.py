@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pandas as pd
 
+from penstock._messages import counted, listed, quoted
 from penstock.tables._census import all_lines_fit, refuse_ragged
 from penstock.tables._errors import TableError
 from penstock.tables._layout import Layout, find_layout
 from penstock.tables._notes import Notebook
 from penstock.tables._raw import RawTable, own_names
 from penstock.tables._text_source import CleanBytes, TextSource, WrongEncodingError, likely_encodings
-from penstock.tables._words import counted, listed, quoted
 
 # What makes pandas read numbers as Python does; since 3.1 it does so by itself.
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)

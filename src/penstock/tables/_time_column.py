@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from penstock._messages import in_columns, listed, quoted
 from penstock.tables._column_times import ColumnTimes, column_times, paired_times, seems_clock_alone, seems_time
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._time_names import columns_named_like_time, date_and_clock
-from penstock.tables._words import in_columns, listed, quoted
 
 _ENOUGH = 0.5  # of the values of a column that is named, or named like a time, have to be times
 _NEARLY_ALL = 0.9  # of one that is not

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted, quoted
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._time_texts import NAIVE
 from penstock.tables._time_tokens import IntArray
-from penstock.tables._words import counted, quoted
 
 
 def as_zone(timezone: str | dt.tzinfo | None) -> dt.tzinfo | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from penstock._messages import listed, quoted
 from penstock.tables._combine import Combined, combine
 from penstock.tables._errors import TableError
 from penstock.tables._files import FileOptions, files_of, read_file
@@ -29,7 +30,6 @@ from penstock.tables._table import Table
 from penstock.tables._text_source import default_max_bytes
 from penstock.tables._text_table import TextOptions
 from penstock.tables._time_column import TimeOptions
-from penstock.tables._words import listed, quoted
 from penstock.tables._zones import as_zone
 
 
