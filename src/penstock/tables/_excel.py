@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._text_source import TextSource
 from penstock.tables._words import listed, quoted
-
 
 _MOST_TEXT = 2**30  # bytes of one sheet; a larger one takes openpyxl half an hour
 _MOST_ROWS = 2**20  # of a sheet of Excel
@@ -69,8 +67,6 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
     """The sheet as text. What comes of each row is counted before the next is made."""
     lines: list[tuple[bytes, int]] = []  # and how many cells each has
     size = made = width = 0
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="")
     try:
         for row in rows:
             if len(lines) == _MOST_ROWS:
@@ -85,10 +81,8 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
             made, width = made + len(cells), max(width, len(cells))
             if max(made, width * (len(lines) + 1)) > max_bytes // 2:  # 8 bytes each, of four times max_bytes
                 raise _too_large(name, f"has more than {max_bytes // 2:,} cells up to row {len(lines) + 1:,}")
-            writer.writerow(cells)
-            lines.append((text.getvalue().replace("\0", "").encode("utf-8", errors="replace"), len(cells)))
-            text.seek(0)
-            text.truncate()
+            text = ",".join(map(_as_field, cells)).replace("\0", "")
+            lines.append((text.encode("utf-8", errors="replace"), len(cells)))
     except TableError:
         raise
     except Exception as error:  # as above
@@ -102,3 +96,8 @@ def _too_large(name: str, what: str) -> TableError:
 
 def _written(cell: Any) -> str:
     return repr(cell) if isinstance(cell, float) else str(cell)
+
+
+def _as_field(text: str) -> str:
+    """What the csv module would write, in a fraction of the time if the text is long."""
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\n\r') else text
