@@ -189,6 +189,34 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("command", ["detect", "fit", "score", "bench"])
+def test_an_unexpected_error_in_a_file_is_one_line(run: Run, table: str, command: str) -> None:
+    """As pyarrow's for notes of pandas that are damaged."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    notes = pa.table({"a": [1.0, 2.0], "label": [0, 1]}).replace_schema_metadata({b"pandas": b"{}"})
+    parquet.write_table(notes, "bad.parquet")
+    assert run("fit", table, *QUICK, "-m", "model", "-q") == 0
+    given = {"fit": ["bad.parquet", "-m", "new"], "score": ["model", "bad.parquet"], "bench": ["--data", "bad.parquet"]}
+    assert "bad.parquet is damaged" in run.refusal(command, *given.get(command, ["bad.parquet"]))
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--config", b"top = " + b"[" * 100_000),
+        ("--config", b"\xff\xfe"),
+        ("--units", bytes(range(256))),
+        ("--units", b'name,unit\n"a'),
+        ("--units", b""),
+    ],
+)
+def test_damaged_files_beside_the_table(run: Run, table: str, option: str, content: bytes) -> None:
+    Path("beside").write_bytes(content)
+    assert "beside" in run.refusal("detect", table, *QUICK, option, "beside")
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_wrong_options(run: Run, table: str, name: str) -> None:
     options, message = OPTIONS[name]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
+import random
 import re
 import time
 import tracemalloc
 
 import hostile_tables
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,3 +119,62 @@ def test_more_patchwork_and_damage(tmp_path_factory, seed):
             table = read_table(path, timezone="Europe/Berlin")
             assert_sensible(table)
             check_columns(table)
+
+
+def sound_files() -> dict[str, bytes]:
+    """The same small table in each kind of file."""
+    times = pd.date_range("2024-01-01", periods=40, freq="h")
+    frame = pd.DataFrame({"time": times, "a": np.arange(40) / 3, "b": list("xy") * 20})
+    text = frame.to_csv(index=False).encode()
+    sheet = "".join(
+        f'<row r="{row}"><c r="A{row}"><v>{row}.5</v></c><c r="B{row}" t="s"><v>{row % 2}</v></c></row>'
+        for row in range(1, 40)
+    )
+    return {
+        "csv": text,
+        "gz": gzip.compress(text, mtime=0),
+        "parquet": frame.to_parquet(),
+        "indexed parquet": frame.set_index("time").to_parquet(compression=None),
+        "xlsx": hostile_tables.workbook(sheet, strings=("on", "off")),
+    }
+
+
+@pytest.mark.parametrize("kind", sound_files())
+def test_damaged_files_are_read_or_refused(tmp_path, kind):
+    sound, chosen, path = sound_files()[kind], random.Random(14), tmp_path / "plant"
+    outcomes = set()
+    for _ in range(60):
+        content = bytearray(sound)
+        for _ in range(chosen.randint(1, 6)):
+            content[chosen.randrange(len(content))] = chosen.randrange(256)
+        path.write_bytes(content[: chosen.choice((len(content), chosen.randrange(len(content))))])
+        try:
+            read_table(path, max_bytes=10**7)
+            outcomes.add("read")
+        except TableError as refusal:
+            assert "plant" in str(refusal)
+            assert len(str(refusal)) < 600
+            outcomes.add("refused")
+    assert "refused" in outcomes
+
+
+@pytest.mark.parametrize("notes", [b"{}", b"[]", b"{", b'{"index_columns": [7], "columns": [], "column_indexes": []}'])
+def test_parquet_with_damaged_notes_of_pandas_is_refused(tmp_path, notes):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"a": [1.0, 2.0]}).replace_schema_metadata({b"pandas": notes})
+    parquet.write_table(table, tmp_path / "plant.parquet")
+    with pytest.raises(TableError, match=r"plant\.parquet is damaged or no Parquet table"):
+        read_table(tmp_path / "plant.parquet")
+
+
+def test_an_error_of_ours_is_a_refusal_with_its_cause(tmp_path, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("a slip")
+
+    monkeypatch.setattr("penstock.tables.read.combine", broken)
+    (tmp_path / "plant.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(TableError, match=r"plant\.csv cannot be read \(KeyError: 'a slip'\)") as caught:
+        read_table(tmp_path / "plant.csv")
+    assert isinstance(caught.value.__cause__, KeyError)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 
@@ -22,6 +25,24 @@ HOURS = pd.date_range("2024-01-01", periods=6, freq="h")
 def written(folder: Path, name: str, frame: pd.DataFrame) -> Path:
     frame.to_csv(folder / name, index=False)
     return folder / name
+
+
+@contextmanager
+def measured_memory() -> Iterator[Callable[[], int]]:
+    """The most bytes that Python, NumPy, pandas and Arrow had at once inside this block, beyond those before it."""
+    import pyarrow
+
+    usual = pyarrow.default_memory_pool()
+    counting = pyarrow.proxy_memory_pool(usual)
+    pyarrow.set_memory_pool(counting)
+    tracemalloc.start()
+    peaks: list[int] = []
+    try:
+        yield lambda: peaks[0]
+    finally:
+        peaks.append(tracemalloc.get_traced_memory()[1] + counting.max_memory())
+        tracemalloc.stop()
+        pyarrow.set_memory_pool(usual)
 
 
 @pytest.fixture
@@ -184,6 +205,9 @@ class Sheet:
         self.title = title
         self.rows = rows
 
+    def reset_dimensions(self) -> None:
+        pass
+
     def iter_rows(self, values_only: bool) -> object:
         assert values_only
         return iter(self.rows)
@@ -254,6 +278,74 @@ def test_a_real_workbook(tmp_path):
     pd.DataFrame({"time": HOURS, "a": np.arange(6) / 3}).to_excel(tmp_path / "plant.xlsx", index=False)
     table = read_table(tmp_path / "plant.xlsx")
     np.testing.assert_allclose(table.values["a"], np.arange(6) / 3, rtol=1e-15)  # openpyxl writes 16 digits
+
+
+_TWO_ROWS = (
+    '<row r="1"><c r="A1" t="str"><v>a</v></c><c r="B1" t="str"><v>b</v></c></row>'
+    '<row r="2"><c r="A2"><v>1</v></c><c r="B2"><v>2</v></c></row><row r="3"><c r="A3"><v>3</v></c></row>'
+)
+_TEXTS = "".join(
+    f'<row r="{row}"><c r="A{row}" t="s"><v>0</v></c><c r="B{row}"><v>1</v></c></row>' for row in range(4, 999)
+)
+BOMBS = {
+    "a cell far away": ('<row r="5000"><c r="XFD5000"><v>1</v></c></row>', (), "cells"),
+    "row number": ('<row r="999999999"><c r="A999999999"><v>1</v></c></row>', (), "more than 1,048,576 rows"),
+    "far cells that are empty": ('<row><c r="ZZZ4"/></row>' * 2000, (), "cells"),
+    "one text in many cells": (_TEXTS, ("x" * 30_000,), "bytes of text"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_small_workbooks_that_would_fill_memory_are_refused(tmp_path, name):
+    pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    rows, strings, message = BOMBS[name]
+    path = tmp_path / "plant.xlsx"
+    path.write_bytes(hostile_tables.workbook(_TWO_ROWS + rows, strings=strings))
+    assert path.stat().st_size < 10_000
+    with pytest.raises(TableError, match=rf"plant\.xlsx.*{message}.*Save the sheet as CSV"):
+        read_table(path, max_bytes=10_000_000)
+
+
+@pytest.mark.parametrize("dimension", ["A1:XFD1048576", "A1", "B2:ZZ9999"])
+def test_a_sheet_is_read_whatever_it_says_of_its_size(tmp_path, dimension):
+    pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    path = tmp_path / "plant.xlsx"
+    path.write_bytes(hostile_tables.workbook(_TWO_ROWS, f'<dimension ref="{dimension}"/>'))
+    table = read_table(path, max_bytes=10_000)
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, np.nan]])
+
+
+@pytest.mark.parametrize("kind", ["text", "categories", "lists", "plain"])
+def test_small_parquet_files_that_would_fill_memory_are_refused(tmp_path, kind):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 10_000]))
+    column = texts if kind == "categories" else texts.cast(pa.string())
+    if kind == "lists":
+        column = pa.ListArray.from_arrays(pa.array(range(2001), pa.int32()), column)
+    path = tmp_path / "plant.parquet"
+    parquet.write_table(
+        pa.table({"a": range(2000), "s": column}), path, compression="zstd", use_dictionary=kind != "plain"
+    )
+    assert path.stat().st_size < 50_000
+    del texts, column
+    with measured_memory() as peak, pytest.raises(TableError, match=r"plant\.parquet holds more than .* bytes of text"):
+        read_table(path, max_bytes=2_000_000)
+    assert peak() < 10_000_000
+    assert len(read_table(path, max_bytes=10**8).values) == 2000
+
+
+def test_a_small_packed_text_that_would_fill_memory_is_refused(tmp_path):
+    path = tmp_path / "plant.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 2_000_000))
+    with measured_memory() as peak, pytest.raises(TableError, match=r"holds more than 4,000,000 bytes of text"):
+        read_table(path, max_bytes=4_000_000)
+    assert peak() < 12_000_000
+    path.write_bytes(gzip.compress((b"1," * 999 + b"1\n") * 61 + b"1\n" * 20_000))
+    with measured_memory() as peak, pytest.raises(TableError, match=r"has more than 5,000,000 cells in rows of 1,000"):
+        read_table(path, max_bytes=10_000_000)
+    assert peak() < 12_000_000
 
 
 def test_pandas_stays_as_it_is():

@@ -54,7 +54,7 @@ def parse_settings(text: str, place: str = "settings") -> Study:
     """
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{place}: not TOML: {error}.") from None
     known = ("title", "datasets", "seeds", "time_limit", "method", "sweep", "grid")
     _check_keys(content, known, place)

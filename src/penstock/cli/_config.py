@@ -58,10 +58,10 @@ def place_of(context: typer.Context, name: str) -> str:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
+    except (ValueError, RecursionError) as error:  # errors of TOML and of UTF-8, and brackets without end
+        raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
 
 
 def _checked(value: Any, hint: Any, place: str, may_be_list: bool) -> Any:

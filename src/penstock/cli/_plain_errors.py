@@ -30,7 +30,7 @@ def plain_errors(place: str = "") -> Iterator[None]:
     except OSError as error:
         raise CommandError(place + in_options(_of_system(error)), exit_code=2) from None
     except ValueError as error:  # TableError, RuleError, ModelError and StorageError are such
-        raise CommandError(place + in_options(str(error)), exit_code=2) from None
+        raise CommandError(place + in_options(str(error)), exit_code=2) from error.__cause__
 
 
 def in_options(message: str) -> str:

@@ -301,8 +301,8 @@ def _read_unit_file(path: Any) -> pd.DataFrame:
     try:
         with Path(path).open("rb") as file:
             return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, TypeError, ValueError) as error:
-        raise TableError(f"The units cannot be read from {path!s:.200}: {error}.") from None
+    except Exception as error:  # pandas raises many kinds for a file that is no table
+        raise TableError(f"The units cannot be read from {path!s:.200}: {str(error)[:200]}.") from None
 
 
 def refuse_read_already(source: Any, given: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from penstock.tables._raw import RawTable, without_fillers
 from penstock.tables._text_source import TextSource
 from penstock.tables._text_table import TextOptions, read_text
 
+_GZIP_RATIO = 1032  # the most bytes that come of one packed by deflate
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
@@ -65,9 +66,14 @@ def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
         if kind == ZIPPED:
             source = excel_as_text(path, name, options.sheet, options.max_bytes, notebook)
         elif kind == GZIP:
-            source = TextSource(name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), options.max_bytes)
+            most = _GZIP_RATIO * path.stat().st_size
+            source = TextSource(
+                name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), options.max_bytes, most_bytes=most
+            )
         else:
-            source = TextSource(name, lambda: path.open("rb", buffering=0), options.max_bytes, path)
+            source = TextSource(
+                name, lambda: path.open("rb", buffering=0), options.max_bytes, path, path.stat().st_size
+            )
         return without_fillers(read_text(source, options.text, notebook), notebook)
     except PermissionError:
         raise TableError(

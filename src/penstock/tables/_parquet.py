@@ -13,6 +13,7 @@ from penstock.tables._errors import TableError
 from penstock.tables._memory import from_pandas
 from penstock.tables._notes import Notebook
 from penstock.tables._raw import RawTable
+from penstock.tables._words import quoted
 
 
 def need_pyarrow(what: str) -> None:
@@ -24,24 +25,56 @@ def need_pyarrow(what: str) -> None:
 
 
 def read_parquet(path: Path, name: str, max_bytes: int, notebook: Notebook) -> RawTable:
-    """Read a Parquet file, unless what it says of itself would not fit into memory."""
+    """Read a Parquet file, unless it would not fit into memory: what comes of it is counted before it is made."""
     need_pyarrow(f"{name} is a Parquet file, and reading it")
-    import pyarrow
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path) as file:
-            size = 8 * file.metadata.num_rows * file.metadata.num_columns
-            if size > 4 * max_bytes:
-                raise TableError(
-                    f"{name} holds about {size:,} bytes of numbers. Read a part, or pass a larger max_bytes."
-                )
-            frame = file.read().to_pandas()
-    except (pyarrow.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, TableError):
-            raise
-        raise TableError(f"{name} is damaged or no Parquet table ({str(error)[:150]}). Write it again.") from None
+            cells = file.metadata.num_rows * file.metadata.num_columns
+            columns = [file.metadata.schema.column(number) for number in range(file.metadata.num_columns)]
+            schema = file.schema_arrow
+        if cells > max_bytes // 2:  # 8 bytes each, of four times max_bytes
+            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes.")
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:  # a text that comes again is kept once
+            frame = _counted(file, schema, name, max_bytes).to_pandas()
+    except TableError:
+        raise
+    except Exception as error:  # pyarrow raises whatever comes up in a damaged file
+        raise TableError(f"{name} is damaged or no Parquet table ({quoted(error, 150)}). Write it again.") from None
     return from_pandas(frame, name, notebook)
+
+
+def _counted(file: Any, schema: Any, name: str, max_bytes: int) -> Any:
+    """The table of this schema, unless there is more text in it than `max_bytes`."""
+    import pyarrow
+
+    batches, size = [], 0
+    for batch in file.iter_batches():
+        size += sum(_text_size(column) for column in batch.columns)
+        if size > max_bytes:
+            raise TableError(
+                f"{name} holds more than {max_bytes:,} bytes of text, which may not fit into memory. Read a part of "
+                f"it, or pass a larger max_bytes."
+            )
+        batches.append(batch)
+    return pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema)
+
+
+def _text_size(column: Any) -> int:
+    """The bytes of the texts in a column, each as often as it comes, also of texts in lists and records."""
+    import pyarrow
+    from pyarrow import compute
+
+    if pyarrow.types.is_dictionary(column.type):
+        lengths = compute.binary_length(column.dictionary)
+        return compute.sum(lengths.take(column.indices)).as_py() or 0
+    if pyarrow.types.is_struct(column.type):
+        return sum(map(_text_size, column.flatten()))
+    if pyarrow.types.is_nested(column.type):
+        return _text_size(column.values) if not pyarrow.types.is_map(column.type) else column.nbytes
+    return 0
 
 
 def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:

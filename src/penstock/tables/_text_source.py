@@ -1,4 +1,7 @@
-"""The bytes of a text file as UTF-8 with plain line ends, checked while they pass, so that a file is read only once."""
+"""The bytes of a text file as UTF-8 with plain line ends, checked while they pass.
+
+A file is opened several times: for its encoding, its layout and its rows, and again where rows are short or mixed.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,14 @@ class TextSource:
     """A text that can be opened again and again: `name` for messages, and its greatest length in bytes.
 
     path : of a file that holds the text as it is, neither packed nor made from something else.
+    most_bytes : that may come of it.
     """
 
     name: str
     open: Callable[[], BinaryIO]
     max_bytes: int
     path: Path | None = None
+    most_bytes: int = 0
 
 
 class WrongEncodingError(Exception):
@@ -72,11 +77,13 @@ class CleanBytes:
     """A readable file of UTF-8 bytes, made from any encoding and any line ends.
 
     Raises `WrongEncodingError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
-    64 MB, and when there is more than `max_bytes` of it. Memory stays bounded by the longest line.
+    64 MB, and when there is more than `max_bytes` of it or more than half as many cells, `width` in each line. Memory
+    stays bounded by the longest line.
     """
 
-    def __init__(self, source: TextSource, encoding: str) -> None:
+    def __init__(self, source: TextSource, encoding: str, width: int = 1) -> None:
         self._source = source
+        self._width = width
         self._name = source.name
         self._encoding = encoding
         try:
@@ -90,6 +97,7 @@ class CleanBytes:
         self._pending = b""
         self._held = b""  # a carriage return at the end of a chunk: the line feed may follow in the next
         self._total = 0
+        self._lines = 0
         self._line_length = 0
         self._started = False
         self._ended = False
@@ -173,6 +181,12 @@ class CleanBytes:
             raise TableError(
                 f"{self._name} holds more than {self._source.max_bytes:,} bytes of text, which may not fit into "
                 f"memory. Read a part of it, or pass a larger max_bytes."
+            )
+        self._lines += chunk.count(b"\n")
+        if self._lines * self._width > max(1, self._source.max_bytes // 2):  # 8 bytes each, of four times max_bytes
+            raise TableError(
+                f"{self._name} has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}, which "
+                f"may not fit into memory. Read a part of it, or pass a larger max_bytes."
             )
         if b"\0" in chunk:
             raise TableError(

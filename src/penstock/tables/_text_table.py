@@ -103,13 +103,17 @@ def _units(layout: Layout, names: list[str]) -> dict[str, str]:
 
 
 def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
-    """Hand pandas the rows; of a large file rather its path, once it is checked, for pandas then reads in parallel."""
-    if source.path is not None and encoding == "utf-8" and source.path.stat().st_size >= _LARGE:
-        with CleanBytes(source, encoding) as stream:
+    """Hand pandas the rows; of a large file rather its path, once it is checked, for pandas then reads in parallel.
+
+    What may become too large is checked first too, before pandas keeps any of it.
+    """
+    by_path = source.path is not None and encoding == "utf-8" and source.most_bytes >= _LARGE
+    if by_path or source.most_bytes * layout.width > source.max_bytes // 2:
+        with CleanBytes(source, encoding, layout.width) as stream:
             simple = all(line.count(b'"') % 2 == 0 for line in stream.head().split(b"\n")[: layout.lines_above])
             for _ in stream:  # raises if there is anything that pandas should not see
                 pass
-        if simple and not stream.has_lone_returns:
+        if by_path and source.path is not None and simple and not stream.has_lone_returns:
             return _parse(
                 str(source.path.resolve()), source, encoding, layout, skiprows=layout.lines_above, compression=None
             )

@@ -142,7 +142,12 @@ def read_table(
         chosen = _with(inputs, [name for name in also if name in known])
         return _made_of(combined, chosen, numbers, fewest_rows, notebook)
     except TableError as error:
-        raise _naming_sheets(error, notebook) from None
+        raise _naming_sheets(error, notebook) from error.__cause__
+    except MemoryError:
+        raise
+    except Exception as error:
+        said = f"{notebook.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
+        raise _naming_sheets(TableError(said), notebook) from error
 
 
 def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
