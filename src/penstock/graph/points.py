@@ -67,9 +67,7 @@ class Frame:
             rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(number)
             moved -= rounded
             measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
-            errors[start : start + _ROWS_AT_ONCE] = (
-                measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
-            )
+            errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
             search[start : start + _ROWS_AT_ONCE, :p] = rounded
         skew = 0.0
         if self.axes is not None:
