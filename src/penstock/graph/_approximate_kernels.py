@@ -71,18 +71,18 @@ def list_some_neighbors(
     n = X.shape[0]
     k = near.shape[1]
     width = tiles.shape[1]
-    total = np.empty(TILE, np.float32)
-    query = np.empty(width, np.float32)
+    total = np.empty(TILE, tiles.dtype)
+    query = np.empty(width, tiles.dtype)
     heap = np.empty(boxes.shape[0] + 1, np.int64)
-    gaps = np.empty(boxes.shape[0] + 1, np.float32)
+    gaps = np.empty(boxes.shape[0] + 1, tiles.dtype)
     for i in range(start, stop):
         for d in range(width):
             query[d] = tiles[i // TILE, d, i % TILE]
         for slot in range(k):
             near[i, slot] = -1
             squares[i, slot] = np.inf
-        limit = np.float32(np.inf)
-        size = push(heap, gaps, 0, 0, np.float32(0.0))
+        limit = tiles.dtype.type(np.inf)
+        size = push(heap, gaps, 0, 0, tiles.dtype.type(0.0))
         scanned = 0
         while size > 0 and gaps[0] <= limit and scanned < max_leaves:
             node = heap[0]
@@ -101,4 +101,4 @@ def list_some_neighbors(
                     if total[t] <= limit and first + t != i:
                         d2 = squared_distance(X, i, X, first + t)
                         if insert(names, i, first + t, d2, near, squares):
-                            limit = np.float32(search_limit(squares[i, k - 1], shift, stretch))
+                            limit = tiles.dtype.type(search_limit(squares[i, k - 1], shift, stretch))

@@ -96,14 +96,17 @@ def separate(
     for the computed numbers too.
     """
     width = axis.shape[0]
-    length = np.float32(0.0)
+    number = axis.dtype.type
+    length = number(0.0)
     for d in range(width):
         axis[d] = other_centers[other, d] - centers[leaf, d]
         length += axis[d] * axis[d]
-    if length < np.float32(1e-30):  # squares have vanished, or the centres coincide: no axis to speak of
-        return np.float32(-np.inf)
-    rounding = np.float32(2.0**-24) * np.float32(width + 8)
-    shrink = np.float32(1.0) / (np.sqrt(length) * (np.float32(1.0) + rounding))
+    if length < np.finfo(axis.dtype).tiny * number(
+        1e8
+    ):  # squares have vanished, or the centres coincide: no axis to speak of
+        return number(-np.inf)
+    rounding = np.finfo(axis.dtype).eps / 2 * number(width + 8)
+    shrink = number(1.0) / (np.sqrt(length) * (number(1.0) + rounding))
     for d in range(width):
         axis[d] *= shrink
     project_tile(tiles[leaf], axis, ours)
@@ -111,7 +114,7 @@ def separate(
     edge = theirs[0]
     for t in range(1, TILE):
         edge = min(edge, theirs[t])
-    return edge - np.float32(4.0) * rounding * np.float32(radius)
+    return edge - number(4.0) * rounding * number(radius)
 
 
 @kernel
@@ -131,17 +134,17 @@ def search_foreign(
     n = X.shape[0]
     n_leaves = tiles.shape[0]
     width = tiles.shape[1]
-    limits = np.empty(TILE, np.float32)
+    limits = np.empty(TILE, tiles.dtype)
     reach = np.empty(TILE, np.float64)
-    total = np.empty(TILE, np.float32)
-    ours = np.empty(TILE, np.float32)
-    theirs = np.empty(TILE, np.float32)
-    axis = np.empty(width, np.float32)
-    query = np.empty((TILE, width), np.float32)
+    total = np.empty(TILE, tiles.dtype)
+    ours = np.empty(TILE, tiles.dtype)
+    theirs = np.empty(TILE, tiles.dtype)
+    axis = np.empty(width, tiles.dtype)
+    query = np.empty((TILE, width), tiles.dtype)
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
+    gaps = np.empty(STACK, tiles.dtype)
     visited = 0
     for place in range(start, stop):
         leaf = leaves[place]
@@ -149,7 +152,7 @@ def search_foreign(
         size = min(TILE, n - base)
         asked = 0
         common = np.int64(-2)  # the one component of all that ask, or −1
-        widest = np.float32(0.0)
+        widest = tiles.dtype.type(0.0)
         for a in range(size):
             i = base + a
             if needed[i]:
@@ -157,7 +160,7 @@ def search_foreign(
                 c = component[i]
                 common = c if common in (-2, c) else -1
                 reach[a] = bound[c]
-                limits[a] = np.float32(search_limit(reach[a], shift, stretch))
+                limits[a] = search_limit(reach[a], shift, stretch)
                 widest = max(widest, limits[a])
                 found[i] = -1
                 found_square[i] = np.inf
@@ -169,7 +172,7 @@ def search_foreign(
         nodes[0] = 0
         firsts[0] = 0
         counts[0] = n_leaves
-        gaps[0] = np.float32(0.0)
+        gaps[0] = 0.0
         depth = 1
         while depth > 0:
             depth -= 1
@@ -184,7 +187,7 @@ def search_foreign(
             visited += 1
             inside = min(TILE, n - first * TILE)
             edge = separate(tiles, centers, leaf, tiles, centers, first, radius, axis, ours, theirs)
-            widest = np.float32(0.0)
+            widest = tiles.dtype.type(0.0)
             for a in range(size):
                 i = base + a
                 if not needed[i]:
@@ -192,8 +195,8 @@ def search_foreign(
                 c = component[i]
                 if bound[c] < reach[a]:
                     reach[a] = bound[c]
-                    limits[a] = np.float32(search_limit(reach[a], shift, stretch))
-                gap = max(edge - ours[a], np.float32(0.0))
+                    limits[a] = search_limit(reach[a], shift, stretch)
+                gap = max(edge - ours[a], tiles.dtype.type(0.0))
                 if labels[node] != c and gap * gap <= limits[a] and point_to_box(query[a], boxes[node]) <= limits[a]:
                     if scan_leaf(tiles[first], query[a], limits[a], total) > 0:
                         for t in range(inside):
@@ -207,7 +210,7 @@ def search_foreign(
                                     found_square[i] = d2
                                     if d2 < reach[a]:
                                         reach[a] = d2
-                                        limits[a] = np.float32(search_limit(d2, shift, stretch))
+                                        limits[a] = search_limit(d2, shift, stretch)
                                         bound[c] = min(bound[c], d2)
                 widest = max(widest, limits[a])
         for a in range(size):

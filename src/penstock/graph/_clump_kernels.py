@@ -51,11 +51,11 @@ def first_edge(
     tree's frame. `bound[0]` is the square of an edge known to exist, or infinite; it is shared by all threads, so that
     a lost update costs work, not correctness.
     """
-    total = np.empty(TILE, np.float32)
+    total = np.empty(TILE, tiles.dtype)
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
+    gaps = np.empty(STACK, tiles.dtype)
     best = np.inf
     leave = np.int64(-1)
     enter = np.int64(-1)
@@ -64,7 +64,7 @@ def first_edge(
         i = guests[guest]
         shift = error + errors[guest]
         reach = bound[0]
-        limit = np.float32(search_limit(reach, shift, stretch))
+        limit = tiles.dtype.type(search_limit(reach, shift, stretch))
         nodes[0] = 0
         firsts[0] = 0
         counts[0] = tiles.shape[0]
@@ -95,6 +95,6 @@ def first_edge(
                         enter = j
                         if d2 < reach:
                             reach = d2
-                            limit = np.float32(search_limit(d2, shift, stretch))
+                            limit = tiles.dtype.type(search_limit(d2, shift, stretch))
                             bound[0] = min(bound[0], d2)
     return best, leave, enter

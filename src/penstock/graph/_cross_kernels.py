@@ -24,7 +24,7 @@ def surely_beyond(gap: float, shift: float, stretch: float) -> float:
 
     Lowered by a little more than what rounding can do to either of them.
     """
-    reach = np.sqrt(max(np.float64(gap) * (1 - 2.0**-21) - 1e-30, 0.0) / stretch) - shift
+    reach = np.sqrt(np.float64(gap) * (1 - 2.0**-21) / stretch) - shift
     return reach * reach * (1 - 2.0**-40) if reach > 0.0 else 0.0
 
 
@@ -68,7 +68,7 @@ def bound_leaves(
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
+    gaps = np.empty(STACK, boxes.dtype)
     for leaf in range(start, stop):
         box = boxes[leaf_node(leaf, n_leaves)]
         nodes[0] = 0
@@ -76,12 +76,12 @@ def bound_leaves(
         counts[0] = n_other
         gaps[0] = box_to_box(box, other_boxes[0])
         depth = 1
-        nearest = np.float32(np.inf)
+        nearest = boxes.dtype.type(np.inf)
         looked = 0
         if surely_beyond(gaps[0], shift, stretch) > enough:
             nearest = gaps[0]
             depth = 0
-        while depth > 0 and nearest > np.float32(0.0):
+        while depth > 0 and nearest > 0.0:
             depth -= 1
             if gaps[depth] >= nearest:
                 continue
@@ -178,24 +178,24 @@ def search_across(
     n = X.shape[0]
     n_other = Y.shape[0]
     width = tiles.shape[1]
-    limits = np.empty(TILE, np.float32)
+    limits = np.empty(TILE, tiles.dtype)
     reach = np.empty(TILE, np.float64)
-    total = np.empty(TILE, np.float32)
-    ours = np.empty(TILE, np.float32)
-    theirs = np.empty(TILE, np.float32)
-    axis = np.empty(width, np.float32)
-    query = np.empty((TILE, width), np.float32)
+    total = np.empty(TILE, tiles.dtype)
+    ours = np.empty(TILE, tiles.dtype)
+    theirs = np.empty(TILE, tiles.dtype)
+    axis = np.empty(width, tiles.dtype)
+    query = np.empty((TILE, width), tiles.dtype)
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
+    gaps = np.empty(STACK, tiles.dtype)
     for place in range(start, stop):
         leaf = leaves[place]
         base = leaf * TILE
         size = min(TILE, n - base)
         asked = 0
         common = np.int64(-2)  # the one component of all that ask, or −1
-        widest = np.float32(0.0)
+        widest = tiles.dtype.type(0.0)
         for a in range(size):
             i = offset + base + a
             if needed[i]:
@@ -208,7 +208,7 @@ def search_across(
                 found[i] = -1
                 found_square[i] = np.inf
                 common = c if common in (-2, c) else -1
-                limits[a] = np.float32(search_limit(reach[a], shift, stretch))
+                limits[a] = search_limit(reach[a], shift, stretch)
                 widest = max(widest, limits[a])
         if asked == 0:
             continue
@@ -234,7 +234,7 @@ def search_across(
                 continue
             inside = min(TILE, n_other - first * TILE)
             edge = separate(tiles, centers, leaf, other_tiles, other_centers, first, radius, axis, ours, theirs)
-            widest = np.float32(0.0)
+            widest = tiles.dtype.type(0.0)
             for a in range(size):
                 i = offset + base + a
                 if not needed[i]:
@@ -242,8 +242,8 @@ def search_across(
                 c = component[i]
                 if bound[c] < reach[a]:
                     reach[a] = bound[c]
-                    limits[a] = np.float32(search_limit(reach[a], shift, stretch))
-                gap = max(edge - ours[a], np.float32(0.0))
+                    limits[a] = search_limit(reach[a], shift, stretch)
+                gap = max(edge - ours[a], tiles.dtype.type(0.0))
                 if (
                     labels[node] != c
                     and gap * gap <= limits[a]
@@ -262,7 +262,7 @@ def search_across(
                                 found_square[i] = d2
                                 if d2 < reach[a]:
                                     reach[a] = d2
-                                    limits[a] = np.float32(search_limit(d2, shift, stretch))
+                                    limits[a] = search_limit(d2, shift, stretch)
                                     bound[c] = min(bound[c], d2)
                 widest = max(widest, limits[a])
         for a in range(size):

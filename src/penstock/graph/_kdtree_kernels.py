@@ -79,7 +79,7 @@ def widest_dimension(P: Array, order: Array, start: int, stop: int) -> int:
 def order_points(P: Array, order: Array) -> None:
     """Permute `order` so that consecutive runs of TILE points are the leaves of a balanced kd-tree."""
     n = P.shape[0]
-    keys = np.empty(n, np.float32)
+    keys = np.empty(n, P.dtype)
     stack = np.empty((64, 2), np.int64)
     stack[0, 0] = 0
     stack[0, 1] = (n + TILE - 1) // TILE
@@ -141,8 +141,8 @@ def bound_nodes(tiles: Array, boxes: Array, node: int, first: int, count: int) -
 @relaxed_kernel
 def box_to_box(box: Array, other: Array) -> float:
     """Squared distance between two boxes: no pair of points inside them is nearer."""
-    total = np.float32(0.0)
-    zero = np.float32(0.0)
+    total = box.dtype.type(0.0)
+    zero = box.dtype.type(0.0)
     for d in range(box.shape[1]):
         gap = max(max(box[0, d] - other[1, d], other[0, d] - box[1, d]), zero)
         total += gap * gap
@@ -152,8 +152,8 @@ def box_to_box(box: Array, other: Array) -> float:
 @relaxed_kernel
 def point_to_box(query: Array, box: Array) -> float:
     """Squared distance from a point to a box: no point inside it is nearer."""
-    total = np.float32(0.0)
-    zero = np.float32(0.0)
+    total = box.dtype.type(0.0)
+    zero = box.dtype.type(0.0)
     for d in range(box.shape[1]):
         gap = max(max(box[0, d] - query[d], query[d] - box[1, d]), zero)
         total += gap * gap
@@ -164,7 +164,7 @@ def point_to_box(query: Array, box: Array) -> float:
 def project_tile(tile: Array, axis: Array, projection: Array) -> None:
     """`projection[t]` = the coordinate of the tile's point t along `axis`."""
     for t in range(TILE):
-        projection[t] = np.float32(0.0)
+        projection[t] = 0.0
     for d in range(0, axis.shape[0], 4):
         u0 = axis[d]
         u1 = axis[d + 1]
@@ -178,10 +178,10 @@ def project_tile(tile: Array, axis: Array, projection: Array) -> None:
 def center_tiles(tiles: Array, centers: Array) -> None:
     for tile in range(tiles.shape[0]):
         for d in range(tiles.shape[1]):
-            total = np.float32(0.0)
+            total = tiles.dtype.type(0.0)
             for t in range(TILE):
                 total += tiles[tile, d, t]
-            centers[tile, d] = total / np.float32(TILE)
+            centers[tile, d] = total / tiles.dtype.type(TILE)
 
 
 @kernel
@@ -236,7 +236,7 @@ def scan_leaf(tile: Array, query: Array, limit: float, total: Array) -> int:
     """Distances from `query` to a leaf's points, given up (0) as soon as all are beyond `limit`."""
     width = query.shape[0]
     for t in range(TILE):
-        total[t] = np.float32(0.0)
+        total[t] = 0.0
     start = np.int64(0)
     found = np.int32(0)
     while start < width:

@@ -140,6 +140,7 @@ def add_tile_distances(tile: Array, query: Array, start: int, stop: int, total: 
 @relaxed_kernel
 def add_shared_distances(tile: Array, query: Array, start: int, stop: int, total: Array) -> None:
     """The same over the coordinates that both the point and the query have; NaN is a hole."""
+    zero = total.dtype.type(0.0)
     for d in range(start, stop, 4):
         q0 = query[d]
         q1 = query[d + 1]
@@ -150,10 +151,10 @@ def add_shared_distances(tile: Array, query: Array, start: int, stop: int, total
             e1 = tile[d + 1, t] - q1
             e2 = tile[d + 2, t] - q2
             e3 = tile[d + 3, t] - q3
-            f0 = max(np.float32(0.0), e0 * e0)  # 0 for NaN
-            f1 = max(np.float32(0.0), e1 * e1)
-            f2 = max(np.float32(0.0), e2 * e2)
-            f3 = max(np.float32(0.0), e3 * e3)
+            f0 = max(zero, e0 * e0)  # 0 for NaN
+            f1 = max(zero, e1 * e1)
+            f2 = max(zero, e2 * e2)
+            f3 = max(zero, e3 * e3)
             total[t] += (f0 + f1) + (f2 + f3)
 
 
@@ -170,4 +171,4 @@ def count_below(total: Array, limit: Array) -> int:
 def search_limit(best: float, shift: float, stretch: float) -> float:
     """The largest float32 squared distance that a pair no longer than sqrt(best) can show. Proof: docs/decisions."""
     reach = np.sqrt(best) + shift
-    return min(reach * reach * stretch + 1e-30, 3e38)  # no float32 sum of search points comes near the cap
+    return min(reach * reach * stretch, 3e38)  # no sum of search points comes near the cap

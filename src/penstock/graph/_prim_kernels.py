@@ -44,14 +44,14 @@ def prim(
     n_tiles = tiles.shape[0]
     best = np.full((n_tiles, TILE), np.inf)
     parent = np.zeros((n_tiles, TILE), np.int64)
-    limit = np.full((n_tiles, TILE), np.float32(-1.0))
+    limit = np.full((n_tiles, TILE), tiles.dtype.type(-1.0))
     tile_best = np.full(n_tiles, np.inf)
     tile_slot = np.zeros(n_tiles, np.int64)
-    total = np.empty(TILE, np.float32)
-    query = np.empty(width, np.float32)
+    total = np.empty(TILE, tiles.dtype)
+    query = np.empty(width, tiles.dtype)
     left = n
     for position in range(n):
-        limit[position // TILE, position % TILE] = np.float32(np.inf)
+        limit[position // TILE, position % TILE] = np.inf
     tile = np.int64(0)  # the tree starts at the point in the first slot; a bare 0 would be compiled for once more
     slot = np.int64(0)
     for step in range(n):
@@ -70,7 +70,7 @@ def prim(
         best[tile, slot] = best[last_tile, last_slot]
         parent[tile, slot] = parent[last_tile, last_slot]
         limit[tile, slot] = limit[last_tile, last_slot]
-        limit[last_tile, last_slot] = np.float32(-1.0)
+        limit[last_tile, last_slot] = -1.0
         best[last_tile, last_slot] = np.inf
         find_tile_best(tile, best, parent, members, left, tile_best, tile_slot)
         find_tile_best(last_tile, best, parent, members, left, tile_best, tile_slot)
@@ -79,7 +79,7 @@ def prim(
         active = (left + TILE - 1) // TILE
         for k in range(active):
             for t in range(TILE):
-                total[t] = np.float32(0.0)
+                total[t] = 0.0
             start = np.int64(0)
             found = 0
             while start < width:
@@ -107,7 +107,7 @@ def prim(
                     if precedes(d2, newcomer, other, best[k, t], parent[k, t], other):
                         best[k, t] = d2
                         parent[k, t] = newcomer
-                        limit[k, t] = np.float32(search_limit(d2 * seen[other], shift, stretch))
+                        limit[k, t] = search_limit(d2 * seen[other], shift, stretch)
                         held = tile_slot[k]
                         if held == t or precedes(d2, newcomer, other, tile_best[k], parent[k, held], members[k, held]):
                             tile_best[k] = d2

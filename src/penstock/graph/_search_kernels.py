@@ -26,30 +26,30 @@ def list_neighbors(
     k = near.shape[1]
     n_leaves = tiles.shape[0]
     width = tiles.shape[1]
-    limits = np.empty(TILE, np.float32)
-    total = np.empty(TILE, np.float32)
-    query = np.empty((TILE, width), np.float32)
+    limits = np.empty(TILE, tiles.dtype)
+    total = np.empty(TILE, tiles.dtype)
+    query = np.empty((TILE, width), tiles.dtype)
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
-    gaps = np.empty(STACK, np.float32)
+    gaps = np.empty(STACK, tiles.dtype)
     scanned = 0
     for leaf in range(start, stop, step):
         base = leaf * TILE
         size = min(TILE, n - base)
         for a in range(size):
-            limits[a] = np.float32(np.inf)
+            limits[a] = np.inf
             for d in range(width):
                 query[a, d] = tiles[leaf, d, a]
             for slot in range(k):
                 near[base + a, slot] = -1
                 squares[base + a, slot] = np.inf
         own = leaf_node(leaf, n_leaves)
-        widest = np.float32(np.inf)
+        widest = tiles.dtype.type(np.inf)
         nodes[0] = 0
         firsts[0] = 0
         counts[0] = n_leaves
-        gaps[0] = np.float32(0.0)
+        gaps[0] = 0.0
         depth = 1
         while depth > 0:
             depth -= 1
@@ -62,7 +62,7 @@ def list_neighbors(
                 depth = push_children(boxes, own, node, first, count, widest, nodes, firsts, counts, gaps, depth)
                 continue
             inside = min(TILE, n - first * TILE)
-            widest = np.float32(0.0)
+            widest = tiles.dtype.type(0.0)
             for a in range(size):
                 if first == leaf or point_to_box(query[a], boxes[node]) <= limits[a]:
                     scanned += 1
@@ -72,7 +72,7 @@ def list_neighbors(
                             if total[t] <= limits[a] and j != base + a:
                                 d2 = squared_distance(X, base + a, X, j)
                                 if insert(names, base + a, j, d2, near, squares):
-                                    limits[a] = np.float32(search_limit(squares[base + a, k - 1], shift, stretch))
+                                    limits[a] = search_limit(squares[base + a, k - 1], shift, stretch)
                 widest = max(widest, limits[a])
     return scanned
 
@@ -104,13 +104,13 @@ def nearest_rows(
     n = X.shape[0]
     k = found.shape[1]
     n_leaves = tiles.shape[0]
-    total = np.empty(TILE, np.float32)
+    total = np.empty(TILE, tiles.dtype)
     nodes = np.empty(STACK, np.int64)
     firsts = np.empty(STACK, np.int64)
     counts = np.empty(STACK, np.int64)
     for guest in range(start, stop):
         query = guest_points[guest]
-        limit = np.float32(np.inf)
+        limit = tiles.dtype.type(np.inf)
         for slot in range(k):
             found[guest, slot] = -1
             squares[guest, slot] = np.inf
@@ -157,4 +157,4 @@ def nearest_rows(
                         if slot < k:
                             found[guest, slot] = names[i]
                             squares[guest, slot] = d2
-                            limit = np.float32(search_limit(squares[guest, k - 1], shifts[guest], stretch))
+                            limit = tiles.dtype.type(search_limit(squares[guest, k - 1], shifts[guest], stretch))

@@ -33,18 +33,18 @@ def nearest_sharing(
     p = X.shape[1]
     k = found.shape[1]
     width = tiles.shape[1]
-    total = np.empty(TILE, np.float32)
-    limits = np.empty(TILE, np.float32)
+    total = np.empty(TILE, tiles.dtype)
+    limits = np.empty(TILE, tiles.dtype)
     for guest in range(start, stop):
         query = guest_points[guest]
         seen = count_shared(guest_patterns, guest, guest_patterns, guest) / p
-        limits[:] = np.float32(np.inf)
+        limits[:] = np.inf
         for slot in range(k):
             found[guest, slot] = -1
             squares[guest, slot] = np.inf
         for tile in range(tiles.shape[0]):
             for t in range(TILE):
-                total[t] = np.float32(0.0)
+                total[t] = 0.0
             below = 0
             for first in range(0, width, CHUNK):
                 add_shared_distances(tiles[tile], query, first, min(first + CHUNK, width), total)
@@ -63,7 +63,7 @@ def nearest_sharing(
                 d2 = shared_squared_distance(X, i, guests, guest)
                 if d2 < squares[guest, k - 1]:  # rows come in the order of their index: of equals the first stays
                     insert_sorted(found[guest], squares[guest], i, d2)
-                    limits[:] = np.float32(search_limit(squares[guest, k - 1] * seen, shifts[guest], stretch))
+                    limits[:] = search_limit(squares[guest, k - 1] * seen, shifts[guest], stretch)
 
 
 @kernel

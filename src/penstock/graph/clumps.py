@@ -64,7 +64,7 @@ class Clump:
     def __init__(self, tree: PointTree, members: NDArray[np.int64]) -> None:
         rows = tree.exact[members]
         n, p = rows.shape
-        plain = Frame(np.zeros(p), 0, np.zeros(p), None)  # they are at the tree's scale already
+        plain = Frame(np.zeros(p), 0, np.zeros(p), None, tree.frame.precise)  # they are at the tree's scale already
         points = centered_frame(plain, rows, rotate=n >= p).enter(rows)
         # no second copy of the rows: searches read them in the tree of all
         self.tree = tree_over(replace(points, exact=np.empty((n, 0))))

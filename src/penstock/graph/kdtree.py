@@ -12,7 +12,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.graph import _kdtree_kernels as kernels
 from penstock.graph._kernels import TILE
 from penstock.graph._search_kernels import list_neighbors, nearest_rows
-from penstock.graph.points import Frame, Points, prepare_points
+from penstock.graph.points import Frame, Points, SearchArray, prepare_points
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class PointTree:
     frame: Frame
     exact: FloatArray
     names: NDArray[np.int64]
-    tiles: NDArray[np.float32]
-    boxes: NDArray[np.float32]
-    centers: NDArray[np.float32]  # of the leaves
+    tiles: SearchArray
+    boxes: SearchArray
+    centers: SearchArray  # of the leaves
     radius: float
     error: float
     stretch: float
@@ -139,11 +139,11 @@ def tree_over(points: Points) -> PointTree:
     order = np.arange(n)
     kernels.order_points(points.search, order)
     n_leaves = -(-n // TILE)
-    tiles = np.empty((n_leaves, width, TILE), dtype=np.float32)
+    tiles = np.empty((n_leaves, width, TILE), dtype=points.search.dtype)
     kernels.fill_tiles(points.search, order, tiles)
-    boxes = np.empty((2 * n_leaves - 1, 2, width), dtype=np.float32)
+    boxes = np.empty((2 * n_leaves - 1, 2, width), dtype=points.search.dtype)
     kernels.bound_nodes(tiles, boxes, 0, 0, n_leaves)
-    centers = np.empty((n_leaves, width), dtype=np.float32)
+    centers = np.empty((n_leaves, width), dtype=points.search.dtype)
     kernels.center_tiles(tiles, centers)
     return PointTree(
         points.frame, points.exact[order], order, tiles, boxes, centers, points.radius, points.error, points.stretch

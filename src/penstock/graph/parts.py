@@ -19,7 +19,7 @@ from penstock.graph.crossing import Crossing, Side
 from penstock.graph.forest import order_edges, squares_of
 from penstock.graph.kdtree import PointTree, tree_over
 from penstock.graph.mst import edge_lengths, edges_in_frame, row_distances
-from penstock.graph.points import Frame, centered_frame, frame_between
+from penstock.graph.points import Frame, searching_frame
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
 
@@ -68,18 +68,19 @@ class Part:
         return Edges(np.sort(self.tree.names[self.edges], axis=1), self.squares, self.lengths)
 
 
-def common_frame(minimum: FloatArray, maximum: FloatArray, sample: FloatArray) -> Frame:
+def common_frame(minimum: FloatArray, maximum: FloatArray, sample: FloatArray, n: int | None = None) -> Frame:
     """The frame for all parts: its scale from the extremes of all rows, its centre and axes from a sample of them.
 
     The scale is the one that `minimum_spanning_tree` gives all rows, so that lengths compare alike to the last bit.
-    Centre and axes only steer the search: any sample is right, a good one is faster.
+    Centre, axes and precision only steer the search: any sample is right, a good one is faster. `n` is the number of
+    all rows, if the sample is not all.
 
     >>> rows = np.array([[0.0, 7.0], [4.0, 7.0], [3.0, 7.0]])
     >>> frame = common_frame(rows.min(axis=0), rows.max(axis=0), rows[:2])
     >>> frame.exponent, frame.origin.tolist()
     (3, [0.0, 7.0])
     """
-    return centered_frame(frame_between(minimum, maximum), sample, rotate=True)
+    return searching_frame(minimum, maximum, sample, n or len(sample), rotate=True)
 
 
 def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximate: Approximation | None = None) -> Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
+from penstock.graph._shared_kernels import shared_squared_distances
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
 # New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the
@@ -17,19 +19,28 @@ _FARTHEST = 1e150
 _FARTHEST_SEARCHED = 1e15
 _SAMPLED_ROWS = 1 << 14  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
+_SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
+# Whether float32 is enough is seen at a few rows: rounding may add so many rows to the nearest of each, and make so
+# large a share of all rows seem equally far away.
+_PROBES, _PROBED_ROWS, _FEWEST_PROBED = 16, 1 << 12, 512
+_NEAREST, _MOST_NEAR, _MOST_FAR = 6, 32, 0.05
+
+SearchArray = NDArray[np.float32] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Frame:
     """How data become search points: less the origin, times 2**−exponent, less the centre, along `axes` (if any).
 
-    The origin is the value of a constant column and 0 elsewhere: however large, it must not set the scale.
+    The origin is the value of a constant column and 0 elsewhere: however large, it must not set the scale. Search
+    points are float64 in a `precise` frame, else float32.
     """
 
     origin: FloatArray
     exponent: int
     center: FloatArray
     axes: FloatArray | None
+    precise: bool = False
 
     def scale(self, X: FloatArray) -> FloatArray:
         """Rows at the frame's scale: exact, but for rows so far off that their squares would overflow."""
@@ -42,9 +53,10 @@ class Frame:
         """Put rows into this frame, measuring the rounding that it costs."""
         exact = self.scale(X)
         n, p = exact.shape
-        double, single = 2.0**-53, 2.0**-24
-        computing = 4 * (p + 4) * np.sqrt(p) * double  # rounding of the product, relative to a row's length
-        search = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=np.float32)
+        # what squares that vanish, and sums of them, can lose at most
+        number, unit, vanishing = (np.float64, _DOUBLE, 1e-150) if self.precise else (np.float32, _SINGLE, 1e-15)
+        computing = self._computing()
+        search: SearchArray = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=number)
         errors, farthest = np.empty(n), 0.0
         for start in range(0, n, _ROWS_AT_ONCE):
             moved = exact[start : start + _ROWS_AT_ONCE] - self.center
@@ -52,37 +64,47 @@ class Frame:
             farthest = max(farthest, float(squares.max()))
             if self.axes is not None:
                 moved = moved @ self.axes
-            rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(np.float32)
+            rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(number)
             moved -= rounded
             measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
-            errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares)
+            errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
             search[start : start + _ROWS_AT_ONCE, :p] = rounded
         skew = 0.0
         if self.axes is not None:
-            skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * double
+            skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * _DOUBLE
         return Points(
             frame=self,
             exact=exact,
             search=search,
             radius=float((1 + 1e-6) * (1 + skew) * np.sqrt(farthest) + errors.max()),
             errors=errors,
-            stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * single) * (1 + 4 * (p + 8) * double),
+            stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * unit) * (1 + 4 * (p + 8) * _DOUBLE),
         )
+
+    def _computing(self) -> float:
+        """The rounding of a search point before it is stored, relative to the row's distance from the centre."""
+        p = len(self.center)
+        return 4 * (p + 4) * np.sqrt(p) * _DOUBLE if self.axes is not None or self.center.any() else 0.0
+
+    def shift_between(self, low: FloatArray, high: FloatArray) -> float:
+        """About the `shift` of rows between these corners."""
+        farthest = np.linalg.norm(np.maximum(*(np.abs(self.scale(side) - self.center) for side in (low, high))))
+        return 2 * float(farthest) * (self._computing() + (0.0 if self.precise else _SINGLE))
 
 
 @dataclass(frozen=True)
 class Points:
-    """`exact` is the data times a power of two; `search` is float32, centred, perhaps rotated, padded to 4 columns.
+    """`exact` is the data times a power of two; `search` is centred, perhaps rotated, padded to 4 columns; float32 if it can.
 
     NaN in both marks a coordinate that is missing.
 
-    Whenever ‖exact_i − exact_j‖ ≤ r, the float32 squared distance of search_i and search_j, summed in any order, is at
-    most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
+    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their own precision, summed in any
+    order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
     """
 
     frame: Frame
     exact: FloatArray
-    search: NDArray[np.float32]
+    search: SearchArray
     radius: float  # no search point is farther from the origin
     errors: FloatArray  # no search point is farther from where its row ought to be
     stretch: float
@@ -115,7 +137,10 @@ def frame_between(low: FloatArray, high: FloatArray) -> Frame:
 
 def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
     """The same scale, with the centre and (for trees of boxes) the principal axes of a sample of the rows."""
-    scaled = frame.scale(sample[:: max(1, len(sample) // _SAMPLED_ROWS)])
+    scaled = frame.scale(_every(sample, _SAMPLED_ROWS))
+    if frame.precise:  # a few rows, or a group, are far from the others: the axes of the others
+        away = np.abs(scaled - np.median(scaled, axis=0)).max(axis=1)
+        scaled = scaled[away <= np.median(away)]
     frame = replace(frame, center=scaled.mean(axis=0))
     if not rotate or not 1 < sample.shape[1] <= _LARGEST_ROTATION:
         return frame
@@ -123,9 +148,67 @@ def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
         return replace(frame, axes=_principal_axes(scaled - frame.center))
 
 
+def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: int, *, rotate: bool) -> Frame:
+    """A centred frame for n rows between two corners, as precise as the distances in a sample of them demand.
+
+    As a rule float32 tells apart the distances of near rows and those of far ones. Where a few rows, or groups of them,
+    are so far off that it does not, search points are float64; and where even the rounding of their axes would be too
+    much, they are the rows as they are.
+    """
+    plain = frame_between(low, high)
+    rows = _every(sample, _SAMPLED_ROWS)
+    filled = np.where(np.isnan(rows), low, rows)
+    distances = _sampled_distances(plain.scale(_every(rows, _PROBED_ROWS)))
+    frame = centered_frame(plain, filled, rotate=rotate)
+    if not _blurred(frame.shift_between(low, high), (len(low) + 8) * _SINGLE, distances, n):
+        return frame
+    plain = replace(plain, precise=True)
+    if rotate:
+        frame = centered_frame(plain, filled, rotate=True)
+        if not _blurred(frame.shift_between(low, high), (len(low) + 8) * _DOUBLE, distances, n):
+            return frame
+    return plain
+
+
+def _sampled_distances(rows: FloatArray) -> FloatArray:
+    """From a few of the rows to all, in order; none if there are so few that no search is long."""
+    m = len(rows)
+    if m < _FEWEST_PROBED:
+        return np.empty((0, m))
+    probes = np.linspace(0, m - 1, _PROBES).astype(np.intp)
+    squares = np.empty((_PROBES, m))
+    for place, probe in enumerate(probes):
+        shared_squared_distances(rows, probe, probe + 1, squares[place : place + 1])
+    return np.sort(np.sqrt(squares), axis=1)
+
+
+def _blurred(shift: float, stretch: float, distances: FloatArray, n: int) -> bool:
+    """Whether rounding hides from a search which rows are nearer, so that it would have to measure very many.
+
+    Looked at are the distances from a few rows to a sample of the n rows: how many more than the nearest seem as near
+    as these, how many seem to be where the row itself is, and how many seem equally far away, at any distance. Those
+    that are equal in truth do not count.
+    """
+    if len(distances) == 0:
+        return False
+    m = distances.shape[1]
+    near, same, far = 0.0, 0.0, 0.0
+    for row in distances:
+        added = row.searchsorted(row * (1 + stretch) + shift, "right") - row.searchsorted(row * (1 + 1e-12), "right")
+        near += added[_NEAREST]
+        same += (row.searchsorted(shift, "right") - row.searchsorted(0.0, "right")) * n / m
+        far += added.max() / m
+    return bool(max(near, same) > _MOST_NEAR * _PROBES or far > _MOST_FAR * _PROBES)
+
+
+def _every(rows: FloatArray, most: int) -> FloatArray:
+    """Rows at even distances, about as many as asked for."""
+    return np.ascontiguousarray(rows[:: max(1, len(rows) // most)])
+
+
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
     """Scale and centre, and (for trees of boxes) rotate to principal axes."""
-    frame = centered_frame(plain_frame(X), X, rotate=rotate)
+    frame = searching_frame(X.min(axis=0), X.max(axis=0), X, len(X), rotate=rotate)
     with one_blas_thread():
         return frame.enter(X)
 
@@ -137,8 +220,9 @@ def prepare_incomplete(X: FloatArray) -> Points:
     """
     holes = np.isnan(X)
     # A value from the column itself changes neither its range nor whether it is constant; 0 where there is none.
-    stand_in = np.nan_to_num(np.fmin.reduce(X, axis=0))
-    return _with_holes(prepare_points(np.where(holes, stand_in, X), rotate=False), holes)
+    low, high = (np.nan_to_num(side.reduce(X, axis=0)) for side in (np.fmin, np.fmax))
+    frame = searching_frame(low, high, X, len(X), rotate=False)
+    return _with_holes(frame.enter(np.where(holes, low, X)), holes)
 
 
 def enter_incomplete(frame: Frame, X: FloatArray) -> Points:

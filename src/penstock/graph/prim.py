@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock._types import IndexArray
 from penstock.graph._kernels import TILE
 from penstock.graph._prim_kernels import prim
-from penstock.graph.points import Points
+from penstock.graph.points import Points, SearchArray
 from penstock.graph.shared import patterns_seen, shares_seen
 
 
@@ -27,10 +26,10 @@ def spanning_edges(points: Points) -> IndexArray:
     return edges
 
 
-def tiles_of(search: NDArray[np.float32]) -> NDArray[np.float32]:
+def tiles_of(search: SearchArray) -> SearchArray:
     """Points as (tile, dimension, slot); the last tile is filled up with zeros."""
     n, width = search.shape
     n_tiles = -(-n // TILE)
-    padded = np.zeros((n_tiles * TILE, width), dtype=np.float32)
+    padded = np.zeros((n_tiles * TILE, width), dtype=search.dtype)
     padded[:n] = search
     return np.ascontiguousarray(padded.reshape(n_tiles, TILE, width).transpose(0, 2, 1))

@@ -14,7 +14,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.graph._shared_kernels import nearest_sharing
 from penstock.graph.duplicates import first_copies
 from penstock.graph.kdtree import PointTree, build_tree
-from penstock.graph.points import Frame, Points, enter_incomplete, prepare_incomplete
+from penstock.graph.points import Frame, Points, SearchArray, enter_incomplete, prepare_incomplete
 from penstock.graph.prim import tiles_of
 from penstock.graph.shared import patterns_seen
 
@@ -51,7 +51,7 @@ class SharedSearch:
         return self.points.frame
 
     @cached_property
-    def _tiles(self) -> NDArray[np.float32]:
+    def _tiles(self) -> SearchArray:
         return tiles_of(self.points.search)
 
     @cached_property

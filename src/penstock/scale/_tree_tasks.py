@@ -31,12 +31,14 @@ class TreeSummary:
 def save_frame(folder: Path, frame: Frame) -> None:
     """The frame in files: its axes may be megabytes, of which the scheduler would keep a copy for each task."""
     axes = {} if frame.axes is None else {"axes": frame.axes}
-    save_arrays(folder, {**axes, "origin": frame.origin, "exponent": frame.exponent, "center": frame.center})
+    scalars = {"exponent": frame.exponent, "precise": frame.precise}
+    save_arrays(folder, {**axes, **scalars, "origin": frame.origin, "center": frame.center})
 
 
 def load_frame(folder: Path) -> Frame:
     arrays = load_arrays(folder)
-    return Frame(arrays["origin"], int(arrays["exponent"].item()), arrays["center"], arrays.get("axes"))
+    exponent, precise = int(arrays["exponent"].item()), bool(arrays["precise"].item())
+    return Frame(arrays["origin"], exponent, arrays["center"], arrays.get("axes"), precise)
 
 
 def grow(rows_folder: Path, frame_folder: Path, approximate: Any, folder: Path) -> TreeSummary:

@@ -30,7 +30,7 @@ class LaidRows:
     @cached_property
     def frame(self) -> Frame:
         """The frame that all parts' trees share."""
-        return common_frame(self.low, self.high, open_array(self.space / "sample.npy"))
+        return common_frame(self.low, self.high, open_array(self.space / "sample.npy"), self.n)
 
     def tree(self, cluster: Cluster, job: str, approximate: Approximation | None) -> Tree:
         """The spanning tree, in its files."""
