@@ -78,8 +78,14 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch, scale.local_client(n_workers=2, memory_limit="2GiB") as client:
+def client():
+    with scale.local_client(n_workers=2, memory_limit="2GiB") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ground(client, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(factorise, "_CHECKPOINT_EVERY", 3)
         yield Ground(client, tmp_path_factory.mktemp("faults"))
 
@@ -233,19 +239,18 @@ def test_a_cluster_that_is_closed_ends_the_fit(ground):
 # --- what never answers
 
 
-def test_a_scheduler_that_does_not_answer(ground, monkeypatch, tmp_path):
+def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
     monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
-    cluster, answer = cluster_module.Cluster(ground.client, print), threading.Event()
-    ground.client.loop.add_callback(answer.wait)
+    monkeypatch.setattr(cluster_module, "_STARTING", 2.0)
+    cluster, answer = cluster_module.Cluster(client, print), threading.Event()
+    client.loop.add_callback(answer.wait)
     try:
         for wait, whom in (
             (cluster.workers, "The scheduler"),
             (cluster.check, "A worker"),
             (lambda: cluster.check_sees(tmp_path), "A worker"),
         ):
-            with pytest.raises(
-                scale.ClusterError, match=f"{whom} did not answer within 1 s. See whether it is running"
-            ):
+            with pytest.raises(scale.ClusterError, match=f"{whom} did not answer within [12] s"):
                 wait()
         cluster.submit(cluster_module.Call("unheard", int, ()))
         cluster.drop()
@@ -253,35 +258,35 @@ def test_a_scheduler_that_does_not_answer(ground, monkeypatch, tmp_path):
         answer.set()
 
 
-def test_a_worker_that_does_not_answer(ground, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
-    pid = next(iter(ground.client.cluster.workers.values())).pid
+def test_a_worker_that_does_not_answer(client, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    pid = next(iter(client.cluster.workers.values())).pid
     os.kill(pid, signal.SIGSTOP)
     try:
         with pytest.raises(scale.ClusterError, match="A worker did not answer within 1 s"):
-            ground.fit()
+            cluster_module.Cluster(client, print).check()
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_task_that_nobody_works_on(ground, monkeypatch):
+def test_a_task_that_nobody_works_on(client, monkeypatch):
     monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
-    stuck = ground.client.submit(int, workers=["tcp://127.0.0.1:1"], key="stuck", pure=False)
+    stuck = client.submit(int, workers=["tcp://127.0.0.1:1"], key="stuck", pure=False)
     with pytest.raises(scale.ClusterError, match="No worker has been at work for 1 s, with 1 tasks unfinished"):
-        cluster_module.Cluster(ground.client, print).collect("waiting", [stuck])
+        cluster_module.Cluster(client, print).collect("waiting", [stuck])
 
 
-def test_a_task_that_takes_longer_than_the_patience(ground, monkeypatch, tmp_path):
+def test_a_task_that_takes_longer_than_the_patience(client, monkeypatch, tmp_path):
     monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
     told = []
-    long = ground.client.submit(wait_for_file, tmp_path / "end", key="long", pure=False)
+    long = client.submit(wait_for_file, tmp_path / "end", key="long", pure=False)
 
     def end_it(stage, done, total):
         told.append(time.monotonic())
         if told[-1] - told[0] > 3:
             (tmp_path / "end").touch()
 
-    assert cluster_module.Cluster(ground.client, end_it).collect("waiting", [long]) == ["here"]
+    assert cluster_module.Cluster(client, end_it).collect("waiting", [long]) == ["here"]
 
 
 def wait_for_file(file):
@@ -302,7 +307,7 @@ def test_closing_that_takes_too_long_is_told():
 
 @pytest.mark.slow
 def test_workers_that_do_not_start(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 3.0)
+    monkeypatch.setattr(cluster_module, "_STARTING", 3.0)
     with (
         config.set({"distributed.worker.preload": ["import time; time.sleep(600)"]}),
         pytest.raises(scale.ClusterError, match="Workers could not be started on this machine"),

@@ -24,6 +24,7 @@ from penstock._threads import thread_limit
 
 Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
 _PATIENCE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
+_STARTING = 300.0  # seconds for workers to start and to answer first: loading the libraries may take a minute or more
 _MOST_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
 _GATHERED_AT_ONCE = 16  # results; after each timeout a quarter as many
 _SECONDS_BETWEEN_LOOKS = 0.25  # at what nobody tells of: workers that are gone or paused, tasks done a second time
@@ -74,8 +75,8 @@ class Cluster:
     def _wait_for_workers(self, end: float, lost: Exception | None = None) -> None:
         """Wait for a moment, or give up."""
         if time.monotonic() > end:
-            trouble = "had no workers" if lost is None else f"lost workers again and again ({lost!r})"
-            raise ClusterError(f"The cluster has {trouble} for {_PATIENCE:.0f} s. Start some, and {_GO_ON}") from lost
+            trouble = f"had no workers for {_PATIENCE:.0f} s" if lost is None else f"lost workers repeatedly ({lost!r})"
+            raise ClusterError(f"The cluster has {trouble}. Start some, and {_GO_ON}") from lost
         self.report("waiting for workers", 0, 1)
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
@@ -111,11 +112,14 @@ class Cluster:
 
     def _ask_workers(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """What each worker answers; asks again if one is lost before it answers."""
-        end = time.monotonic() + _PATIENCE
+        began = last_seen = time.monotonic()
         while True:
             lost: Exception | None = None
+            self.report("asking the workers", 0, 1)
             try:
-                found: dict[str, Any] = self._ask("A worker", self.client.run, function, *arguments, on_error="return")
+                found: dict[str, Any] = self._ask(
+                    "A worker", self.client.run, function, *arguments, on_error="return", seconds=_STARTING
+                )
             except OSError as error:
                 found, lost = {}, error
             for answer in found.values():
@@ -125,15 +129,20 @@ class Cluster:
                     _raise_of_worker(answer)
             if found and lost is None:
                 return found
-            self._wait_for_workers(end, lost)
+            if lost is not None:
+                last_seen = time.monotonic()
+            self._wait_for_workers(min(last_seen + _PATIENCE, began + _STARTING), lost)
 
-    def _ask(self, whom: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The answer to a call of Dask's, which is not waited for any longer than anything else."""
+    def _ask(
+        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float | None = None, **options: Any
+    ) -> Any:
+        """The answer to a call of Dask's, which is not waited for any longer than that, or than anything else."""
+        seconds = seconds or _PATIENCE
         try:
-            return self.client.sync(call, *arguments, callback_timeout=_PATIENCE, **options)
+            return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
         except TimeoutError as error:
             raise ClusterError(
-                f"{whom} did not answer within {_PATIENCE:.0f} s. See whether it is running and can be reached, and "
+                f"{whom} did not answer within {seconds:.0f} s. See whether it is running and can be reached, and "
                 f"{_GO_ON}"
             ) from error
 
@@ -388,7 +397,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
             memory_limit=memory_limit,
-            death_timeout=_PATIENCE,  # for a worker to start
+            death_timeout=_STARTING,
         )
     except (RuntimeError, TimeoutError) as error:
         raise ClusterError(
