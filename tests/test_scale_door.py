@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import resource
+import stat
 
 import numpy as np
 import pandas as pd
@@ -131,8 +132,24 @@ def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
 
 def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
     class ElsewhereClient:
-        def run(self, function, *arguments):
+        def sync(self, call, *arguments, callback_timeout, **options):
+            return call(*arguments, **options)
+
+        def run(self, function, file, on_error):
             return {"tcp://10.0.0.6:9": function("/no/such/folder/file")}
 
     with pytest.raises(scale.ClusterError, match=r"worker tcp://10\.0\.0\.6:9 cannot use the folder .* does not see"):
         scale.cluster.Cluster(ElsewhereClient(), print).check_sees(tmp_path)
+
+
+def test_what_keeps_a_worker_from_a_folder_is_told(tmp_path):
+    assert "File name too long" in scale.cluster._write_beside(str(tmp_path / ("x" * 300)))
+
+
+def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o750)
+    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
+        for _ in range(2):
+            with workspace.open_workspace(folder) as space:
+                assert stat.S_IMODE(space.folder.stat().st_mode) == mode

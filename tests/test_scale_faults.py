@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -20,7 +22,7 @@ from scale_kills import (
     TREE,
     Marks,
     is_running,
-    kill_all_workers,
+    kill_workers,
     killing,
     random_aims,
     wait_for_all_workers,
@@ -79,8 +81,14 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch, scale.local_client(n_workers=2, memory_limit="2GiB") as client:
+def client():
+    with scale.local_client(n_workers=2, memory_limit="2GiB") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ground(client, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(factorise, "_CHECKPOINT_EVERY", 3)
         yield Ground(client, tmp_path_factory.mktemp("faults"))
 
@@ -139,7 +147,7 @@ def test_all_workers_killed_at_once(ground, stage):
 
     def strike(now, done, total):
         if now == stage and done >= 1 and not killed:
-            killed.extend(kill_all_workers(ground.client.cluster))
+            killed.extend(kill_workers(ground.client.cluster, 2))
 
     detector = ground.fit(progress=strike)
     assert len(killed) == 2
@@ -148,9 +156,30 @@ def test_all_workers_killed_at_once(ground, stage):
     wait_for_all_workers(ground.client)
 
 
+@pytest.mark.parametrize(
+    ("n_killed", "delay"),
+    [(2, 0.0), *(pytest.param(n, delay, marks=pytest.mark.slow) for n in (1, 2) for delay in (0.01, 0.02, 0.05, 0.1))],
+)
+def test_workers_killed_in_the_first_instants(ground, n_killed, delay):
+    timer = threading.Timer(delay, lambda: kill_workers(ground.client.cluster, n_killed))
+    if delay:
+        timer.start()
+    else:
+        timer.function()
+    ground.assert_same(ground.fit())
+    wait_for_all_workers(ground.client)
+
+
+def test_workers_that_are_away_are_waited_for_before_anything_is_planned(ground):
+    cluster = cluster_module.Cluster(ground.client, lambda *_: None)
+    kill_workers(ground.client.cluster, 2)
+    assert wait_until(lambda: not cluster.workers(), 60)
+    assert cluster.n_threads >= 1
+    wait_for_all_workers(ground.client)
+
+
 @pytest.mark.slow
 def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
     gone_at = []
 
     def strike(now, done, total):
@@ -161,22 +190,25 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
 
     detector = NSNMF(n_components=3, random_state=0)
     with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
+        monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
         with pytest.raises(scale.ClusterError, match="All workers have been gone for 2 s"):
             scale.fit(detector, ground.source, client, n_parts=6, progress=strike)
         assert time.monotonic() - gone_at[0] < 15
+        monkeypatch.undo()  # closing may take longer
     assert not hasattr(detector, "scores_")
 
 
 def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
     """Dask pauses a worker that is near its memory limit, and never asks it again if it stays there."""
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
     detector = NSNMF(n_components=3, random_state=0)
     with (
         config.set({"distributed.worker.memory.pause": 0.001}),
         scale.local_client(n_workers=1, memory_limit="2GiB") as client,
-        pytest.raises(scale.ClusterError, match="All workers have been paused for 2 s, because their memory"),
     ):
-        scale.fit(detector, ground.source, client)
+        monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+        with pytest.raises(scale.ClusterError, match="All workers have been paused for 2 s, because their memory"):
+            scale.fit(detector, ground.source, client)
+        monkeypatch.undo()  # closing may take longer
     assert not hasattr(detector, "scores_")
 
 
@@ -207,6 +239,86 @@ def test_a_cluster_that_is_closed_ends_the_fit(ground):
     assert not hasattr(detector, "scores_")
 
 
+# --- what never answers
+
+
+def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    monkeypatch.setattr(cluster_module, "_STARTING", 2.0)
+    cluster, answer = cluster_module.Cluster(client, print), threading.Event()
+    client.loop.add_callback(answer.wait)
+    try:
+        for wait, whom in (
+            (cluster.workers, "The scheduler"),
+            (cluster.check, "A worker"),
+            (lambda: cluster.check_sees(tmp_path), "A worker"),
+        ):
+            with pytest.raises(scale.ClusterError, match=f"{whom} did not answer within [12] s"):
+                wait()
+        cluster.submit(cluster_module.Call("unheard", int, ()))
+        cluster.drop()
+    finally:
+        answer.set()
+
+
+def test_a_worker_that_does_not_answer(client, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    pid = next(iter(client.cluster.workers.values())).pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(scale.ClusterError, match="A worker did not answer within 1 s"):
+            cluster_module.Cluster(client, print).check()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_task_that_nobody_works_on(client, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    stuck = client.submit(int, workers=["tcp://127.0.0.1:1"], key="stuck", pure=False)
+    with pytest.raises(scale.ClusterError, match="No worker has been at work for 1 s, with 1 tasks unfinished"):
+        cluster_module.Cluster(client, print).collect("waiting", [stuck])
+
+
+def test_a_task_that_takes_longer_than_the_patience(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    told = []
+    long = client.submit(wait_for_file, tmp_path / "end", key="long", pure=False)
+
+    def end_it(stage, done, total):
+        told.append(time.monotonic())
+        if told[-1] - told[0] > 3:
+            (tmp_path / "end").touch()
+
+    assert cluster_module.Cluster(client, end_it).collect("waiting", [long]) == ["here"]
+
+
+def wait_for_file(file):
+    assert wait_until(file.exists, 60)
+    return "here"
+
+
+def test_closing_that_takes_too_long_is_told():
+    def close(timeout):
+        raise TimeoutError
+
+    with (
+        pytest.warns(UserWarning, match="SimpleNamespace of Dask did not close within 60 s"),
+        cluster_module._closed_in_time(SimpleNamespace(close=close)),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_start(monkeypatch):
+    monkeypatch.setattr(cluster_module, "_STARTING", 3.0)
+    with (
+        config.set({"distributed.worker.preload": ["import time; time.sleep(600)"]}),
+        pytest.raises(scale.ClusterError, match="Workers could not be started on this machine"),
+        scale.local_client(n_workers=1),
+    ):
+        pass
+
+
 # --- results that are slow to come, with a client that only seems to be one
 
 
@@ -219,7 +331,7 @@ class Done:
     def add_done_callback(self, tell):
         tell(self)
 
-    def exception(self):
+    def exception(self, timeout):
         return self.lost
 
     def release(self):
@@ -229,17 +341,21 @@ class Done:
 class SlowClient:
     """Fetches at most so many results in time, and none in the calls of these numbers."""
 
+    status = "running"
+
     def __init__(self, most=10**9, slow_calls=()):
-        self.most, self.slow_calls, self.asked = most, slow_calls, []
+        self.most, self.slow_calls, self.asked, self.seconds = most, slow_calls, [], 0.0
+        worker = {"status": "running", "last_seen": 0.0, "metrics": {}}
+        self.scheduler = SimpleNamespace(identity=lambda: {"workers": {"tcp://10.0.0.1:1": worker}})
 
-    def scheduler_info(self, n_workers):
-        return {"workers": {"tcp://10.0.0.1:1": {"status": "running"}}}
-
-    def sync(self, work, futures, callback_timeout):
-        self.asked.append(len(futures))
-        if len(futures) > self.most or len(self.asked) - 1 in self.slow_calls:
+    def sync(self, work, *arguments, callback_timeout):
+        if work != self.gather:
+            return work(*arguments)
+        self.asked.append(len(arguments[0]))
+        if self.asked[-1] > self.most or len(self.asked) - 1 in self.slow_calls:
+            self.seconds += callback_timeout
             raise TimeoutError
-        return work(futures)
+        return work(*arguments)
 
     def gather(self, futures):
         for future in futures:
@@ -262,15 +378,16 @@ def test_results_are_fetched_a_few_at_a_time():
 
 def test_results_that_never_come_in_time_end_the_wait():
     client = SlowClient(most=0)
-    with pytest.raises(scale.ClusterError, match=r"within 60 s, 3 times in a row, with 5 tasks unfinished.*goes on"):
+    with pytest.raises(scale.ClusterError, match=r"within 60 s, with 5 tasks unfinished.*goes on"):
         collect(client, [Done(number) for number in range(5)])
-    assert client.asked == [5, 5, 5]
+    assert client.asked == [5, 4, 1]
+    assert client.seconds == 60
 
 
 def test_results_that_come_late_now_and_then_are_waited_for():
     client = SlowClient(slow_calls=(0, 1, 3, 4))
     assert collect(client, [Done(number) for number in range(40)]) == list(range(40))
-    assert client.asked == [16, 16, 16, 16, 16, 16, 8]
+    assert client.asked == [16, 4, 1, 16, 4, 1, 16, 16, 6]
 
 
 @pytest.mark.parametrize(

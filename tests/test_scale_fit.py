@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
-from distributed import SchedulerPlugin
+from distributed import Client, SchedulerPlugin
 from scale_kills import wait_until
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -401,11 +402,53 @@ def test_workers_of_another_release(client, monkeypatch):
         fit(detector, ROWS, client)
 
 
-def test_a_cluster_without_workers(client, monkeypatch):
-    monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {})
+def pretend_release(release):
+    penstock.__version__ = release
+
+
+def test_a_worker_of_another_release_that_takes_work_later(client):
+    def change(stage, done, total):
+        if stage == "trees of parts":
+            client.run(pretend_release, "0.0.9")
+
+    detector, ours = quick(), penstock.__version__
+    try:
+        with refused(detector, scale.ClusterError, rf"worker tcp.* has penstock 0\.0\.9 \(here {re.escape(ours)}\)"):
+            fit(detector, ROWS, client, progress=change)
+    finally:
+        client.run(pretend_release, ours)
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_release_that_joins_later(tmp_path):
+    """A real one, and the only one left, so that it is given work."""
+    preload = "import penstock; penstock.__version__ = '0.0.9'"
+
+    def join(stage, done, total):
+        if stage == "trees of parts" and len(client.scheduler_info(n_workers=-1)["workers"]) == 1:
+            before = list(client.scheduler_info(n_workers=-1)["workers"])
+            client.cluster.new_spec["options"]["preload"] = [preload]
+            client.cluster.scale(2)
+            client.wait_for_workers(2, timeout=300)
+            client.retire_workers(before)
+
     detector = quick()
-    with refused(detector, scale.ClusterError, "has no workers"):
-        fit(detector, ROWS, client)
+    with (
+        scale.local_client(n_workers=1) as client,
+        refused(detector, scale.ClusterError, r"worker tcp.* has penstock 0\.0\.9 \(here "),
+    ):
+        fit(detector, ROWS, client, progress=join)
+
+
+def test_a_cluster_without_workers(monkeypatch):
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    detector, told = quick(), []
+    with (
+        Client(processes=False, n_workers=0, dashboard_address=None, set_as_default=False) as empty,
+        refused(detector, scale.ClusterError, r"has had no workers for 1 s\. Start some, and run the same call"),
+    ):
+        fit(detector, ROWS, empty, progress=lambda *what: told.append(what))
+    assert {stage for stage, _, _ in told} == {"asking the workers", "waiting for workers"}
 
 
 def test_too_little_memory_is_said_before_any_work(client, monkeypatch):

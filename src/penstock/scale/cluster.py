@@ -7,10 +7,12 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
@@ -21,10 +23,13 @@ import penstock
 from penstock._threads import thread_limit
 
 Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
-_PATIENCE = 60.0  # seconds without any worker before giving up
-_GATHERED_AT_ONCE = 16  # results, which are to be here within that time
-_MOST_TIMEOUTS = 3  # in a row, of fetching results
+_PATIENCE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
+_STARTING = 300.0  # seconds for workers to start and to answer first: loading the libraries may take a minute or more
+_MOST_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
+_GATHERED_AT_ONCE = 16  # results; after each timeout a quarter as many
 _SECONDS_BETWEEN_LOOKS = 0.25  # at what nobody tells of: workers that are gone or paused, tasks done a second time
+_AT_WORK = ("executing", "long-running", "flight")  # states of tasks on a worker that works, or is sent what it needs
+_GO_ON = "run the same call with the same folder: it goes on from there."
 
 
 class ClusterError(RuntimeError):
@@ -48,52 +53,98 @@ class Cluster:
         self.report = report
         self._asked: WeakSet[Any] = WeakSet()
         self._n_timeouts = 0
+        self._heard: dict[str, tuple[float, float]] = {}  # of each worker: its last sign of life, and when we saw it
 
     def workers(self) -> dict[str, Any]:
-        known: dict[str, Any] = self.client.scheduler_info(n_workers=-1).get("workers", {})  # none if it is closed
+        """Those that the scheduler knows now; none if it cannot be reached."""
+        if self.client.status != "running":
+            return {}
+        try:
+            known: dict[str, Any] = self._ask("The scheduler", self.client.scheduler.identity)["workers"]
+        except OSError:
+            return {}
         return known
+
+    def _some_workers(self) -> dict[str, Any]:
+        """Those that there are; waits if all are lost at the moment."""
+        end = time.monotonic() + _PATIENCE
+        while not (workers := self.workers()):
+            self._wait_for_workers(end)
+        return workers
+
+    def _wait_for_workers(self, end: float, lost: Exception | None = None) -> None:
+        """Wait for a moment, or give up."""
+        if time.monotonic() > end:
+            trouble = f"had no workers for {_PATIENCE:.0f} s" if lost is None else f"lost workers repeatedly ({lost!r})"
+            raise ClusterError(f"The cluster has {trouble}. Start some, and {_GO_ON}") from lost
+        self.report("waiting for workers", 0, 1)
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     @property
     def n_threads(self) -> int:
-        return sum(int(worker["nthreads"]) for worker in self.workers().values())
+        return sum(int(worker["nthreads"]) for worker in self._some_workers().values())
 
     @property
     def memory_per_thread(self) -> float:
         """Of the worker that has least; infinite if none has a limit."""
-        shares = [worker["memory_limit"] / worker["nthreads"] for worker in self.workers().values()]
+        shares = [worker["memory_limit"] / worker["nthreads"] for worker in self._some_workers().values()]
         return min((share for share in shares if share > 0), default=float("inf"))
 
     def check(self) -> None:
-        """Refuse a cluster without workers, or with workers that run another release of something that matters."""
-        if not self.workers():
-            raise ClusterError("The cluster has no workers. Start some, or wait for them: client.wait_for_workers(1).")
-        ours = releases()
-        try:
-            found = self.client.run(releases)
-        except ImportError as error:
-            raise ClusterError(f"A worker lacks a package: {error}. Install penstock[dask] everywhere.") from error
-        for address, theirs in found.items():
-            different = [
-                f"{name} {theirs.get(name)} (here {release})"
-                for name, release in ours.items()
-                if theirs.get(name) != release
-            ]
-            if different:
-                raise ClusterError(
-                    f"The worker {address} has {', '.join(different)}. Results could differ from worker to worker: "
-                    f"install the same releases everywhere."
-                )
+        """Refuse a cluster without workers, or with workers that run another release of something that matters.
+
+        Workers that join later are checked by each task that they are given.
+        """
+        for worker, theirs in self._ask_workers(releases).items():
+            _refuse_other_releases(worker, theirs, releases())
 
     def check_sees(self, folder: Path) -> None:
         """Refuse workers that cannot write to the job's folder, by which everything is handed on."""
         with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as file:
-            troubles: dict[str, str] = self.client.run(_write_beside, file.name)
+            troubles = self._ask_workers(_write_beside, file.name)
         for worker, trouble in troubles.items():
             if trouble:
                 raise ClusterError(
                     f"The worker {worker} cannot use the folder {folder}, by which rows and results are handed on: "
-                    f"{trouble}. Give a folder that all machines share under the same path (TMPDIR for temporary ones)."
+                    f"{trouble}. Give a folder that all machines share under the same path (TMPDIR for temporary "
+                    f"ones), and run workers as the same user, or create the folder with the rights that they need."
                 )
+
+    def _ask_workers(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What each worker answers; asks again if one is lost before it answers."""
+        began = last_seen = time.monotonic()
+        while True:
+            lost: Exception | None = None
+            self.report("asking the workers", 0, 1)
+            try:
+                found: dict[str, Any] = self._ask(
+                    "A worker", self.client.run, function, *arguments, on_error="return", seconds=_STARTING
+                )
+            except OSError as error:
+                found, lost = {}, error
+            for answer in found.values():
+                if isinstance(answer, OSError):
+                    lost = answer
+                elif isinstance(answer, Exception):
+                    _raise_of_worker(answer)
+            if found and lost is None:
+                return found
+            if lost is not None:
+                last_seen = time.monotonic()
+            self._wait_for_workers(min(last_seen + _PATIENCE, began + _STARTING), lost)
+
+    def _ask(
+        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float | None = None, **options: Any
+    ) -> Any:
+        """The answer to a call of Dask's, which is not waited for any longer than that, or than anything else."""
+        seconds = seconds or _PATIENCE
+        try:
+            return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"{whom} did not answer within {seconds:.0f} s. See whether it is running and can be reached, and "
+                f"{_GO_ON}"
+            ) from error
 
     def run(self, stage: str, calls: Sequence[Call]) -> list[Any]:
         """The tasks' results, in order; a task whose worker is lost is run again by Dask."""
@@ -103,10 +154,10 @@ class Cluster:
         if any(hasattr(argument, "__dask_graph__") for argument in call.arguments):
             from dask import delayed
 
-            task = delayed(_alone, pure=False)(call.work, *call.arguments, dask_key_name=call.key)
+            task = delayed(_alone, pure=False)(releases(), call.work, *call.arguments, dask_key_name=call.key)
             future = self.client.compute(task)
         else:
-            future = self.client.submit(_alone, call.work, *call.arguments, key=call.key, pure=False)
+            future = self.client.submit(_alone, releases(), call.work, *call.arguments, key=call.key, pure=False)
         self._asked.add(future)
         return future
 
@@ -118,50 +169,61 @@ class Cluster:
         """
         waiting = dict(enumerate(futures))
         results: dict[int, Any] = {}
-        idle_since: float | None = None
-        one_more = _told_of_each(futures)
+        one_more, last_news = _told_of_each(futures), time.monotonic()
         while True:
             one_more.clear()
-            results |= self._take_finished(waiting)
+            found = self._take_some_finished(waiting)
+            results |= found
             if stage is not None:
                 self.report(stage, len(results), len(futures))
             if not waiting:
                 return [results[number] for number in range(len(futures))]
-            if one_more.wait(_SECONDS_BETWEEN_LOOKS) or self._has_able_workers():
-                idle_since = None
-                continue
-            idle_since = idle_since or time.monotonic()
-            if time.monotonic() - idle_since > _PATIENCE:
+            if found or one_more.wait(_SECONDS_BETWEEN_LOOKS) or self._is_at_work():
+                last_news = time.monotonic()
+            elif time.monotonic() - last_news > _PATIENCE:
                 raise self._out_of_patience(len(waiting))
 
     def drop(self) -> None:
         """Have the cluster forget whatever was asked of it: after an error nobody needs what is still running."""
         left = list(self._asked)
         if left and self.client.status == "running":
-            self.client.cancel(left, force=True)
+            with suppress(OSError, ClusterError):  # it cannot be told; what led here is raised
+                self._ask("The scheduler", self.client.cancel, left, force=True)
 
-    def _has_able_workers(self) -> bool:
-        """Whether anybody works: a worker near its memory limit is paused, and may never get on."""
-        return any(worker.get("status") != "paused" for worker in self.workers().values())
+    def _is_at_work(self) -> bool:
+        """Whether a worker is at work, or may be.
 
-    def _take_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
-        """The results that are there, whose futures are taken out and let go."""
+        Not if it is paused near its memory limit, which it may be for good, nor if Dask has lost track of a task that
+        the worker does not have. What it says of its tasks counts only if it is new: while a kernel is compiled, a
+        worker says nothing.
+        """
+        return any(self._may_work(address, worker) for address, worker in self.workers().items())
+
+    def _may_work(self, address: str, worker: Mapping[str, Any]) -> bool:
+        now, sign = time.monotonic(), worker["last_seen"]
+        if self._heard.get(address, (None, 0.0))[0] != sign:
+            self._heard[address] = sign, now
+        counts = worker["metrics"].get("task_counts", {})
+        is_silent = now - self._heard[address][1] > _PATIENCE / 2
+        return worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK))
+
+    def _take_some_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
+        """Some of the results that are there, whose futures are taken out and let go."""
         _raise_first_error(waiting.values())
         finished = [number for number, future in waiting.items() if future.status == "finished"]
-        results: dict[int, Any] = {}
-        for start in range(0, len(finished), _GATHERED_AT_ONCE):
-            some = finished[start : start + _GATHERED_AT_ONCE]
-            found = self._gather([waiting[number] for number in some])
-            if found is None:
-                self._n_timeouts += 1
-                if self._n_timeouts >= _MOST_TIMEOUTS:
-                    raise self._out_of_patience(len(waiting))
-                break
-            self._n_timeouts = 0
-            results |= zip(some, found, strict=True)
-            for number in some:
-                waiting.pop(number).release()
-        return results
+        some = finished[: _GATHERED_AT_ONCE // 4**self._n_timeouts]
+        if not some:
+            return {}
+        found = self._gather([waiting[number] for number in some])
+        if found is None:
+            self._n_timeouts += 1
+            if self._n_timeouts >= _MOST_TIMEOUTS:
+                raise self._out_of_patience(len(waiting))
+            return {}
+        self._n_timeouts = 0
+        for number in some:
+            waiting.pop(number).release()
+        return dict(zip(some, found, strict=True))
 
     def _gather(self, futures: Sequence[Any]) -> list[Any] | None:
         """The results of finished tasks, or None if they do not come in time.
@@ -169,7 +231,9 @@ class Cluster:
         Either the way is slow, or their worker is gone: then they are done again, which may fail this time.
         """
         try:
-            found: list[Any] = self.client.sync(self.client.gather, list(futures), callback_timeout=_PATIENCE)
+            found: list[Any] = self.client.sync(
+                self.client.gather, list(futures), callback_timeout=_PATIENCE / _MOST_TIMEOUTS
+            )
         except CancelledError as error:
             raise ClusterError("The cluster has dropped tasks: was it closed, or restarted?") from error
         except Exception as error:
@@ -180,18 +244,19 @@ class Cluster:
         return found
 
     def _out_of_patience(self, n_unfinished: int) -> ClusterError:
-        if not self.workers():
+        workers = self.workers()
+        if not workers:
             trouble, way_out = f"All workers have been gone for {_PATIENCE:.0f} s", "Start workers again"
-        elif not self._has_able_workers():
+        elif all(worker["status"] == "paused" for worker in workers.values()):
             trouble = f"All workers have been paused for {_PATIENCE:.0f} s, because their memory is nearly full"
             way_out = "Give workers more memory"
-        else:
-            trouble = f"Results did not come from the workers within {_PATIENCE:.0f} s, {_MOST_TIMEOUTS} times in a row"
+        elif self._n_timeouts >= _MOST_TIMEOUTS:
+            trouble = f"Results did not come from the workers within {_PATIENCE:.0f} s"
             way_out = "See to the connection with the workers"
-        return ClusterError(
-            f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and run the same fit with the same folder: "
-            f"it goes on from there."
-        )
+        else:
+            trouble = f"No worker has been at work for {_PATIENCE:.0f} s"
+            way_out = "Restart the workers"
+        return ClusterError(f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and {_GO_ON}")
 
 
 def _told_of_each(futures: Sequence[Any]) -> Event:
@@ -214,35 +279,59 @@ def _raise_first_error(futures: Iterable[Any]) -> None:
 def _raise_error_of(future: Any) -> NoReturn:
     if future.status != "error":
         raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
-    error = future.exception()
+    error = future.exception(timeout=_PATIENCE)
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
             f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
             f"it, or ask for more parts (n_parts)."
         ) from error
+    _raise_of_worker(error)
+
+
+def _raise_of_worker(error: Exception) -> NoReturn:
+    if isinstance(error, ImportError):
+        raise ClusterError(f"A worker lacks a package: {error}. Install penstock[dask] everywhere.") from error
     raise error
 
 
 def _write_beside(file: str) -> str:
     """What keeps a worker from writing where the driver has written, if anything does."""
-    if not Path(file).exists():
-        return "it does not see what this process writes there"
     try:
+        if not Path(file).exists():
+            return "it does not see what this process writes there"
         with tempfile.NamedTemporaryFile(prefix=".seen-", dir=Path(file).parent):
             return ""
     except OSError as error:
         return str(error)
 
 
-def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """A task has the one thread that the worker gives it."""
+def _alone(drivers: Mapping[str, str], work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do a task with the one thread that the worker gives it, if the worker has the driver's releases."""
+    if releases() != drivers:
+        _refuse_other_releases(_distributed().get_worker().address, releases(), drivers)
     with thread_limit(1):
         return work(*arguments)
 
 
+def _refuse_other_releases(worker: str, theirs: Mapping[str, str], drivers: Mapping[str, str]) -> None:
+    different = [
+        f"{name} {theirs.get(name)} (here {release})"
+        for name, release in drivers.items()
+        if theirs.get(name) != release
+    ]
+    if different:
+        raise ClusterError(
+            f"The worker {worker} has {', '.join(different)}. Results could differ from worker to worker: install the "
+            f"same releases everywhere."
+        )
+
+
+_release_of = cache(version)
+
+
 def releases() -> dict[str, str]:
     """What has to be the same on all machines."""
-    libraries = {name: version(name) for name in ("numpy", "numba", "scipy")}
+    libraries = {name: _release_of(name) for name in ("numpy", "numba", "scipy")}
     return {"penstock": penstock.__version__, "Python": ".".join(map(str, sys.version_info[:2])), **libraries}
 
 
@@ -276,10 +365,26 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> It
     # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
     with (
         config.set({"distributed.deploy.lost-worker-timeout": "1000h"}),
-        _local_cluster(distributed, n_workers, memory_limit) as cluster,
-        distributed.Client(cluster) as client,
+        _closed_in_time(_local_cluster(distributed, n_workers, memory_limit)) as cluster,
+        _closed_in_time(distributed.Client(cluster)) as client,
     ):
         yield client
+
+
+@contextmanager
+def _closed_in_time(opened: Any) -> Iterator[Any]:
+    """A client or a cluster, closed in the end; waits no longer for that than for anything else."""
+    try:
+        yield opened
+    finally:
+        try:
+            opened.close(timeout=_PATIENCE)
+        except TimeoutError:
+            warnings.warn(
+                f"The {type(opened).__name__} of Dask did not close within {_PATIENCE:.0f} s. What is left of it ends "
+                f"with this process.",
+                stacklevel=2,
+            )
 
 
 def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -> Any:
@@ -292,8 +397,9 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
             memory_limit=memory_limit,
+            death_timeout=_STARTING,
         )
-    except RuntimeError as error:
+    except (RuntimeError, TimeoutError) as error:
         raise ClusterError(
             f"Workers could not be started on this machine ({error}). If this is a script, put the lines that do the "
             f"work under: if __name__ == '__main__':"
@@ -308,7 +414,7 @@ def connect(address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout="15s")
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(f"There is no Dask scheduler at {address}: {error}") from error
-    with client:
+    with _closed_in_time(client):
         yield client
 
 

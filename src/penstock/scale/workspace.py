@@ -39,8 +39,11 @@ class Workspace:
         return self.folder / name
 
     def claim(self) -> None:
-        """Make the folder, or refuse it if it holds what is not a job."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Make the folder, for this user alone as it will hold rows, or refuse it if it holds what is not a job.
+
+        One that is there keeps its rights: whoever made it has decided who may read it.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
         if _JOB_FILE not in entries and entries - {SOURCE_FOLDER}:
             raise WorkspaceError(f"The folder {self.folder} is not empty and holds no job. Choose another one.")
