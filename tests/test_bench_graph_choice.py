@@ -45,6 +45,7 @@ def test_gamma_counts_in_the_symmetric_form_only() -> None:
         assert np.allclose(*scores) is same
 
 
+@pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning")
 def test_copies_are_fitted_once() -> None:
     X = some_rows()
     X[:30] = X[30:60]

@@ -161,7 +161,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _note_explained(self, rows: Objective) -> None:
         """The share of the fitted rows that the factors rebuild, for users."""
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # a file may hold any factors
             self.explained_ = rows.explained(self._factors)
 
     def _warn_if_collapsed(self) -> None:

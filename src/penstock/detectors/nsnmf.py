@@ -144,7 +144,7 @@ class NSNMF(_TreeDetector):
     ----------
     tree_ : Tree
         The minimum spanning tree of all training rows. Rows without a common column are never joined.
-    components_, embedding_, similarity_, objective_, n_iter_, … :
+    components_, embedding_, similarity_, objective_, explained_, n_iter_, … :
         As in `FactorDetector`.
 
     Examples
@@ -153,9 +153,9 @@ class NSNMF(_TreeDetector):
     >>> from penstock import NSNMF
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> X[17] += 9
-    >>> detector = NSNMF(n_components=2, random_state=0).fit(X)
-    >>> detector.top(1).index.tolist()
-    [17]
+    >>> detector = NSNMF(n_components=2, similarity="normalized", random_state=0).fit(X)
+    >>> detector.top(1).index.tolist(), round(detector.explained_, 2)
+    ([17], 0.76)
     """
 
     def __init__(

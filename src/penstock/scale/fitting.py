@@ -80,7 +80,7 @@ def fit(
     >>> X = np.random.default_rng(0).normal(size=(500, 4))
     >>> X[11] += 9
     >>> with scale.local_client(n_workers=1) as client:
-    ...     detector = scale.fit(NSNMF(n_components=2, random_state=0), X, client)
+    ...     detector = scale.fit(NSNMF(n_components=2, similarity="binary", random_state=0), X, client)
     >>> detector.top(1).index.tolist()
     [11]
     """
