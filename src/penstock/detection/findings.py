@@ -82,7 +82,7 @@ class Findings:
     def events(self) -> pd.DataFrame:
         """One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …
 
-        Of a table with groups, also `group`.
+        Of a table with groups, also `group`; of one without time, start, end and peak are row numbers of the source.
         Where `rates` are known, `false_alarm_rate` (that of the peak) is in place of the severity.
         """
         return self.grouped.table
