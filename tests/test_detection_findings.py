@@ -131,3 +131,18 @@ def test_notebooks_are_safe_from_hostile_names(tmp_path):
 def test_findings_are_frozen(findings):
     with pytest.raises(AttributeError):
         findings.threshold = 3.0
+
+
+def test_without_time_rows_are_numbered_as_in_the_source():
+    """Also where only some rows are used, and in another order."""
+    table = plant(time=False).assign(fault=0, run=np.repeat(["b", "a"], 130))
+    table.loc[list(FAULT), "fault"] = 1
+    table.loc[list(FAULT), list(NAMES)] *= 3
+    whole = detect(table, label="fault", exclude="run", top=5, method="mean", exclude_periods="0..99")
+    part = detect(table, label="fault", exclude="run", top=5, method="mean", since=100)
+    assert part.events[["start", "end", "peak"]].equals(whole.events[["start", "end", "peak"]])
+    faults = ["start", "end", "first_alarm", "lead"]
+    assert part.agreement.faults[faults].equals(whole.agreement.faults[faults])
+    assert part.events[["start", "end"]].to_numpy().tolist() == [[200, 204]]
+    shuffled = detect(table.iloc[::-1], group="run", label="fault", top=5, method="mean")
+    assert shuffled.agreement.faults["start"].tolist() == [55]  # in the reversed table

@@ -302,7 +302,7 @@ def test_how_labels_are_read(values, faults, words):
         ([0, 1, -999, 0], ["1"], [], ([1], []), "the others count as normal: 0 (2 rows), -999 (1 row)."),
         (["Normal", "Attack", "A ttack"], ["attack"], [], ([1, 2], []), "count as normal: 'Normal' (1 row)."),
         ([True, False, None], ["True"], [], ([0], []), "count as normal: False (1 row) or nothing."),
-        ([0, 0, 0], [7], [], ([], []), "the others count as normal: 0 (3 rows). No row holds 7."),
+        ([0, 0, 0], [7], [], ([], []), "; all count as normal: 0 (3 rows). No row holds 7."),
         ([0, 5, 1, 2], [1, 2], [5], ([2, 3], [1]), "the others count as normal: 0 (1 row)."),
         ([0, 1, 7], [], [7], ([1], [2]), "1 row is unknown (7) and not counted; the others hold 0."),
     ],

@@ -108,7 +108,8 @@ def _grade(findings: Findings, grade: Any, peak: int) -> str:
 def _variables(findings: Findings, event: int) -> str:
     """The first variables behind an event; where there are none, what was set."""
     names = ", ".join(findings.behind(event)["variable"].head(_NAMED))
-    return names or "".join(f"(settings: {', '.join(found)})" for found in [findings.settings_of(event)["variable"]])
+    settings = "" if names else ", ".join(findings.settings_of(event)["variable"].head(_NAMED))
+    return f"(settings: {settings})" if settings else names
 
 
 def _cut(text: str) -> str:

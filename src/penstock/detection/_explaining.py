@@ -75,7 +75,7 @@ class Explanation:
             unit = f" {row['unit']}" if row["unit"] else ""
             moved = f"{row['before']:.6g} → {row['after']:.6g}{unit}"
             if pd.isna(row["before"]) or row["before"] == row["after"]:
-                moved = f"{row['after']:.6g}{unit}, unchanged"
+                moved = f"{row['after']:.6g}{unit}{'' if pd.isna(row['before']) else ', unchanged'}"
             lines.append(f"setting {row['variable']}: {moved} ({row['share']:.0%} of it)")
         return lines
 

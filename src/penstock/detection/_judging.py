@@ -76,10 +76,9 @@ def judge(
     at_the_end = highest_learnt(model.training_scores, threshold) if tells_rates else []
     notes += [*doubts(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
     compared, labelled = _compare_with_label(prepared, flags, np.where(candidates, scores, np.nan))
-    grouped = _with_groups(
-        group_events(flags, scores, prepared.table.time, gap=cut.gap, threshold=threshold, groups=prepared.table.group),
-        prepared.table,
-    )
+    table = prepared.table
+    grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
+    grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
     return Findings(
         table=prepared.table,
         checks=prepared.checks,
@@ -178,11 +177,12 @@ def _expect_similar(
         expected[found] = mean_of_similar(part, to_compare(found, values, told), normal)
 
 
-def _with_groups(events: Events, table: Table) -> Events:
-    """With the group of each event, if there are groups."""
-    if table.group is None:
-        return events
-    return replace(events, table=events.table.assign(group=table.group.to_numpy()[events.first_rows]))
+def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *places: str) -> pd.DataFrame:
+    """Events or faults with the group of each, if there are groups, and without time with row numbers of the source."""
+    if table.time is None:
+        numbers = pd.Series(table.values.index)
+        found = found.assign(**{name: found[name].map(numbers).astype(found[name].dtype) for name in places})
+    return found if table.group is None else found.assign(group=table.group.to_numpy()[first_rows])
 
 
 def _compare_with_label(
@@ -198,8 +198,8 @@ def _compare_with_label(
         return None, []
     scores = np.where(truth.unknown, np.nan, scores)
     found = agreement(truth.faults, flags, scores, table.time, groups=table.group)
-    if table.group is not None:
-        found = replace(found, faults=found.faults.assign(group=table.group.to_numpy()[found.first_rows]))
+    faults = _in_source(found.faults, found.first_rows, table, "start", "end", "first_alarm")
+    found = replace(found, faults=faults)
     return found, [Note("label", truth.sentence, int(truth.faults.sum()))]
 
 

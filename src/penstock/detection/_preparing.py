@@ -168,7 +168,7 @@ def _about_settings(inputs: InputChoice) -> list[Note]:
         return []
     change = "1 input changes" if len(names) == 1 else f"{len(names):,} inputs change"
     seldom = f"{change} in under 5 % of the steps, as settings and states do ({listed(names, most=5)})"
-    message = f"{seldom}: never named as the cause of an event, but listed apart with those that they changed with."
+    message = f"{seldom}: never named as the cause of an event; those that changed with one are listed apart."
     if len(names) == len(inputs.names):
         message = f"{seldom}. There is no other input, so they are named as causes all the same."
     return [Note("settings", message, len(names), names)]

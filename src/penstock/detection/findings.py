@@ -82,7 +82,7 @@ class Findings:
     def events(self) -> pd.DataFrame:
         """One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …
 
-        Of a table with groups, also `group`.
+        Of a table with groups, also `group`; of one without time, start, end and peak are row numbers of the source.
         For `penstock.Detector`, `false_alarm_rate` (that of the peak) is in place of the severity where `rates` are
         known, and elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
         """

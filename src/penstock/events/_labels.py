@@ -154,7 +154,8 @@ def _sentence(
     others = " or ".join(([_shown(normal)] if normal else []) + nothing)
     ending = f"; the others hold {others}" if others else ""
     if told and normal:
-        ending = f"; the others count as normal: {_with_counts(values, counts, of[NORMAL])}{' or nothing' * missing}"
+        others = "the others" if count or unknown else "all"
+        ending = f"; {others} count as normal: {_with_counts(values, counts, of[NORMAL])}{' or nothing' * missing}"
     if unknown:
         seen = _shown([values[place] for place in of[UNKNOWN]])
         are = "is unknown" if unknown == 1 else "are unknown"

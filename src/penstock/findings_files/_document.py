@@ -74,9 +74,6 @@ def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str
     explained = set(events_to_explain(findings, most_explained))
     for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
         peak = figures["peak_row"]
-        if findings.table.time is None:
-            for name in ("start", "end", "peak"):
-                figures[name] = plain(numbers[figures[name]])
         yield {
             "event": event,
             **figures,

@@ -25,10 +25,9 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
     events = findings.events.loc[table["event"]]
     reasons = {event: findings.explain(event) for event in events_to_explain(findings, most_explained)}
     if findings.table.time is None:
-        numbers = findings.table.values.index
         spans: dict[str, Any] = {
-            "event_start": numbers[events["start"].to_numpy()],
-            "event_end": numbers[events["end"].to_numpy()],
+            "event_start": events["start"].to_numpy(),
+            "event_end": events["end"].to_numpy(),
             "event_span": events["duration"].to_numpy(),
         }
     else:

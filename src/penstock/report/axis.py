@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ _USUAL = 0.9  # of all steps are no longer
 class Axis:
     """The horizontal axis of every chart.
 
-    places : of each row, in milliseconds from the first row; without time its position in the table.
+    places : of each row, in milliseconds from the first row; without time its number in the source, or its
+        position where rows are in another order.
     begins : whether a new stretch begins with a row: it follows a gap in the sampling (or is the first).
     step : how far rows are usually apart.
     origin : milliseconds from 1970 (UTC) to the first row; None without time.
@@ -40,8 +42,10 @@ class Axis:
         return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
 
 
-def make_axis(time: pd.DatetimeIndex | None, n: int, starts: Sequence[int] = (0,)) -> Axis:
-    """The axis of a table with n rows, in their order, whose groups of rows begin at `starts`.
+def make_axis(
+    time: pd.DatetimeIndex | None, n: int, starts: Sequence[int] = (0,), rows: pd.Index[Any] | None = None
+) -> Axis:
+    """The axis of a table with n rows, in their order, whose groups begin at `starts`; `rows` are their numbers.
 
     Where groups overlap in time, so that rows are not in its order, they are placed by their position.
 
@@ -53,7 +57,10 @@ def make_axis(time: pd.DatetimeIndex | None, n: int, starts: Sequence[int] = (0,
     if time is None or not len(time) or not time.is_monotonic_increasing:
         begins = np.zeros(n, dtype=np.bool_)
         begins[list(starts) if n else []] = True
-        return Axis(np.arange(n, dtype=np.float64), begins, 1.0, None, (), "")
+        places = np.arange(n, dtype=np.float64)
+        if time is None and rows is not None and rows.is_monotonic_increasing:
+            places = rows.to_numpy(dtype=np.float64)
+        return Axis(places, begins, 1.0, None, (), "")
     per = _PER_MILLISECOND[time.unit]
     ticks = time.asi8
     places = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.float64) / per

@@ -127,12 +127,12 @@ def _variable(findings: Findings, row: dict[Any, Any]) -> dict[str, Any]:
         "share": percent(row["share"]),
         "width": f"{100 * row['share']:.1f}",
         "direction": row["direction"],
-        "when": when(time[position] if time is not None else position),
+        "when": when(time[position] if time is not None else findings.table.values.index[position]),
     }
 
 
 def _neighbors(neighbors: pd.DataFrame) -> list[dict[str, str]]:
-    times = neighbors["time" if "time" in neighbors else "position"]
+    times = neighbors["time" if "time" in neighbors else "row"]
     columns = zip(times, numbers(neighbors["distance"]), numbers(neighbors["score"]), strict=True)
     return [{"when": when(time), "distance": distance, "score": score} for time, distance, score in columns]
 

@@ -81,8 +81,10 @@ def _around(span: slice, n: int) -> Any:
 
 
 def _places(findings: Findings) -> Any:
-    time = findings.table.time
-    return np.arange(len(findings.scores)) if time is None or not findings.table.in_time else time.to_numpy()
+    time, rows = findings.table.time, findings.table.values.index
+    if time is None and rows.is_monotonic_increasing:
+        return rows.to_numpy()
+    return time.to_numpy() if time is not None and findings.table.in_time else np.arange(len(rows))
 
 
 def _axes(axes: Axes | None) -> Axes:

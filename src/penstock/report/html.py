@@ -76,7 +76,7 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     """
     say = progress or _silent
     starts = [rows.start for rows in findings.table.spans]
-    axis = make_axis(findings.table.time, len(findings.scores), starts)
+    axis = make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
     say("explaining the events")
     reasons = _explain(findings)
     say("drawing the report")

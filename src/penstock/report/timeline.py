@@ -27,7 +27,7 @@ def timeline_data(findings: Findings, axis: Axis, events: pd.DataFrame) -> Packe
     return {
         "places": pack_places(axis.places[shown]),
         "rows": len(findings.scores),
-        "extent": [0.0, float(axis.places[-1])] if len(axis.places) else [0.0, 1.0],
+        "extent": [float(axis.places[0]), float(axis.places[-1])] if len(axis.places) else [0.0, 1.0],
         "scores": pack_numbers(findings.scores[shown]),
         "begins": np.flatnonzero(np.diff(stretches[kept], prepend=-1)).tolist(),
         "marked": [marked.tolist(), of_row[marked].tolist()],
