@@ -21,7 +21,7 @@ from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection._telling import Told, tell
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.events import Agreement, Events, agreement, group_events
+from penstock.events import Agreement, agreement, group_events
 from penstock.tables import Note, Table, TableError
 from penstock.thresholds import Contamination, check_contamination
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from penstock._messages import quoted
 from penstock.tables._errors import TableError
 from penstock.tables._memory import from_pandas
 from penstock.tables._notes import Notebook
 from penstock.tables._raw import RawTable
-from penstock.tables._words import quoted
 
 
 def need_pyarrow(what: str) -> None:
