@@ -138,7 +138,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "no time": (["--train-until", "next week or so"], "--train-until is not a time; got 'next week or so'."),
     "empty time": (["--train-until", ""], "--train-until is not a time; got ''."),
     "not a time": (["--train-until", "NaT"], "--train-until is not a time; got 'NaT'."),
-    "day first": (["--train-until", "31.05.2024"], "Write it like 2024-05-31 or '2024-05-31 13:40'."),
+    "day first": (["--train-until", "31.05.2024"], "Write it like 2024-05-31 or '2024-05-31 13:40', or"),
     "month in words": (["--train-until", "31 May 2024"], "--train-until is not a time; got '31 May 2024'."),
     "before all": (["--train-until", "1999-01-01"], "There is nothing to learn from"),
     "unfinished rule": (["--train-rule", "head >"], "--train-rule: The rule cannot be read"),
