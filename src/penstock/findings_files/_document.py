@@ -46,6 +46,8 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "last_time": None if time is None else plain(time[-1]),
         "judged": int(findings.judged.sum()),
         "trained": int(findings.trained.sum()),
+        "self_judged": findings.self_judged,
+        "rebuilt": findings.rebuilt,
         "inputs": len(findings.names),
         "left_out": len(findings.inputs.left_out),
         "findings": int(findings.flags.sum()),
