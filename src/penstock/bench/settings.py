@@ -76,7 +76,7 @@ class Study:
         A method that the study does not have may be a detector of ours by its class name, with its default parameters.
         On data sets none of which is in the study, it is another study, named after these.
 
-        Those are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
+        Seeds are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
         was cut is remembered in `options`, in the words of the command line.
         """
         _check_known(parts, {method.part for method in self.methods}, "part")
