@@ -9,7 +9,7 @@ import pytest
 
 from penstock.bench import datasets, paper
 from penstock.bench.methods import MethodError, build, find_class
-from penstock.bench.settings import SettingsError, Study
+from penstock.bench.settings import Method, SettingsError, Study
 from penstock.bench.settings_file import paper_settings, parse_settings, read_settings
 
 ONE = """
@@ -185,10 +185,25 @@ def test_only_methods_with_what_varies_them(study: Study) -> None:
     assert one.rows == 1000
     (plain,) = study.only(methods=["LoMST"], parts=["lomst"]).methods
     assert plain.name == "LoMST"
-    with pytest.raises(SettingsError, match=r"no method 'NSNMF' in the study\. Did you mean 'NS-NMF'"):
-        study.only(methods=["NSNMF"])
+    with pytest.raises(SettingsError, match=r"no method 'NMFF' in the study\. Did you mean 'NMF'"):
+        study.only(methods=["NMFF"])
     with pytest.raises(SettingsError, match=r"[Nn]othing is left"):
         study.only(methods=["LoMST"], parts=["paper"])
+
+
+def test_a_detector_of_ours_is_a_method_by_its_class_name(study: Study) -> None:
+    cut = study.only(methods=["Detector", "Norm", "Detector"], seeds=2)
+    assert cut.methods[1:] == (Method("Detector", "Detector"),)
+    assert cut.methods[0].name == "Norm"
+    assert cut.options == "--method Detector --method Norm --method Detector --seeds 2"
+    assert study.only(methods=["NMF"], parts=["paper"]).methods[0].paper == "NMF"  # the study's own comes first
+    with pytest.raises(SettingsError, match="Did you mean 'Detector'"):
+        study.only(methods=["detector"])
+
+
+def test_a_study_of_other_data_sets_has_another_title(study: Study) -> None:
+    assert study.only(datasets=["pump.csv::fault"]).title == "Study of pump.csv::fault"
+    assert study.only(datasets=["Glass", "mine.csv"]).title == study.only(methods=["NMF"]).title == study.title
 
 
 def test_only_data_sets(study: Study) -> None:

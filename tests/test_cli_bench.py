@@ -107,6 +107,20 @@ def test_the_papers_methods_on_a_file(here: Path, capfd: pytest.CaptureFixture[s
     assert len((here / "out" / "rows.jsonl").read_text().splitlines()) == 2
 
 
+def test_a_study_of_an_own_file_is_not_the_papers(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_data(here / "mine.csv")
+    assert main(["bench", "--data", "mine.csv", "--method", "Detector", "--method", "Norm", "--jobs", "1"]) == 0
+    assert re.search(r"^Detector +1 ", capfd.readouterr().out, re.MULTILINE)
+    assert main(["bench", "report", "--quiet"]) == 0
+    for name in ("study.html", "reproduction.md"):
+        text = (here / "study" / name).read_text()
+        assert "Study of mine.csv" in text
+        assert "Detector" in text
+        for word in ("Ahmed", "ALOI", "Glass", "paper's", "offline"):
+            assert word not in text, word
+    assert "run `penstock bench --method Detector --method Norm --data mine.csv --folder study`" in text
+
+
 def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *NO_RUN]) == 1
     output = capfd.readouterr().out
@@ -118,7 +132,8 @@ def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--method", "NSNMF"], "no method 'NSNMF' in the study. Did you mean 'NS-NMF'?"),
+        (["--method", "NMFF"], "no method 'NMFF' in the study. Did you mean 'NMF'?"),
+        (["--method", "detector"], "no method 'detector' in the study. Did you mean 'Detector'?"),
         (["--part", "papre"], "no part 'papre' in the study. Did you mean 'paper'?"),
         (["--part", "paper", "--method", "LoMST"], "Nothing is left"),
         (["--data", "missing.csv"], "--data missing.csv: There is no file missing.csv"),
@@ -172,7 +187,8 @@ def test_settings_can_be_printed_and_run(here: Path, capfd: pytest.CaptureFixtur
     assert {"title", "datasets", "seeds", "method", "sweep", "grid"} <= tomllib.loads(text).keys()
     (here / "copy.toml").write_text(text)
     assert main(["bench", "--config", "copy.toml", *NO_RUN]) == 1
-    assert json.loads((here / "study" / "plan.json").read_text())["title"] == "The study of Ahmed et al. (2021)"
+    assert json.loads((here / "study" / "plan.json").read_text())["title"] == "Study of healthy.csv"
+    assert (here / "study" / "study.toml").read_text() == text
 
 
 def test_the_data_sets_are_listed(capfd: pytest.CaptureFixture[str]) -> None:

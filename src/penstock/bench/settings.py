@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from penstock.bench.datasets import names
+from penstock.bench.methods import OURS
 
 TIME_LIMIT = 1800.0  # seconds per cell, if the file does not say
 _LONGEST = 1e9  # seconds, thirty years: more than clocks can wait for is more than anyone means
@@ -72,23 +73,31 @@ class Study:
     ) -> Study:
         """The study cut down to these parts, methods (with what varies them), data sets and that many seeds.
 
-        Those are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
+        A method that the study does not have may be a detector of ours by its class name, with its default parameters.
+        On data sets none of which is in the study, it is another study, named after these.
+
+        Seeds are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
         was cut is remembered in `options`, in the words of the command line.
         """
         _check_known(parts, {method.part for method in self.methods}, "part")
-        _check_known(methods, {method.name for method in self.methods}, "method")
+        there = {method.name for method in self.methods}
+        _check_known(methods, {*there, *OURS}, "method")
         kept = [
             replace(method, datasets=None if datasets else method.datasets, seeds=_first(method.seeds, seeds))
             for method in self.methods
             if (not parts or method.part in parts) and (not methods or {method.name, method.base} & set(methods))
         ]
+        kept += [Method(name, name) for name in dict.fromkeys(methods) if name not in there]
         if not kept:
             raise SettingsError(f"Nothing is left: no method {' or '.join(methods)} is in part {' or '.join(parts)}.")
         given = tuple(expand_datasets(datasets)) if datasets else self.datasets
         counted = self.seeds if seeds is None or seeds <= len(self.seeds) else tuple(range(seeds))
         options = [*_option("part", parts), *_option("method", methods), *_option("data", datasets)]
         options += _option("seeds", [] if seeds is None else [str(seeds)])
-        return replace(self, methods=tuple(kept), datasets=given, seeds=counted[:seeds], options=shlex.join(options))
+        title = self.title if set(given) & set(self.datasets) else f"Study of {', '.join(given)}"
+        return replace(
+            self, title=title, methods=tuple(kept), datasets=given, seeds=counted[:seeds], options=shlex.join(options)
+        )
 
     def limited(self, seconds: float) -> Study:
         """The study with another time limit for each cell."""

@@ -75,8 +75,8 @@ ThresholdSpec = Annotated[
     str | None,
     _cut(
         "--threshold",
-        "Or all above: auto, a share of the rows such as 0.01 (of normal rows with method detector: the rate of false "
-        "alarms), fixed:0.8, deviation, quantile … ",
+        "Or all above: auto, a share of the rows such as 0.01 (with method detector and a training period, of normal "
+        "rows: the rate of false alarms), fixed:0.8, deviation, quantile … ",
     ),
 ]
 Gap = Annotated[str | None, _cut("--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")]

@@ -20,7 +20,9 @@ def run(
     ] = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where results are kept, and found again.")] = _FOLDER,
     part: Annotated[list[str] | None, typer.Option("--part", help="Only this part of the study; repeatable.")] = None,
-    method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Only this method, or detector by its class name; repeatable.")
+    ] = None,
     data: Annotated[
         list[str] | None,
         typer.Option("--data", help="This data set instead: a name, a file (CSV, Parquet), FILE::LABEL; repeatable."),

@@ -100,8 +100,9 @@ def detect(
         The number of findings. If neither this nor a threshold is given: 100, but at most a twentieth of the rows; with
         a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
-        As `contamination` of the detectors; learnt from the training rows. For "detector", a share is that of normal
-        rows, so the rate of false alarms (`Detector.set_false_alarm_rate`), and may be as small as you like.
+        As `contamination` of the detectors; learnt from the training rows. For "detector" with a training period, a
+        share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows
+        cannot tell rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
     random_state : int

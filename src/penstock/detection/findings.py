@@ -87,6 +87,8 @@ class Findings:
         known, and elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
         """
         table = self.grouped.table
+        if self.told is None:
+            return table
         ((name, values),) = self._graded(table["peak_row"].to_numpy()).items()
         return table.rename(columns={"severity": name}).assign(**{name: values})
 

@@ -135,7 +135,8 @@ class Detector(BaseDetector):
     def false_alarm_rate(self, X: Any) -> FloatArray:
         """How many normal rows score at least as high: 0.001 says that of 1,000 normal rows, one does.
 
-        Measured on the training rows; those that are anomalous among them make it larger than it is, to the safe side.
+        Measured on the training rows, each looked at without itself; those that are anomalous among them make it larger
+        than it is, to the safe side. Of a training row it is only its rank, (rank + 1)/(n + 1), whatever the row is.
         Below 1/(n + 1) it is extrapolated by a Pareto tail, and a guess: fit on several times as many rows as the rate
         is one in. It holds for rows that are like independent draws of what was learnt from.
         """

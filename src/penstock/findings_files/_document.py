@@ -47,6 +47,8 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "groups": None if findings.table.group is None else len(findings.table.spans),
         "judged": int(findings.judged.sum()),
         "trained": int(findings.trained.sum()),
+        "self_judged": findings.self_judged,
+        "rebuilt": findings.rebuilt,
         "inputs": len(findings.names),
         "left_out": len(findings.inputs.left_out),
         "findings": int(findings.flags.sum()),

@@ -45,6 +45,18 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("Failures and marks", sections_rest.what_failed),
     ("Settings, and how to repeat this", sections_rest.settings),
 )
+# What only a run on the paper's data sets can say.
+_OF_PAPER = (
+    sections_summary.summary,
+    sections_paper.true_detections,
+    sections_paper.performance_table,
+    sections_ranks.offline_ranks,
+    sections_paper.attributes,
+    sections_claims.central_claim,
+    sections_claims.claims,
+    sections_claims.nearest_configurations,
+    sections_variants.other_variants,
+)
 
 
 def compose(material: Material) -> list[Block]:
@@ -52,7 +64,7 @@ def compose(material: Material) -> list[Block]:
     blocks: list[Block] = []
     absent = []
     for title, make in SECTIONS:
-        made = make(material)
+        made = [] if make in _OF_PAPER and not material.of_paper else make(material)
         if isinstance(made, str):
             absent.append(f"**{title}:** {plain(made)}.")
         elif made:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from penstock.bench import paper
+from penstock.bench import paper, registry
 from penstock.bench.chosen_rows import fair_rows, main_rows, rename_to_columns, saw_labels
 from penstock.bench.claims import check_claims
 from penstock.bench.comparison import Comparison, compare_rows
@@ -34,6 +34,12 @@ class Material:
     @property
     def rows(self) -> pd.DataFrame:
         return self.results.rows
+
+    @cached_property
+    def of_paper(self) -> bool:
+        """Whether any of the paper's data sets, or a variant of one, was planned; or nothing was."""
+        known = {*paper.true_positives.index, *registry.variants().index}
+        return self.rows.empty or bool(known & set(self.rows["dataset"]))
 
     @cached_property
     def main(self) -> pd.DataFrame:

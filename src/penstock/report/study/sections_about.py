@@ -31,12 +31,15 @@ def about(material: Material) -> list[Block]:
     used = rows["cpu_seconds"].sum()
     if used > 0:
         items.append(f"**Computing time** of the cells that finished: {seconds(float(used))} of processor time.")
+    what, whose = "This page compares methods on labelled data sets.", ""
+    if material.of_paper:
+        what = "This page holds the figures of Ahmed et al. (2021) against a run of our own implementation."
+        whose = "of ours "
     return [
         *_collapse(rows),
         Paragraph(
-            "This page holds the figures of Ahmed et al. (2021) against a run of our own implementation. Every number "
-            "of ours comes from the cells counted below; where several seeds were run, it is their median unless it "
-            "says otherwise. What was planned and has no result is named, never filled in."
+            f"{what} Every number {whose}comes from the cells counted below; where several seeds were run, it is their "
+            "median unless it says otherwise. What was planned and has no result is named, never filled in."
         ),
         Bullets(tuple(items)),
     ]
@@ -103,13 +106,14 @@ def data_sets(material: Material) -> list[Block] | str:
         titles = {"dataset": "data set", "differs": "what is known to differ"}
         blocks.append(Details("Files, and what differs from the paper's", (make_table(files, "", {}, titles=titles),)))
     absent = [name for name in known.index if name not in used.index]
-    if absent:
+    if absent and shared:
         blocks.append(Paragraph(f"Of the paper's twenty data sets, not in this run: {enumerate_names(absent, 20)}."))
     if own:
         frame = used.loc[own].reset_index()
         titles = {"dataset": "data set", "n": "rows", "p": "attributes", "n_anomalies": "anomalies"}
         formats = dict.fromkeys(("n", "p", "n_anomalies"), count)
-        blocks.append(make_table(frame, "Data sets that are not the paper's.", formats, titles=titles))
+        caption = "Data sets that are not the paper's." if shared else "Data sets as used."
+        blocks.append(make_table(frame, caption, formats, titles=titles))
     return [*blocks, *_overlaps(material)]
 
 

@@ -40,6 +40,8 @@ def _all_times(table: pd.DataFrame) -> DataTable:
 
 
 def _aloi(material: Material) -> list[Block]:
+    if not material.of_paper:
+        return []
     found = aloi_times(material.main)
     if found["our_minutes"].isna().all():
         return [Paragraph("On ALOI, the one data set that the paper gives times for, no method of it has a result.")]

@@ -38,7 +38,7 @@ def all_ranks(material: Material) -> list[Block] | str:
     """All methods that were run, peers and controls among them."""
     found = material.everyone
     if len(found.mean_ranks) < 2:
-        return "there are not two methods that finished the same data set"
+        return "ranks need two methods, and two data sets that all of them finished"
     seen = material.oracles
     blocks = _tests(found, "all methods", "all")
     if seen:

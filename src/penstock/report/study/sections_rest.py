@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from penstock.bench.method_summary import failure_counts, failures, marks, method_summary
+from penstock.bench.settings_file import paper_settings
 from penstock.report.study.blocks import Block, CodeBlock, Details, Heading, Paragraph, make_table, visible
 from penstock.report.study.material import Material
 from penstock.report.study.words import count, percent, plural, rank
@@ -55,7 +56,7 @@ def plant(material: Material) -> list[Block] | str:
     """Tables 8 and 9, on the simulated plant."""
     tables = material.plant
     if tables is None:
-        return "the tables of the simulated plant were not made"
+        return "the tables of the simulated plant were not made" if material.of_paper else []
     blocks: list[Block] = [
         Paragraph(
             "The paper's plant data are not public. These tables are made from a simulated hydropower plant (seed "
@@ -146,13 +147,17 @@ def settings(material: Material) -> list[Block] | str:
     text = material.results.settings_text
     if not text.strip():
         return "the settings of the run were not recorded"
-    command = " ".join(["penstock bench --config study.toml", material.results.options, "--folder study"])
+    as_shipped = text == paper_settings() and not material.of_paper  # methods of it, on other data sets
+    config = "" if as_shipped else "--config study.toml"
+    command = " ".join(["penstock bench", config, material.results.options, "--folder study"])
     command = " ".join(command.replace("`", "").split())
+    same = "Results of the same seeds are the same on the same machine; run times are not."
+    if as_shipped:
+        return [Paragraph(f"Install the versions named above, and run `{command}`. {same}")]
     shown = "\n".join(visible(line.expandtabs(4)) for line in text.split("\n"))
     return [
         Paragraph(
-            "Save these settings as `study.toml`, install the versions named above, and run "
-            f"`{command}`. Results of the same seeds are the same on the same machine; run times are not."
+            f"Save these settings as `study.toml`, install the versions named above, and run `{command}`. {same}"
         ),
         Details("The settings (TOML)", (CodeBlock(shown, "toml"),)),
     ]
