@@ -197,7 +197,12 @@ LEVELS_IN_LEVELS = {
         ),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "eval", "name": None}, "a known kind of index"),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "eval", "name": []}, "text or a number"),
-        (NormScore(), "fitted/row_labels", lambda _: {"type": "levels", "name": None, "levels": []}, "list of levels"),
+        (
+            NormScore(),
+            "fitted/row_labels",
+            lambda _: {"type": "levels", "name": None, "levels": []},
+            "a list of 1 to 100 levels",
+        ),
         (NormScore(), "fitted/row_labels", lambda _: LEVELS_IN_LEVELS, "a plain index"),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "numbers", "name": None, "values": 3}, "row of numbers"),
         (
