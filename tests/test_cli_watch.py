@@ -581,3 +581,24 @@ def test_escape_sequences_in_the_data_do_not_reach_the_terminal(
     assert "score" in shown
     assert not set(shown) & {"\x07", "\x9b"}
     assert "\x1b]" not in shown
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from penstock.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "penstock.cli.watch", "numpy", "numba", "sklearn.base", "safetensors"])
+def test_ctrl_c_during_imports_ends_without_a_traceback(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, module, "watch", "-"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (130, b"")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Annotated
-
 try:
+    import sys
+    from collections.abc import Sequence
+    from typing import Annotated
+
     import typer
 
     import penstock
