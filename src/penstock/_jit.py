@@ -37,27 +37,27 @@ def _compile(function: F, **options: Any) -> F:
     compiled: F = numba.njit(**options)(function)
     with suppress(RuntimeError):  # no place to write a cache: compile anew in each process
         if hasattr(compiled, "enable_caching"):  # not where NUMBA_DISABLE_JIT is set
-            compiled._cache = _ForgivingCache(function)  # type: ignore[attr-defined]  # as its enable_caching does
+            compiled._cache = _ForgivingCache(function)  # type: ignore[attr-defined, no-untyped-call]
     return compiled
 
 
-class _ForgivingCache(FunctionCache):  # type: ignore[misc]
+class _ForgivingCache(FunctionCache):
     """numba's cache of a kernel on disk, where damaged files and a full disk cost time and no more."""
 
     _noted = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:  # unpickling what is damaged can raise anything
             self._note("cannot be read", error, "They are compiled again.")
             with suppress(OSError):
-                self.flush()  # so that they are replaced
+                self.flush()  # type: ignore[no-untyped-call]  # so that they are replaced
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             advice = "They are compiled in memory, for this run only. Make room there, or set NUMBA_CACHE_DIR."
             self._note("cannot be stored", error, advice)
