@@ -58,7 +58,7 @@ class _ForgivingCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError as error:
+        except Exception as error:  # also of what is damaged there
             advice = "They are compiled in memory, for this run only. Make room there, or set NUMBA_CACHE_DIR."
             self._note("cannot be stored", error, advice)
 
