@@ -581,3 +581,44 @@ def test_escape_sequences_in_the_data_do_not_reach_the_terminal(
     assert "score" in shown
     assert not set(shown) & {"\x07", "\x9b"}
     assert "\x1b]" not in shown
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from penstock.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "penstock.cli.watch", "numpy", "numba", "sklearn.base", "safetensors"])
+def test_ctrl_c_during_imports_ends_without_a_traceback(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, module, "watch", "-"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (130, b"")
+
+
+def test_locks_end_with_a_process_that_is_killed(
+    table: str, tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    state, mine = str(tmp_path / "state"), ["-q", *QUICK]
+    first = subprocess.Popen([*COMMAND, table, "-f", "--state", state, "-o", str(out), *mine], stderr=subprocess.PIPE)
+    try:
+        while not out.exists() or not out.stat().st_size:  # by then it holds both locks
+            assert first.poll() is None
+            time.sleep(0.05)
+        assert main(["watch", table, "--state", state, *mine]) == 1
+        assert complaint(capfd).startswith(f"Another penstock watch is using --state {state}.")
+        assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 1
+        assert complaint(capfd) == f"Another penstock watch is writing to {out}; choose another --output."
+    finally:
+        first.kill()
+        first.communicate()
+    assert main(["watch", table, "--state", state, "-o", str(out), "--overwrite", *mine]) == 0
+    assert len(lines_of(out)) == len(rows())

@@ -1,4 +1,4 @@
-"""Kernels compile without a cache, and the wait is announced on a terminal only."""
+"""Kernels compile without a cache, or with a damaged one, and the wait is announced on a terminal only."""
 
 from __future__ import annotations
 
@@ -53,3 +53,50 @@ def test_compiling_is_announced_once_on_a_terminal_and_cached(tmp_path):
 @needs_jit
 def test_nothing_is_said_in_a_pipe(tmp_path):
     assert run(COMPILE, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
+DAMAGED = ("cut_index", "garbage_index", "folder_index", "cut_code", "garbage_code", "sound")
+KERNELS = "from penstock._jit import kernel\n" + "".join(
+    f"@kernel\ndef {name}(x):\n    return x + {place}\n" for place, name in enumerate(DAMAGED)
+)
+CALL = "import kernels\nprint(" + ", ".join(f"kernels.{name}(10)" for name in DAMAGED) + ")"
+
+
+@needs_jit
+def test_a_damaged_cache_is_made_anew(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    cache = tmp_path / "cache"
+    places = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    assert run(CALL, **places).stderr == ""
+    for name in DAMAGED[:5]:
+        (file,) = cache.rglob(f"*{name}*.{'nbi' if 'index' in name else 'nbc'}")
+        content = file.read_bytes()
+        file.unlink()
+        if "folder" in name:
+            file.mkdir()
+        else:
+            file.write_bytes(content[: len(content) // 2] if "cut" in name else b"\x80garbage" * 100)
+    done = run(CALL, **places)
+    assert done.stdout == "10 11 12 13 14 15\n"
+    assert done.stderr.startswith(f"penstock: compiled kernels in {cache}")
+    assert "cannot be read" in done.stderr
+    assert done.stderr.count("\n") == 1
+    next(cache.rglob("*folder_index*.nbi")).rmdir()
+    assert run(CALL, **places).stderr == ""
+
+
+@needs_jit
+def test_a_full_disk_is_no_error(tmp_path):
+    resource = pytest.importorskip("resource", reason="needs limits of Unix")
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{CALL}"],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "10 11 12 13 14 15\n"
+    assert "cannot be stored" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -27,6 +27,7 @@ LAYERS = [
 HOMES = {
     "dask": {"scale/"},
     "distributed": {"scale/"},
+    "filelock": {"storage/_files.py"},
     "jinja2": {"report/"},
     "matplotlib": {"report/"},
     "numba": {"_jit.py"},
@@ -121,3 +122,36 @@ def test_commands_import_what_they_use(tmp_path, commands, absent, most):
     loaded = ran.stderr.splitlines()[-1].split()
     assert not absent & {name.split(".")[1] for name in loaded if "." in name}
     assert len(loaded) <= most
+
+
+# Windows has none of these. Modules of others, which know what they run on, may have them here.
+WITHOUT_UNIX = """
+import builtins, importlib, pkgutil, sys
+
+usual_import = builtins.__import__
+def without(name, globals=None, locals=None, fromlist=(), level=0):
+    ours = globals is not None and str(globals.get("__name__")).startswith("penstock")
+    if ours and name in ("fcntl", "grp", "pwd", "resource", "termios"):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return usual_import(name, globals, locals, fromlist, level)
+builtins.__import__ = without
+
+import penstock
+for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
+    if "_deep_training" not in module.name and "_deep_losses" not in module.name:  # torch takes seconds
+        importlib.import_module(module.name)
+from penstock.cli import main
+sys.exit(main(["watch", "-", "--state", "state", "-o", "verdicts.jsonl"]))
+"""
+
+
+def test_watch_needs_nothing_that_only_unix_has(tmp_path):
+    rows = "".join(f"{row * 17 % 31},{row * 7 % 13}\n" for row in range(250))
+    command = [sys.executable, "-c", WITHOUT_UNIX]
+    for _ in range(2):  # from the beginning, and from a snapshot
+        ran = subprocess.run(
+            command, input=f"flow,head\n{rows}", cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == 500
+    assert list((tmp_path / "state").glob("snapshot-*.penstock"))

@@ -508,6 +508,7 @@ def test_a_fit_that_fails_leaves_the_detector_as_it_was():
         ({"n_components": 0}, "n_components must be a whole number ≥ 1; got 0"),
         ({"n_components": 7}, "7 groups cannot be learnt from a buffer of 6 samples"),
         ({"buffer_size": 1}, "buffer_size must be a whole number ≥ 2"),
+        ({"buffer_size": 2001}, "buffer_size must be at most 2,000: .* Got 2001"),
         ({"warmup": 5}, "warmup must be a whole number ≥ 6; got 5"),
         ({"alpha": 0.0}, "alpha must be a finite number > 0"),
         ({"gamma": -1.0}, "gamma must be"),

@@ -30,7 +30,7 @@ from penstock._threads import thread_limit
 from penstock.storage import StorageError, read_state, write_state
 from penstock.views import composite
 from penstock.views.composite import VIEWS
-from penstock.views.sampling import sample_of
+from penstock.views.sampling import Sampling
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:
@@ -84,7 +84,7 @@ def test_the_order_of_rows_does_not_matter_but_for_the_draws(holes: bool) -> Non
     fitted = Detector().fit(X)
     draws = {len(view.members): view.members for view in (fitted._views.coarse, fitted._views.fine)}
     place = np.argsort(order)  # where each row is now
-    with mock.patch.object(composite, "draw_nodes", lambda rows, n, size, rng: sample_of(rows, place[draws[n]])):
+    with mock.patch.object(composite, "draw_nodes", lambda rows, n, size, rng: Sampling(place[draws[n]], rows)):
         other = Detector().fit(X[order])
     np.testing.assert_allclose(other.parts_, fitted.parts_[order], rtol=1e-9, atol=1e-9)
     new = np.vstack([X[:20] * 1.1, 3 * X[:5]])
@@ -412,8 +412,8 @@ MODEL = "fitted/model"
         (f"{MODEL}/views/logged/own", lambda r: -r, "own.*≥ 0"),
         (f"{MODEL}/views/logged/joins", lambda j: j + 1000, "joins.*≤ 149"),
         (f"{MODEL}/views/coarse", lambda m: m + 1000, "coarse.*≤ 149"),
-        (f"{MODEL}/views/coarse", lambda m: m[:0], "at least one row"),
-        (f"{MODEL}/views/fine", lambda m: m[:, :0], "drawn at least once"),
+        (f"{MODEL}/views/coarse", lambda m: m[:0], r"of shape \(128, 4\)"),
+        (f"{MODEL}/views/fine", lambda m: m[:, :0], r"of shape \(64, 32\)"),
         (f"{MODEL}/views/marginal/width", lambda w: w * 0, "width.* should be positive"),
         (f"{MODEL}/views/marginal/total", lambda w: w * 0, "total.* should be positive"),
         (f"{MODEL}/views/marginal/counts", lambda c: -c, "counts.*≥ 0"),

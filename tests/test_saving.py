@@ -187,6 +187,7 @@ def test_labels(tmp_path: Path, name: str) -> None:
     ("index", "message"),
     [
         (pd.CategoricalIndex(["a", "b"] * 40), "CategoricalIndex"),
+        (pd.MultiIndex.from_arrays([range(80)] * 101), "more than 100 levels"),
         (pd.period_range("2024-01", periods=80, freq="M"), "PeriodIndex"),
         (pd.interval_range(0, 80), "IntervalIndex"),
         (pd.Index([1, "a"] * 40, dtype=object), "dtype object, such as 1"),
@@ -328,3 +329,17 @@ def test_a_file_without_a_newer_parameter_gets_its_default(tmp_path: Path) -> No
     del state["parameters"]["contamination"]
     write_state(tmp_path / "saved", "detector", state)
     assert penstock.load(tmp_path / "saved").get_params() == LoMST(7).get_params()
+
+
+def test_a_million_columns_are_the_most(tmp_path: Path) -> None:
+    detector = NormScore(scale=None).fit(np.eye(2, 1_000_001))
+    with pytest.raises(ValueError, match="more than 1,000,000 columns cannot be saved"):
+        detector.save(tmp_path / "saved")
+
+
+def test_levels_that_no_row_uses_are_not_stored(tmp_path: Path) -> None:
+    index = pd.MultiIndex.from_product([pd.RangeIndex(1000), ["a", "b"]])[:80]
+    frame = pd.DataFrame(some_rows(), index=index)
+    NormScore().fit(frame).save(tmp_path / "saved")
+    loaded = penstock.load(tmp_path / "saved")
+    pd.testing.assert_frame_equal(loaded.top(80), NormScore().fit(frame).top(80))

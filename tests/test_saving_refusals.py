@@ -1,9 +1,13 @@
-"""Files that are sound but whose content does not fit: refused at once, and by name."""
+"""Files that are sound but whose content does not fit: refused at once, by name, and in little memory."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ import penstock
 from penstock import NMF, NSNMF, KNNDistance, LoMST, NormScore
 from penstock.detectors import BaseDetector
 from penstock.storage import StorageError, read_state, write_state
+from penstock.storage._container import seal
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
@@ -192,7 +197,12 @@ LEVELS_IN_LEVELS = {
         ),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "eval", "name": None}, "a known kind of index"),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "eval", "name": []}, "text or a number"),
-        (NormScore(), "fitted/row_labels", lambda _: {"type": "levels", "name": None, "levels": []}, "list of levels"),
+        (
+            NormScore(),
+            "fitted/row_labels",
+            lambda _: {"type": "levels", "name": None, "levels": []},
+            "a list of 1 to 100 levels",
+        ),
         (NormScore(), "fitted/row_labels", lambda _: LEVELS_IN_LEVELS, "a plain index"),
         (NormScore(), "fitted/row_labels", lambda _: {"type": "numbers", "name": None, "values": 3}, "row of numbers"),
         (
@@ -211,3 +221,201 @@ def test_what_does_not_fit_is_named_for_others_too(
     write_state(tmp_path / "saved", "detector", spoiled(read_state(tmp_path / "saved")[1], way, change))
     with pytest.raises(StorageError, match=message):
         penstock.load(tmp_path / "saved")
+
+
+GOLDEN = sorted((Path(__file__).parent / "golden" / "format-1").glob("*.safetensors"))
+LOADS = """
+import gc, json, os, sys, time, warnings
+import pandas, penstock
+from penstock.detection import load_model
+from penstock.storage import StorageError
+
+def megabytes(what):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what)) / 1024
+
+def judge(path):
+    load = load_model if path.endswith("model") else penstock.load
+    before, start = megabytes("VmRSS"), time.process_time()
+    try:
+        outcome = type(load(path)).__name__
+    except StorageError as error:
+        outcome = str(error)
+    return outcome, time.process_time() - start, megabytes("VmHWM") - before
+
+warnings.simplefilter("ignore")
+for golden in sys.argv[2:]:  # what is imported and compiled at the first loading is no part of it
+    penstock.load(golden)
+gc.freeze()
+for name in sorted(os.listdir(sys.argv[1])):
+    path = os.path.join(sys.argv[1], name)
+    if os.fork() == 0:
+        print(json.dumps([name, os.path.getsize(path) / 2**20, *judge(path)]), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, path
+"""
+
+
+def outcomes(folder: Path) -> dict[str, str]:
+    """What loading each file of a folder leads to, each in a process of its own; that it is as docs/saving.md says."""
+    command = [sys.executable, "-c", LOADS, str(folder), *map(str, GOLDEN)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=300, check=True, text=True)
+    found = {}
+    for name, size, outcome, seconds, megabytes in map(json.loads, done.stdout.splitlines()):
+        assert seconds < 1 + size / 10, (name, size, outcome, seconds)
+        assert megabytes < 64 + 10 * size, (name, size, outcome, megabytes)
+        assert len(outcome) < 1000
+        found[name] = outcome
+    assert len(found) == len(list(folder.iterdir()))
+    return found
+
+
+measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to measure memory")
+
+
+def of_golden(name: str, **fitted: Any) -> dict[str, Any]:
+    """The state of a golden file without scaling and labels, with other parts of what was fitted."""
+    state = read_state(GOLDEN[0].with_name(f"{name}.safetensors"))[1]
+    state["parameters"]["scale"] = None
+    state["fitted"] |= {"scaling": None, "row_labels": None} if "scaling" in state["fitted"] else {}
+    return state | {"fitted": state["fitted"] | fitted}
+
+
+def long_buffer(z: int, p: int = 3) -> dict[str, Any]:
+    state = of_golden("OnlineNSNMF", columns={"count": p, "names": None}, scores=np.zeros(3))
+    state["parameters"]["buffer_size"] = z
+    rows, two = np.random.default_rng(0).random((z, p)), np.ones((2, 2))
+    factors = {"rows": rows, "weights": rows[:, :2].copy(), "norms": two[0], "H": np.ones((2, p)), "U": two}
+    warm = {
+        "scaling": None,
+        "warmup_scores": np.zeros(z),
+        "n_components": 2,
+        "factors": factors | {"V": np.ones((2, p))},
+    }
+    warm["factors"]["n_learnt"] = z
+    missing = np.zeros(p, dtype=np.int64)
+    state["fitted"]["stream"] |= {"n_seen": z, "missing": missing, "waiting": np.empty((0, p))}
+    state["fitted"]["stream"]["warm"] |= warm
+    return state
+
+
+def many_copies(n: int, m: int) -> dict[str, Any]:
+    """n rows, of which m differ, in m latent groups."""
+    edges = np.column_stack([np.zeros(n - 1, dtype=np.int64), np.arange(1, n)])
+    state = of_golden("NSNMF-block-sgd", columns={"count": 1, "names": None}, scores=np.zeros(n))
+    model = state["fitted"]["model"]
+    model["tree"] = {"edges": edges, "lengths": np.ones(n - 1)}
+    model["factorisation"] |= {
+        "copies": {"kept": np.arange(m), "copy_of": np.r_[np.arange(m), np.zeros(n - m, dtype=np.int64)]},
+        "rows": np.ones((m, 1)),
+        "factors": {"weights": np.ones((m, m)), "profiles": np.ones((m, 1))},
+        "reach": np.ones(m),
+    }
+    model["factorisation"]["objective"]["similarity"] = {"pairs": np.zeros((0, 2), np.int64), "values": np.zeros(0)}
+    return state
+
+
+def drawn_often(draws: int, size: int) -> dict[str, Any]:
+    state = read_state(GOLDEN[0].with_name("Detector.safetensors"))[1]
+    state["fitted"]["model"]["views"]["fine"] = np.zeros((draws, size), dtype=np.int64)
+    return state
+
+
+def many_levels(levels: int, labels: int) -> dict[str, Any]:
+    level = {"type": "range", "name": None, "start": 0, "stop": labels, "step": 1}
+    packed = [{"codes": np.zeros(2, np.int64), "values": dict(level)} for _ in range(levels)]
+    return of_golden("NormScore", scores=np.zeros(2), row_labels={"type": "levels", "name": None, "levels": packed})
+
+
+def short_names(count: int) -> dict[str, Any]:
+    names = {"utf8": np.frombuffer("Ā".encode() * count, np.uint8), "ends": np.arange(1, count + 1) * 2}
+    return of_golden("NormScore", columns={"count": count, "names": names})
+
+
+def of_many_parts(tmp_path: Path, parts: int) -> dict[str, Any]:
+    """A model whose parts have each a full buffer."""
+    frame = pd.DataFrame(some_rows(), columns=list("abcde"))
+    penstock.fit_model(frame, method="online").save(tmp_path / "plain", overwrite=True)
+    state = read_state(tmp_path / "plain")[1]
+    part, detector = state["parts"][0], long_buffer(1500, 5)
+    scaling = {"minimum": np.zeros(5), "maximum": np.ones(5)}
+    detector["parameters"]["scale"] = "minmax"
+    detector["fitted"]["stream"]["warm"]["scaling"] = scaling
+    copies = [part | {"mode": f"mode {i}", "detector": detector} for i in range(parts)]
+    return state | {"modes": state["modes"] | {"column": "mode"}, "parts": copies}
+
+
+@measures_memory
+def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
+    """Small files that would need much to be used, and large honest ones."""
+    (tmp_path / "files").mkdir()
+    rows = np.random.default_rng(0).random((50_000, 27))
+    states = {
+        "buffer too long": long_buffer(20_000),
+        "longest buffer": long_buffer(2000),
+        "longest buffer, wide": long_buffer(2000, 200),
+        "draws": drawn_often(5000, 500),
+        "copies": many_copies(100_000, 500),
+        "levels": many_levels(2000, 2),
+        "long levels": many_levels(2, 10**8),
+        "names": short_names(500_000),
+        "too many names": short_names(1_000_001),
+        "large": of_golden(
+            "KNNDistance",
+            scores=np.zeros(len(rows)),
+            columns={"count": 27, "names": None},
+            model={"rows": rows, "reach": np.ones(len(rows))},
+        ),
+        "parts.model": of_many_parts(tmp_path, 51),
+        "too many parts.model": of_many_parts(tmp_path, 52),
+    }
+    for name, state in states.items():
+        write_state(tmp_path / "files" / name, "model" if name.endswith("model") else "detector", state)
+    found = outcomes(tmp_path / "files")
+    loaded = {name for name, outcome in found.items() if not outcome.startswith("Cannot load")}
+    assert loaded == {"longest buffer", "longest buffer, wide", "copies", "names", "large", "parts.model"}
+    assert "buffer_size must be at most 2,000" in found["buffer too long"]
+    assert "int64 of shape (64, 13)" in found["draws"]
+    assert "1 to 100 levels" in found["levels"]
+    assert "a range of at most 2 labels" in found["long levels"]
+    assert "1 to 51 parts, not 52" in found["too many parts.model"]
+
+
+HUGE = (0, 1, -1, 1000, 10**6, 2**31, 10**9, 10**12, 2**62, 10**30)
+
+
+def resized(value: Any, length: int, new: int) -> Any:
+    """A state in which all that is so long is longer, and all numbers that may say so say the new length."""
+    if isinstance(value, dict):
+        return {key: resized(part, length, new) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        for axis in [axis for axis, size in enumerate(value.shape) if size == length]:
+            value = np.take(value, np.arange(new) % length, axis=axis)
+        return value
+    return new if type(value) is int and value == length else value
+
+
+def mutations(state: dict[str, Any], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """States with other sizes and counts."""
+    ways = places(state)
+    arrays = [at(state, way) for way in ways if isinstance(at(state, way), np.ndarray)]
+    for length in sorted({size for array in arrays for size in array.shape if size > 1}):
+        for new in (3 * length, 20_000):
+            sizes = [[new if size == length else size for size in array.shape] for array in arrays]
+            if sum(map(math.prod, sizes)) < 200_000:
+                yield resized(state, length, new)
+    whole = [way for way in ways if type(at(state, way)) is int]
+    for way in [whole[i] for i in rng.permutation(len(whole))[:2]]:
+        yield changed(state, way, int(rng.choice(np.array(HUGE, dtype=object))))
+
+
+@measures_memory
+def test_other_sizes_and_counts_ask_for_little(tmp_path: Path) -> None:
+    rng, count = np.random.default_rng(0), 0
+    for golden in GOLDEN:
+        for state in mutations(read_state(golden)[1], rng):
+            (tmp_path / f"{golden.stem} {count}").write_bytes(b"".join(seal("detector", state, "test")))
+            count += 1
+    found = outcomes(tmp_path)
+    loaded = sum(not outcome.startswith("Cannot load") for outcome in found.values())
+    assert loaded > 20
+    assert len(found) - loaded > 50

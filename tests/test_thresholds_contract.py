@@ -357,6 +357,7 @@ def test_calibrate_with_too_few(threshold: Threshold) -> None:
         (DriftingPeaks(rate=0.03), "rate must be below 1 − level"),
         (DriftingPeaks(depth=0), "depth must be a whole number ≥ 1; got 0"),
         (TopN(0), "n must be a whole number ≥ 1; got 0"),
+        (TopN(2_000_001), "n must be at most 2,000,000"),
         (TopN(2.0), r"n must be a whole number ≥ 1; got 2\.0"),
     ],
     ids=repr,

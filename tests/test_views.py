@@ -23,7 +23,7 @@ from penstock.views.composite import counted
 from penstock.views.encoding import learn_encoding
 from penstock.views.joining import Places, join_rows
 from penstock.views.margins import learn_margins
-from penstock.views.sampling import draw_nodes, sample_of
+from penstock.views.sampling import Sampling, draw_nodes
 from penstock.views.standard import learn_standard
 
 pytestmark = [
@@ -237,12 +237,12 @@ def test_distances_of_any_width(p: int, holes: bool) -> None:
 
 def test_a_row_is_no_node_for_itself() -> None:
     rows = np.array([[0.0], [1.0], [5.0]])
-    view = sample_of(rows, np.array([[0, 2], [0, 1]]))
+    view = Sampling(np.array([[0, 2], [0, 1]]), rows)
     at_home = Places(np.array([0, 2]), np.zeros(2), np.zeros(2))
     assert view.values(rows[[0, 2]], at_home).tolist() == [3.0, 4.5]  # (5 + 1)/2 and (5 + 4)/2
     away = Places(np.array([0, 2]), np.ones(2), np.ones(2))
     assert view.values(rows[[0, 2]], away).tolist() == [0.0, 2.0]
-    assert np.isnan(sample_of(rows, np.array([[1]])).values(rows[[1]], Places(np.array([1]), *np.zeros((2, 1)))))[0]
+    assert np.isnan(Sampling(np.array([[1]]), rows).values(rows[[1]], Places(np.array([1]), *np.zeros((2, 1)))))[0]
 
 
 def test_a_draw_is_all_rows_where_there_are_few() -> None:

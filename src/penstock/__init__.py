@@ -8,9 +8,11 @@ NSNMF(n_components=3)
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing's, which takes a while to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from penstock._types import Tree as Tree
     from penstock.detection import detect as detect
     from penstock.detection import fit_model as fit_model

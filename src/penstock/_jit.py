@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,11 +34,39 @@ def relaxed_kernel(function: F) -> F:
 
 def _compile(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
-    try:
-        compiled: F = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no place to write a cache: compile anew in each process
-        compiled = numba.njit(cache=False, **options)(function)
+    compiled: F = numba.njit(**options)(function)
+    with suppress(RuntimeError):  # no place to write a cache: compile anew in each process
+        if hasattr(compiled, "enable_caching"):  # not where NUMBA_DISABLE_JIT is set
+            compiled._cache = _ForgivingCache(function)  # type: ignore[attr-defined, no-untyped-call]
     return compiled
+
+
+class _ForgivingCache(FunctionCache):
+    """numba's cache of a kernel on disk, where damaged files and a full disk cost time and no more."""
+
+    _noted = False
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception as error:  # unpickling what is damaged can raise anything
+            self._note("cannot be read", error, "They are compiled again.")
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]  # so that they are replaced
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except Exception as error:  # also of what is damaged there
+            advice = "They are compiled in memory, for this run only. Make room there, or set NUMBA_CACHE_DIR."
+            self._note("cannot be stored", error, advice)
+
+    def _note(self, what: str, error: Exception, advice: str) -> None:
+        if not _ForgivingCache._noted and sys.stderr is not None:
+            _ForgivingCache._noted = True
+            why = " ".join((str(error) or type(error).__name__)[:200].split())
+            sys.stderr.write(f"penstock: compiled kernels in {self.cache_path} {what} ({why}). {advice}\n")
 
 
 class _AnnounceOnce(event.Listener):

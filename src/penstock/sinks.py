@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
+from penstock.storage import lock
 
 _WHAT_TO_DO = "Put that one back, or begin with an empty --state folder."
 _TAIL = 4096  # bytes before the end of an output by which it is known again
@@ -240,12 +240,13 @@ def _standard_output() -> int:
 
 
 def _opened(path: Path, create: bool) -> int:
-    """Open for writing, and keep other watchers out: two of them would tear each other's lines apart."""
-    descriptor = os.open(path, os.O_WRONLY | (os.O_CREAT if create else 0), 0o666)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.") from None
+    """Open for writing, and keep other watchers out: two of them would tear each other's lines apart.
+
+    Not on Windows, where a locked file cannot be read either.
+    """
+    flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
+    descriptor = os.open(path, flags, 0o666)
+    if os.name == "posix" and stat.S_ISREG(os.fstat(descriptor).st_mode) and not lock(descriptor):
+        os.close(descriptor)
+        raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.")
     return descriptor

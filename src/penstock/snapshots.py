@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.storage import StorageError, read_state, remove_leftovers, write_state
+from penstock.storage import StorageError, lock, read_state, remove_leftovers, write_state
 
 KIND = "snapshot"
 _NAME = re.compile(r"snapshot-(\d+)\.penstock")
@@ -150,12 +149,10 @@ def _number(path: Path) -> int:
 
 def _locked(folder: Path) -> int:
     """A lock that ends with the process, also when it is killed."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    if not lock(descriptor):
+        os.close(descriptor)
         raise SnapshotError(
             f"Another penstock watch is using --state {folder}. Stop it first, or give each its own folder."
-        ) from None
-    return lock
+        )
+    return descriptor

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.storage import lock
+
 ROWS_FILE = "rows.jsonl"
 
 
@@ -108,13 +110,5 @@ def _whole_lines(content: bytes) -> int:
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    if os.name != "posix":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise RuntimeError(
-            f"{path} is in use by another study. Wait for it to end, or choose another folder."
-        ) from None
+    if os.name == "posix" and not lock(descriptor):  # on Windows a locked file cannot be read
+        raise RuntimeError(f"{path} is in use by another study. Wait for it to end, or choose another folder.")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Annotated
+try:
+    import sys
+    from collections.abc import Sequence
+    from typing import Annotated
 
-import typer
+    import typer
 
-import penstock
-from penstock.cli._errors import CommandError
-from penstock.cli._printable import printable
-from penstock.cli.bench import bench
-from penstock.cli.detect import detect
-from penstock.cli.fit import fit
-from penstock.cli.score import score
-from penstock.cli.simulate import simulate
-from penstock.cli.watch import watch
+    import penstock
+    from penstock.cli._errors import CommandError
+    from penstock.cli._printable import printable
+    from penstock.cli.bench import bench
+    from penstock.cli.detect import detect
+    from penstock.cli.fit import fit
+    from penstock.cli.score import score
+    from penstock.cli.simulate import simulate
+    from penstock.cli.watch import watch
+except KeyboardInterrupt:  # as in `main`, which is not there yet
+    raise SystemExit(130) from None
 
 app = typer.Typer(
     help="Anomaly detection for tables and sensor streams.",

@@ -72,7 +72,8 @@ Components = Annotated[int | None, _of_model("--components", "Latent groups, K."
 Alpha = Annotated[float | None, _of_model("--alpha", "Weight of attributes against structure.", _DEFAULTS["alpha"])]
 Gamma = Annotated[float | None, _of_model("--gamma", "Weight of the ridge term in the warm-up.", _DEFAULTS["gamma"])]
 BufferSize = Annotated[
-    int | None, _of_model("--buffer-size", "Samples that the tree reaches back.", _DEFAULTS["buffer_size"])
+    int | None,
+    _of_model("--buffer-size", "Samples the tree reaches back, at most 2,000.", _DEFAULTS["buffer_size"]),
 ]
 Similarity = Annotated[
     str | None, _of_model("--similarity", "How lengths become similarities; inverse is the paper's.", "binary")

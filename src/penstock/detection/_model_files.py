@@ -13,7 +13,7 @@ from penstock.column_check import Encoding, InputChoice, LeftOut
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
-from penstock.detection.modes import CHANGING, OTHER, UNKNOWN, ModePlan, refuse_names
+from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors.registry import restore, state_of
 from penstock.row_rules import parse_rule
@@ -53,7 +53,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
             f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a model of this version of "
-            f"penstock ({error})."
+            f"penstock ({error!s:.500})."
         ) from error
 
 
@@ -80,10 +80,13 @@ def _pack(model: Model) -> dict[str, Any]:
 def _unpack(record: Record) -> Model:
     record.only("reading", "inputs", "modes", "parts", "units", "settings")
     inputs = _unpack_inputs(record.part("inputs"))
-    parts = tuple(_unpack_part(Record(part, f"parts[{n}]"), inputs) for n, part in enumerate(_list(record, "parts")))
+    packed = _list(record, "parts")
+    if not 1 <= len(packed) <= MOST_RULES + 1:  # one for rows to which no rule applies
+        raise StorageError(f"a model has 1 to {MOST_RULES + 1} parts, not {len(packed):,}")
+    parts = tuple(_unpack_part(Record(part, f"parts[{n}]"), inputs) for n, part in enumerate(packed))
     modes = _unpack_modes(record.part("modes"))
-    if not parts or len({part.mode for part in parts}) < len(parts):
-        raise StorageError("a model has at least one part, and one for each mode")
+    if len({part.mode for part in parts}) < len(parts):
+        raise StorageError("a model has one part for each mode")
     for part in parts:
         if not _is_told(part.mode, modes):
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")

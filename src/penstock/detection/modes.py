@@ -21,7 +21,7 @@ from penstock.tables._errors import refuse_unknown
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
 _MOST_VALUES = 20  # of a column that tells modes
-_MOST_RULES = 50
+MOST_RULES = 50
 _LONGEST_NAME = 80  # of a mode: every row carries it
 
 ModeSpec = str | Sequence[str] | Mapping[str, str]
@@ -114,9 +114,9 @@ def plan_modes(
 
 def refuse_names(names: Sequence[str]) -> None:
     """Raise for too many names, for one that is given twice, that rows of no mode have, or that is too long."""
-    if len(names) > _MOST_RULES:
+    if len(names) > MOST_RULES:
         raise TableError(
-            f"There are {len(names):,} modes, too many to learn each by itself (at most {_MOST_RULES}). Join some of "
+            f"There are {len(names):,} modes, too many to learn each by itself (at most {MOST_RULES}). Join some of "
             f"them with 'or'."
         )
     for name in names:

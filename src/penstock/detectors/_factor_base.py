@@ -154,10 +154,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _show_factors(self) -> None:
         """The attributes for users."""
         self.components_ = self._factors.H
-        self.embedding_ = self._factors.W[self._copy_of]
         S = self._problem.objective.S
         if S is not None:
             self.similarity_ = _over_all_rows(S, self._kept, len(self._copy_of))
+
+    @property
+    def embedding_(self) -> FloatArray:
+        """W over all training rows, made anew each time: copies of few rows may be many."""
+        return self._factors.W[self._copy_of]
 
     def _note_explained(self, rows: Objective) -> None:
         """The share of the fitted rows that the factors rebuild, for users."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _WAY_OUT = "Save without labels, `save(path, labels=False)`, or fit on a table with another index."
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*(:[0-9]{2})?")
 _UNITS = ("s", "ms", "us", "ns")
+_MOST_LEVELS = 100
 _TEXT_TYPES = ("object", "str", "string")
 
 
@@ -36,7 +37,10 @@ def pack_labels(index: pd.Index[Any] | None) -> dict[str, Any] | None:
     import pandas as pd
 
     if isinstance(index, pd.MultiIndex):
-        levels = [_pack_level(index, i) for i in range(index.nlevels)]
+        if index.nlevels > _MOST_LEVELS:
+            raise TypeError(f"Row labels of more than {_MOST_LEVELS} levels cannot be stored. {_WAY_OUT}")
+        used = index.remove_unused_levels()
+        levels = [_pack_level(used, i) for i in range(used.nlevels)]
         return {"type": "levels", "name": None, "levels": levels}
     return {"type": _type_of(index), "name": _checked_name(index.name), **_pack_values(index)}
 
@@ -172,8 +176,8 @@ def _unpack_levels(record: Record) -> Any:
     levels: list[Any] = []
     codes: list[Any] = []
     packed = record.value("levels")
-    if not isinstance(packed, list) or not packed:
-        raise record.trouble("levels", "a list of levels")
+    if not isinstance(packed, list) or not 1 <= len(packed) <= _MOST_LEVELS:
+        raise record.trouble("levels", f"a list of 1 to {_MOST_LEVELS} levels")
     for i, content in enumerate(packed):
         level = Record(content, f"row_labels['levels'][{i}]").only("codes", "values")
         values = level.part("values")
@@ -181,4 +185,6 @@ def _unpack_levels(record: Record) -> Any:
             raise level.trouble("values", "a plain index")
         levels.append(_unpack(values, values.text("type")))
         codes.append(level.array("codes", np.int64, (None,), least=-1, most=len(levels[-1]) - 1))
+        if values.text("type") == "range" and len(levels[-1]) > len(codes[-1]):  # pandas writes it out
+            raise level.trouble("values", f"a range of at most {len(codes[-1])} labels")
     return pd.MultiIndex(levels=levels, codes=codes, names=[level.name for level in levels])

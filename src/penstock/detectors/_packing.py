@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from penstock._types import SparseMatrix, Tree
 from penstock.graph.similarity import LARGEST_SIMILARITY
 from penstock.prepare import MinMaxScaling
 from penstock.storage import Record, StorageError
+
+_MOST_COLUMNS = 1_000_000
 
 
 def pack_text(texts: list[str]) -> dict[str, Any]:
@@ -33,13 +36,14 @@ def unpack_text(record: Record) -> list[str]:
     ends = record.array("ends", np.int64, (None,), least=0)
     if (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(run):
         raise record.trouble("ends", f"ascending up to {len(run)}")
-    starts = [0, *ends[:-1].tolist()]
-    pieces = (run[start:stop] for start, stop in zip(starts, ends.tolist(), strict=False))
-    return [piece.decode("utf-8", errors="surrogatepass") for piece in pieces]
+    bounds = pairwise([0, *ends.tolist()])
+    return [run[start:stop].decode("utf-8", errors="surrogatepass") for start, stop in bounds]
 
 
 def pack_columns(detector: Any) -> dict[str, Any]:
     """How many columns a detector was fitted on, and their names if it knows them."""
+    if detector.n_features_in_ > _MOST_COLUMNS:
+        raise ValueError(f"A detector of more than {_MOST_COLUMNS:,} columns cannot be saved.")
     names = getattr(detector, "feature_names_in_", None)
     return {"count": int(detector.n_features_in_), "names": None if names is None else pack_text(list(names))}
 
@@ -47,7 +51,7 @@ def pack_columns(detector: Any) -> dict[str, Any]:
 def unpack_columns(detector: Any, record: Record) -> None:
     """Set `n_features_in_` and `feature_names_in_` as scikit-learn does."""
     record.only("count", "names")
-    detector.n_features_in_ = record.whole("count", least=1)
+    detector.n_features_in_ = record.whole("count", least=1, most=_MOST_COLUMNS)
     packed = record.optional_part("names")
     if packed is None:
         return

@@ -14,6 +14,8 @@ from penstock.thresholds import Threshold
 if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF
 
+LARGEST_BUFFER = 2000  # samples; the distances between them take 32 MB
+
 
 @dataclass(frozen=True)
 class StreamSettings:
@@ -56,6 +58,11 @@ def check_stream_parameters(detector: OnlineNSNMF) -> None:
     """Raise a ValueError if a parameter is out of bounds."""
     check_whole_number("n_components", detector.n_components, least=1)
     check_whole_number("buffer_size", detector.buffer_size, least=2)
+    if detector.buffer_size > LARGEST_BUFFER:
+        raise ValueError(
+            f"buffer_size must be at most {LARGEST_BUFFER:,}: memory and the time for a sample grow with its square. "
+            f"Got {detector.buffer_size}."
+        )
     if detector.n_components > detector.buffer_size:
         raise ValueError(
             f"n_components = {detector.n_components} groups cannot be learnt from a buffer of {detector.buffer_size} "

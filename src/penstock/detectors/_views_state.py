@@ -9,11 +9,11 @@ import numpy as np
 from penstock._types import FloatArray
 from penstock.graph.search import SearchWhenAsked
 from penstock.storage import Record
-from penstock.views.composite import Composite, Standards
+from penstock.views.composite import COARSE, FINE, Composite, Standards
 from penstock.views.encoding import LogEncoding
 from penstock.views.joining import Joining
 from penstock.views.margins import Margins
-from penstock.views.sampling import Sampling, sample_of
+from penstock.views.sampling import Sampling
 from penstock.views.standard import LogStandard
 
 _STANDARDS = ("coarse", "fine", "plain", "logged", "marginal")
@@ -47,8 +47,8 @@ def unpack_views(record: Record, m: int, p: int) -> Composite:
         encoding,
         _unpack_joining(record.part("plain"), rows),
         _unpack_joining(record.part("logged"), encoded),
-        _unpack_sampling(record, "coarse", encoded),
-        _unpack_sampling(record, "fine", encoded),
+        _unpack_sampling(record, "coarse", COARSE, encoded),
+        _unpack_sampling(record, "fine", FINE, encoded),
         _unpack_margins(record.part("marginal"), p),
         Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
     )
@@ -73,11 +73,10 @@ def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
     return Joining(SearchWhenAsked(rows), _positive(record, "reach", m), around, own, joins)
 
 
-def _unpack_sampling(record: Record, name: str, encoded: FloatArray) -> Sampling:
-    members = record.array(name, np.int64, (None, None), least=0, most=len(encoded) - 1)
-    if 0 in members.shape:
-        raise record.trouble(name, "at least one row, drawn at least once")
-    return sample_of(encoded, members.astype(np.intp, copy=False))
+def _unpack_sampling(record: Record, name: str, drawn: tuple[int, int], encoded: FloatArray) -> Sampling:
+    shape = (drawn[0], min(drawn[1], len(encoded)))  # as `draw_nodes` has it
+    members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
+    return Sampling(members.astype(np.intp, copy=False), encoded)
 
 
 def _unpack_margins(record: Record, p: int) -> Margins:

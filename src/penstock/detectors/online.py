@@ -44,7 +44,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
     alpha : float
         Weight of the attributes against the structure.
     buffer_size : int
-        z: how many samples back the tree reaches. The cost of a sample grows with z·(z + p).
+        z: how many samples back the tree reaches, at most 2,000. The cost of a sample grows with z·(z + p).
     similarity : {"inverse", "binary", "relative", "normalized"}
         How lengths of the local tree become similarities; "inverse" is the paper's. On sensors, where samples follow
         each other closely, "binary" finds more (docs/streaming.md): one near pair cannot outweigh the rest.

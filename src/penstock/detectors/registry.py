@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
             f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a detector of this version of "
-            f"penstock ({error})."
+            f"penstock ({error!s:.500})."
         ) from error
 
 

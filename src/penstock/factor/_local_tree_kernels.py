@@ -44,6 +44,18 @@ def measure(memory: Memory, X: Array, i: int, gap: int, out: Array) -> None:
 
 
 @kernel
+def measure_buffer(memory: Memory) -> None:
+    """All distances between the buffered samples, which lie in the ring from its first slot on."""
+    for i in range(memory.ring[1]):
+        for j in range(i):
+            if memory.gaps[i] == 0 and memory.gaps[j] == 0:
+                between = distance(memory.rows, i, memory.rows, j)
+            else:
+                between = shared_distance(memory.rows, i, memory.rows, j)
+            memory.distances[i, j] = memory.distances[j, i] = between
+
+
+@kernel
 def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length: Array, left: Array) -> None:
     """Prim over the n oldest samples of the buffer and a new one, number n, which is the root.
 

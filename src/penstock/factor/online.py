@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from penstock._types import Factors, FloatArray, SparseMatrix, Tree
-from penstock.factor._local_tree_kernels import BINARY, INVERSE, NORMALIZED, RELATIVE, grow_local_tree, measure
+from penstock.factor._local_tree_kernels import BINARY, INVERSE, NORMALIZED, RELATIVE, grow_local_tree, measure_buffer
 from penstock.factor._memory_kernels import Memory, Proposal, memory_size, open_memory, open_proposal, proposal_size
 from penstock.factor._online_kernels import FLOOR, accept_proposal, advance
 from penstock.graph.similarity import LARGEST_SIMILARITY, Kind, normalize, similarity
@@ -46,6 +46,7 @@ class OnlineFactors:
         self._store = np.zeros(memory_size(*self._shape))
         self._proposed = np.zeros(proposal_size(*self._shape))
         self._has_proposal = False
+        self._is_measured = True  # whether the distances between buffered samples are in memory
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Unpickled arrays may be views of a file that cannot be written to.
@@ -62,13 +63,20 @@ class OnlineFactors:
 
     def fill(self, rows: FloatArray) -> None:
         """Put the first samples (NaN where a reading is missing) into the empty buffer."""
-        memory, to_others = self._memory, self._proposal.distances
-        for i in range(len(rows)):
-            gap = int(np.isnan(rows[i]).sum())
-            measure(memory, rows, i, gap, to_others)
-            memory.rows[i], memory.gaps[i] = rows[i], gap
-            memory.distances[i, :i] = memory.distances[:i, i] = to_others[:i]
-            memory.ring[1] = i + 1
+        self._put(rows)
+        self._measure()
+
+    def _put(self, rows: FloatArray) -> None:
+        """The same without their distances."""
+        memory, n = self._memory, len(rows)
+        memory.rows[:n], memory.gaps[:n] = rows, np.isnan(rows).sum(axis=1)
+        memory.ring[:] = 0, n, 0
+        self._is_measured = False
+
+    def _measure(self) -> None:
+        if not self._is_measured:
+            measure_buffer(self._memory)
+            self._is_measured = True
 
     def tree(self) -> Tree:
         """The spanning tree of the samples filled in. An edge between two that share no reading is infinitely long."""
@@ -171,6 +179,7 @@ class OnlineFactors:
         self, X: FloatArray, A: FloatArray, learn: bool, scores: FloatArray, expected: FloatArray, room: FloatArray
     ) -> None:
         chosen, (z, _, K) = self.settings, self._shape
+        self._measure()
         advance(
             self._ring,
             self._store,
@@ -199,7 +208,10 @@ class OnlineFactors:
         return parts | {"H": memory.H.copy(), "U": memory.U.copy(), "V": memory.V.copy(), "n_learnt": self.n_learnt}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from `get_state`, to the last bit. A ValueError says what does not fit."""
+        """Go on from `get_state`, to the last bit. A ValueError says what does not fit.
+
+        Distances, which take more memory than all that is in the state, are measured when the next sample comes.
+        """
         capacity, p, K = self._shape
         if set(state) != {"rows", "weights", "norms", "H", "U", "V", "n_learnt"}:
             raise ValueError(f"A state of factors has other parts than {sorted(state)}.")
@@ -209,8 +221,7 @@ class OnlineFactors:
             _check_part(name, state[name], shape, positive=name in ("H", "norms"), missing=name == "rows")
         if not 1 <= n <= capacity or type(state["n_learnt"]) is not int or not 0 <= state["n_learnt"] < 2**62:
             raise ValueError(f"The buffer must hold 1 to {capacity} rows and n_learnt be a whole number ≥ 0.")
-        self._ring[:] = 0
-        self.fill(np.ascontiguousarray(state["rows"]))
+        self._put(state["rows"])
         memory = self._memory
         memory.weights[:n], memory.H[:], memory.norms[:] = state["weights"], state["H"], state["norms"]
         memory.U[:], memory.V[:], self._ring[2] = state["U"], state["V"], state["n_learnt"]

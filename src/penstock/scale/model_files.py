@@ -27,7 +27,6 @@ _LARGE = (
     "_problem",
     "_row_labels",
     "_views",
-    "embedding_",
     "parts_",
     "scores_",
     "seen_",

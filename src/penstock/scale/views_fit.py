@@ -43,7 +43,7 @@ from penstock.views.composite import COARSE, FINE, NO_STANDARDS, Composite, coun
 from penstock.views.encoding import LogEncoding, encoding_of, unit_of
 from penstock.views.joining import Joining, join_rows
 from penstock.views.margins import Margins, empty_bins, with_counts, with_usual
-from penstock.views.sampling import Sampling, draw_members, sample_of
+from penstock.views.sampling import Sampling, draw_nodes
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class ViewsFit:
         folder = self.space / "draws"
         if not folder.exists():
             rng, rows = np.random.default_rng(draw_seed(draws_from(random_state))), open_rows(logged)
-            coarse, fine = (sample_of(rows, draw_members(len(rows), *how, rng)) for how in (COARSE, FINE))
+            coarse, fine = (draw_nodes(rows, *how, rng) for how in (COARSE, FINE))
             drawn = {"coarse_members": coarse.members, "coarse_nodes": coarse.nodes}
             save_arrays(folder, {**drawn, "fine_members": fine.members, "fine_nodes": fine.nodes})
         return tasks.load_draws(folder)

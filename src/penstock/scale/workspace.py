@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
+from penstock.storage import lock
 
 _JOB_FILE = "job.json"
 SOURCE_FOLDER = "source"  # a table in memory is written there, before it is known whose job it is
@@ -83,16 +84,9 @@ def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
     """Refuse a folder that another process works in; its lock goes with it, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
     with file.open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise WorkspaceError(f"Another process is at work in the folder {file.parent}.") from None
+        if not lock(stream.fileno()):
+            raise WorkspaceError(f"Another process is at work in the folder {file.parent}.")
         yield
 
 

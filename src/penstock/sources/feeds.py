@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import stat
@@ -63,12 +62,14 @@ class PipeFeed(Feed):
     def __init__(self, descriptor: int, name: str = "standard input") -> None:
         self.name = name
         self._descriptor = descriptor
-        if hasattr(fcntl, "F_SETPIPE_SZ"):
-            with suppress(OSError):  # not a pipe, or not allowed: then batches stay smaller
-                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)
+        with suppress(ImportError, AttributeError, OSError):  # not Linux, no pipe, not allowed: batches stay smaller
+            import fcntl
+
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)
 
     def read(self) -> bytes | None:
-        if not select.select([self._descriptor], [], [], WAIT)[0]:
+        # Windows can wait for sockets only: there reading waits, and Ctrl-C is heard with the next bytes.
+        if os.name == "posix" and not select.select([self._descriptor], [], [], WAIT)[0]:
             return None
         try:
             return os.read(self._descriptor, CHUNK)
@@ -175,7 +176,7 @@ def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
         return GzipFeed(path)
     if not stat.S_ISREG(path.stat().st_mode):
         # Without waiting for a writer, during which Ctrl-C would do nothing: reading waits.
-        return PipeFeed(os.open(path, os.O_RDONLY | os.O_NONBLOCK), name=str(path))
+        return PipeFeed(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), name=str(path))
     return FileFeed(path)
 
 

@@ -136,6 +136,6 @@ class FollowFeed(Feed):
 
 def _opened(path: Path) -> int | None:
     try:
-        return os.open(path, os.O_RDONLY)
+        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         return None

@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.storage._container import MAX_HEADER, seal, unseal
 from penstock.storage._errors import CorruptFileError, NewerVersionError, StorageError, WrongKindError
-from penstock.storage._files import open_file, remove_leftovers, replace_file
+from penstock.storage._files import lock, open_file, remove_leftovers, replace_file
 from penstock.storage._record import Record
 from penstock.storage._versions import FORMAT_VERSION, upgrade
 
@@ -31,6 +31,7 @@ __all__ = [
     "Record",
     "StorageError",
     "WrongKindError",
+    "lock",
     "read_state",
     "remove_leftovers",
     "replace_file",

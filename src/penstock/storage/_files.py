@@ -86,6 +86,21 @@ def open_file(path: Path) -> BinaryIO:
     return stream
 
 
+def lock(descriptor: int) -> bool:
+    """Keep others out of an open file until it is closed or the process ends in any way; False if one is in it.
+
+    Where a system has no locks, nobody is kept out.
+    """
+    from filelock import lock_descriptor
+
+    try:
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return True
+
+
 def remove_leftovers(folder: str | os.PathLike[str]) -> list[Path]:
     """Remove the temporary files of saves that were killed, and return their paths.
 

@@ -14,6 +14,8 @@ from penstock.thresholds._base import Threshold
 from penstock.thresholds._state import StateReader
 from penstock.thresholds.contamination import midway
 
+_LARGEST_N = 2_000_000
+
 
 class TopN(Threshold):
     """Keep the N highest scores so far, in constant memory; flag a score that drives another one off the list.
@@ -64,6 +66,8 @@ class TopN(Threshold):
 
     def _check_parameters(self) -> None:
         check_whole_number("n", self.n, least=1)
+        if self.n > _LARGEST_N:
+            raise ValueError(f"n must be at most {_LARGEST_N:,}, as each takes 150 bytes; got {self.n}.")
 
     def _fewest_scores(self) -> int:
         return self.n
@@ -98,8 +102,11 @@ class TopN(Threshold):
         state.same_length(scores=scores, positions=positions)
         if len(scores) > self.n:
             state.refuse(f"scores holds {len(scores)} numbers, but n is {self.n}")
-        if len(set(positions.tolist())) < len(positions) or (positions >= self._seen).any():
+        if (np.diff(np.sort(positions)) == 0).any() or (positions >= self._seen).any():
             state.refuse(f"positions must be different and below seen = {self._seen}")
-        self._heap = sorted(zip(scores.tolist(), (-positions).tolist(), strict=True))  # a sorted list is a heap
+        order = np.lexsort((-positions, scores))  # an ordered list is a heap
+        scores, positions = scores[order], -positions[order]
+        del order
+        self._heap = list(zip(map(float, scores), map(int, positions), strict=True))
         if len(self._heap) == self.n:
             self._value = self._heap[0][0]

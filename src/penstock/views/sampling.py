@@ -23,11 +23,16 @@ class Sampling:
     few anomalies holds none most of the time: the anomalies cannot cover for each other.
 
     members : (draws, size) which of the fitted rows.
-    nodes : (draws, size, p) those rows.
+    rows : (m, p) the fitted rows; or (draws, size, p), only those.
     """
 
     members: IndexArray
-    nodes: FloatArray
+    rows: FloatArray
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """(draws, size, p) the rows drawn, when they are needed: drawn often, they may take far more than `rows`."""
+        return self.rows if self.rows.ndim == 3 else np.ascontiguousarray(self.rows[self.members])
 
     def values(self, Q: FloatArray, places: Places) -> FloatArray:
         """A row is no node for itself; NaN where no node shares a column with it."""
@@ -52,15 +57,10 @@ class Sampling:
 
 def draw_nodes(rows: FloatArray, draws: int, size: int, rng: np.random.Generator) -> Sampling:
     """`draws` times `size` different rows, or all if there are fewer."""
-    return sample_of(rows, draw_members(len(rows), draws, size, rng))
+    return Sampling(draw_members(len(rows), draws, size, rng), rows)
 
 
 def draw_members(m: int, draws: int, size: int, rng: np.random.Generator) -> IndexArray:
     """The same, by number among m rows."""
     size = min(size, m)
     return np.stack([rng.choice(m, size, replace=False) for _ in range(draws)]).astype(np.intp)
-
-
-def sample_of(rows: FloatArray, members: IndexArray) -> Sampling:
-    """The view whose draws are known."""
-    return Sampling(members, np.ascontiguousarray(rows[members]))
