@@ -14,7 +14,7 @@ from penstock.cli._names import split_names
 from penstock.cli._plain_errors import plain_errors
 from penstock.cli._thresholds import parse_threshold
 
-_READING = ("label", "timezone", "day_first", "decimal", "thousands", "encoding", "sheet", "max_bytes")
+_READING = ("label", "timezone", "day_first", "time_format", "decimal", "thousands", "encoding", "sheet", "max_bytes")
 _DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 
@@ -35,9 +35,10 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
     chosen = {
         **{name: given[name] for name in _READING},
         "time": time[0] if len(time) == 1 else time or None,
-        "separator": "\t" if given["separator"] in ("tab", "\\t") else given["separator"],
+        "separator": {"tab": "\t", "\\t": "\t", "space": " "}.get(given["separator"], given["separator"]),
         "strict": given["strict"] or None,
         "missing": _names(context, "missing") or None,
+        "names": _names(context, "names") or None,
     }
     return {name: value for name, value in chosen.items() if value is not None}
 

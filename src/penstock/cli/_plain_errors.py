@@ -11,6 +11,8 @@ from penstock.cli._errors import CommandError
 _IN_OPTIONS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"skip_modes": "--skip-mode",
     r"(train_until|train_rule|max_bytes|day_first|n_components)": lambda found: f"--{found[1].replace('_', '-')}",
+    r"time_format": "--time-format",
+    r"(?<=but )names(?= has)": "--names",
     r"(?<=ass )timezone": "--timezone",
     r"(?<=without )strict": "--strict",
     r"overwrite=True": "add --overwrite",
