@@ -63,6 +63,8 @@ class CsvRows:
             self._read_header(line)
             return True
         fields = self._fields(line)
+        if _clean(fields) == self._names:  # a logger that was started twice
+            return True
         self._refuse_other_layouts(fields)
         columns = choose_columns(self._names, fields, self._options)
         self._settle(columns)
