@@ -87,11 +87,11 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
                 notebook.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
                 return _clock(read, name, (name,), options, notebook)
     if options.format is not None:
-        read = column_times(frame[(named or free)[0]], form=options.format)
+        name = (named or free or list(frame.columns))[0]
+        read = column_times(frame[name], form=options.format)
         raise TableError(
             f"{notebook.source} has no column of times written as {quoted(options.format)} (given as time_format); in "
-            f"column {quoted((named or free)[0])} {first_unread(frame[(named or free)[0]], read)}. Name the column "
-            f"as time, or mend the format."
+            f"column {quoted(name)} {first_unread(frame[name], read)}. Name the column as time, or mend the format."
         )
     return _no_clock(frame, named, notebook)
 

@@ -79,7 +79,7 @@ def find_format(skeleton: str) -> Format | None:
         half=found["half"] or "",
         zone=found["offset"] or ("utc" if zone else ""),
         zone_numbers=zone.count("0"),
-        hour_alone=(found["gap"] or "").strip(" ,") in ("", "t"),
+        hour_alone=found.groupdict().get("compact_clock") is not None and found["gap"].strip(" ,") in ("", "t"),
         clock_first=clock_first is not None,
     )
 

@@ -85,7 +85,8 @@ def read_table(
     sheet : str, optional
         Of a workbook; the first if None.
     max_bytes : int, optional
-        The largest text to read (unpacked); a quarter of the memory if None.
+        The largest text to read (unpacked), and twice the most cells; a quarter of the memory if None. Of a sheet of
+        Excel at most 1 GB.
     also : names
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
