@@ -136,6 +136,30 @@ def damaged(seed: int) -> bytes:
     return bytes(content)
 
 
+WORDS_FOR_MISSING = (
+    *(
+        "n/a",
+        "N/A",
+        "NA",
+        "#N/A",
+        "#NA",
+        "<NA>",
+        "NULL",
+        "null",
+        "None",
+        "NaN",
+        "nan",
+        "-nan",
+        "-",
+        "--",
+        "---",
+        "?",
+        ".",
+    ),
+    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+
+
 def plain(header: str, *lines: str) -> Callable[[], bytes]:
     return lambda: "\n".join((header, *lines)).encode()
 
@@ -269,6 +293,20 @@ BROKEN: dict[str, Callable[[], bytes]] = {
     "a million commas": lambda: b"," * 10**6,
     "a million blank lines": lambda: b"a,b\n1,2\n" + b"\n" * 10**6 + b"3,4\n",
     "spaces for separators": plain("time a b", "1 2 3", "4 5 6"),
+    "blanks, no header": plain("  1.5  2.5\t3", " 4.5 5.5  6 "),
+    "blanks, a number in a name": plain("flow 1", "1.5", "2.5"),
+    "no header, date and clock": plain("2024-01-01,10:00,1.5,2", "2024-01-01,10:10,2.5,3", "2024-01-01,10:20,3.5,4"),
+    "no header, a word": plain("2024-01-01,on,1.5", "2024-01-02,off,2.5"),
+    "words above, as many fields": plain("Report,", "time,flow", "2024-01-01,1", "2024-01-02,2"),
+    "units with digits": plain("when;a;b", "-;m3/h;°C", "1.1.2024;1;2", "2.1.2024;3;4"),
+    "tab and decimal comma": plain("time\ta", "2024-01-01\t1,5", "2024-01-02\t2,5"),
+    "comma, then point": plain("time;a", "2024-01-01;999,5", "2024-01-02;2.345"),
+    "words of another encoding": lambda: b"a,b\n" + b"1,2\n" * 30 + b"\xfc,3\n",
+    "words for missing": plain(
+        "time,a",
+        *(f"2024-01-{day:02d},{day}.5" for day in range(1, 31)),
+        *(f"2024-02-{day:02d},{word}" for day, word in enumerate(WORDS_FOR_MISSING, start=1)),
+    ),
     "all separators at once": plain("a,b;c|d\te", "1,2;3|4\t5", "6,7;8|9\t0"),
     "backslashes": plain("a,b", "1\\,2", "3\\,4"),
     "formulas": plain("time,a", "2024-01-01,=1+1", "2024-01-02,=cmd|'/c calc'!A0"),

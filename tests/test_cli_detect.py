@@ -194,6 +194,34 @@ def test_options_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert document["summary"]["inputs"] == 2
 
 
+def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    frame = plant().drop(columns="fault")
+    frame["time"] = frame["time"].dt.strftime("%Hh%M-%d.%m.%Y")
+    Path("plant.dat").write_text(frame.to_csv(sep=" ", index=False, header=False))
+    Path("fit.toml").write_text('time-format = "%Hh%M-%d.%m.%Y"\nnames = ["when", "a", "b", "c", "d"]\n')
+    assert main(["fit", "plant.dat", *QUICK, "--config", "fit.toml", "-m", "model", "-q"]) == 0
+    assert main(["score", "model", "plant.dat", "--scores", "scores.csv", "-q"]) == 0
+    assert pd.read_csv("scores.csv")["time"].iloc[1] == "2024-05-01T00:10:00"
+    assert load_model("model").inputs.names == ("a", "b", "c", "d")
+    assert main(["score", "model", "plant.dat", "--time-format", "%Y", "-q"]) == 2
+    assert "no column of times written as '%Y' (given as --time-format)" in capfd.readouterr().err
+    assert main(["detect", "plant.dat", *QUICK, "--names", "a,b"]) == 2
+    assert "plant.dat has 5 columns, but --names has 2." in capfd.readouterr().err
+
+
+def test_a_time_that_cannot_be_read_is_not_called_an_input_and_left_out(
+    table: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    frame = plant()
+    frame["time"] = [f"the {number}th" for number in range(len(frame))]
+    frame.to_csv(table, index=False)
+    assert main(["detect", table, *QUICK]) == 0
+    shown = capfd.readouterr().out
+    assert "row 0 (counted from 0) holds 'the 0th'" in shown
+    assert "left out" in shown
+    assert "an input" not in shown
+
+
 def test_modes_training_and_units(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("units.csv").write_text("name,unit\nhead,mWC\n")
     modes = ["--mode", "high: head > 26", "--mode", "low: head <= 26", "--skip-mode", "low", "--settle", "20min"]

@@ -65,7 +65,8 @@ def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.Capture
 @pytest.mark.slow
 def test_a_cluster_fits_every_mode(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("fit.toml").write_text(
-        f'engine = "{cluster}"\nmethod = "nsnmf"\nsimilarity = "relative"\nmode = ["high: head > 26", "low: head <= 26"]\n'
+        f'engine = "{cluster}"\nmethod = "nsnmf"\nsimilarity = "relative"\n'
+        'mode = ["high: head > 26", "low: head <= 26"]\n'
     )
     assert main(["fit", table, "--config", "fit.toml", "--exclude", "fault", "-m", "plant.model"]) == 0
     shown = capfd.readouterr()

@@ -166,15 +166,15 @@ def test_without_scaling_the_warm_up_is_the_buffer(table: str, out: Path) -> Non
         (["--format", "xml"], 2, "--format must be csv or jsonl; got 'xml'."),
         (["--delimiter", "::"], 2, "--delimiter must be one character, or tab; got '::'."),
         (["--seed", "-1"], 2, "--seed must be a whole number from 0 to 4294967295; got -1."),
-        (["--state", __file__], 1, "a folder is needed"),
+        (["--state", __file__], 2, "a folder is needed"),
         (["--explain", "-1"], 2, "--explain must be a whole number ≥ 0"),
         (["--snapshot-every", "0"], 2, "--snapshot-every must be a whole number ≥ 1"),
         (["--snapshot-seconds", "nan"], 2, "--snapshot-seconds must be a number > 0"),
-        (["--columns", "flwo"], 1, 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
-        (["--model", "nowhere"], 1, "nowhere: No such file or directory"),
+        (["--columns", "flwo"], 2, 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
+        (["--model", "nowhere"], 2, "nowhere: No such file or directory"),
         (["--model", "nowhere", "--alpha", "1"], 2, "--alpha cannot be changed: --model has its own."),
         (["--config", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
-        (["--output", "/nowhere/out.jsonl"], 1, "/nowhere/out.jsonl: No such file or directory"),
+        (["--output", "/nowhere/out.jsonl"], 2, "/nowhere/out.jsonl: No such file or directory"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(
@@ -185,11 +185,11 @@ def test_mistakes_are_answered_in_one_line(
 
 
 def test_inputs_that_are_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["watch", str(tmp_path / "no.csv")]) == 1
+    assert main(["watch", str(tmp_path / "no.csv")]) == 2
     assert "no.csv: No such file or directory" in complaint(capfd)
-    assert main(["watch", str(tmp_path)]) == 1
+    assert main(["watch", str(tmp_path)]) == 2
     assert "is a folder" in complaint(capfd)
-    assert main(["watch", "-", "--follow"]) == 1
+    assert main(["watch", "-", "--follow"]) == 2
     assert "--follow needs a file" in complaint(capfd)
     assert main([]) in (0, 2)
     assert "Usage" in capfd.readouterr().out
@@ -213,18 +213,18 @@ def test_malformed_lines_are_reported_and_then_only_counted(
 
 def test_strict_ends_at_the_first_malformed_line(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.csv").write_text(as_csv(rows(100)) + "t,1\n" + "t,1,2,3,4\n")
-    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", *QUICK]) == 1
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", *QUICK]) == 2
     assert complaint(capfd).endswith("bad.csv, line 102: 2 fields instead of 5 (--strict)")
     assert len(lines_of(out)) == 100
 
 
 def test_an_input_without_any_good_line_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.csv").write_text("time,state\n1,on\n2,off\n")
-    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 1
+    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 2
     (last,) = capfd.readouterr().err.splitlines()[2:]
     assert last == 'penstock: No line could be read: column "state" is text; leave it out with --exclude state'
     (tmp_path / "bad.csv").write_text("time,state\n1,2,3\n")
-    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 1
+    assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 2
     assert capfd.readouterr().err.splitlines()[-1] == "penstock: No line could be read."
 
 
@@ -255,13 +255,13 @@ def test_strict_says_once_what_the_detector_refused(
     table = rows(60)
     table[40, 2] = -1.0
     (tmp_path / "bad.csv").write_text(as_csv(table))
-    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", "--scale", "none"]) == 1
+    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", "--scale", "none"]) == 2
     assert "line 42: Negative values" in complaint(capfd)
 
 
 def test_an_output_is_not_written_over(table: str, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out.write_text("precious")
-    assert main(["watch", table, "-o", str(out)]) == 1
+    assert main(["watch", table, "-o", str(out)]) == 2
     assert "--overwrite" in complaint(capfd)
     assert main(["watch", table, "-o", str(out), "--overwrite", "-q", *QUICK]) == 0
     assert len(lines_of(out)) == 400
@@ -324,18 +324,18 @@ def test_a_model_from_a_file(table: str, out: Path, tmp_path: Path, capfd: pytes
     assert main(["watch", table, "-o", str(out), "-q", "--model", str(tmp_path / "model")]) == 0
     assert [line["score"] for line in lines_of(out)] == trained.process(rows()).scores.tolist()
 
-    assert main(["watch", table, "--model", str(tmp_path / "model"), "--exclude", "flow", "-q"]) == 1
+    assert main(["watch", table, "--model", str(tmp_path / "model"), "--exclude", "flow", "-q"]) == 2
     assert "made for 4 columns, but there are 3: head, power, speed" in complaint(capfd)
     penstock.NormScore().fit(rows()).save(tmp_path / "norm")
-    assert main(["watch", table, "--model", str(tmp_path / "norm"), "-q"]) == 1
+    assert main(["watch", table, "--model", str(tmp_path / "norm"), "-q"]) == 2
     assert "holds NormScore. A stream needs a saved OnlineNSNMF. Models of 'penstock fit' judge files" in complaint(
         capfd
     )
     assert main(["fit", table, "-m", str(tmp_path / "tables"), "-q"]) == 0
-    assert main(["watch", table, "--model", str(tmp_path / "tables"), "-q"]) == 1
+    assert main(["watch", table, "--model", str(tmp_path / "tables"), "-q"]) == 2
     assert "it holds a 'model', not a 'detector'. A stream needs a saved OnlineNSNMF." in complaint(capfd)
     (tmp_path / "model").write_bytes((tmp_path / "model").read_bytes()[:-1])
-    assert main(["watch", table, "--model", str(tmp_path / "model"), "-q"]) == 1
+    assert main(["watch", table, "--model", str(tmp_path / "model"), "-q"]) == 2
     assert "Cannot read" in complaint(capfd)
 
 
@@ -344,7 +344,7 @@ def test_other_settings_than_those_of_the_state(
 ) -> None:
     common = ["watch", table, "-o", str(out), "--state", str(tmp_path / "state"), "-q", *QUICK]
     assert main(common) == 0
-    assert main([*common, "--alpha", "0.5"]) == 1
+    assert main([*common, "--alpha", "0.5"]) == 2
     assert "it was made with other settings: alpha was 0.8, is 0.5." in complaint(capfd)
     assert main(common) == 0
     assert len(lines_of(out)) == 400
@@ -523,8 +523,8 @@ def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Pat
 @pytest.mark.parametrize(
     ("closed", "code", "said"),
     [
-        ("<&-", 1, "penstock: Standard input is closed; open it, or give a file.\n"),
-        (">&-", 1, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
+        ("<&-", 2, "penstock: Standard input is closed; open it, or give a file.\n"),
+        (">&-", 2, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
         ("2>&-", 0, ""),
     ],
 )
@@ -568,7 +568,7 @@ def test_escape_sequences_in_the_data_do_not_reach_the_terminal(
     header, rest = as_csv(rows()).split("\n", 1)
     text = header.replace("flow", f"flow{hostile}") + "\n" + re.sub(r"(?m)^t", f"t{hostile}", rest)
     (tmp_path / "plant.csv").write_text(text + "t,off,1,1,1\n", encoding="utf-8")
-    assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(out), "--columns", "none"]) == 1
+    assert main(["watch", str(tmp_path / "plant.csv"), "-o", str(out), "--columns", "none"]) == 2
     plain = capsys.readouterr().err
     assert "owned" in plain
     assert plain.rstrip("\n").isprintable()

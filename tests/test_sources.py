@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hostile_tables
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -18,6 +20,7 @@ from penstock.sources import Batch, Columns, InputError, PipeFeed, RowSource, Ta
 from penstock.sources.csv_rows import CsvRows
 from penstock.sources.json_rows import JsonRows
 from penstock.sources.lines import LONGEST, LineCutter, byte_length
+from penstock.tables import TableError, read_table
 
 Opener = Callable[[Path], RowSource]
 numbers = st.one_of(
@@ -237,12 +240,64 @@ def test_columns_are_chosen_and_left_out() -> None:
         (b"[1, 2]\n", TableOptions(format="jsonl"), "one object per line"),
         (b"1.5,2\n1,2\n", TableOptions(), "a header line with the names"),
         (b"a,b,a\n1,2,3\n", TableOptions(), 'names "a" more than once'),
+        (b"when;a;b\n;m3/h;C\n1;2;3\n", TableOptions(), "holds no number and no time .*Units below the header"),
+        (b"Report,\ntime,flow\n1,2\n", TableOptions(), "lines above it, cannot be read here"),
+        (b"Plant report\n\ntime;flow\n1;2\n", TableOptions(), "lines above it, cannot be read here"),
+        (b"Report;;\ntime;flow;head\n1;2;3\n", TableOptions(), "2 fields without a name.*Lines above the header"),
+        (b"  1.5  2.5\n 3.5  4.5\n", TableOptions(), "blanks between the columns"),
+        (b"time a b\n1 2 3\n", TableOptions(), "blanks between the columns"),
+        (b"2024-01-01,10:00,1.5\n2024-01-01,10:10,2\n", TableOptions(), "no header line"),
+        (b"2024-01-01,on,1.5\n2024-01-02,off,2\n", TableOptions(), "no header line"),
         (b"a,\xff\n1,2\n", TableOptions(), "header line cannot be read: not UTF-8 at byte 3"),
     ],
 )
 def test_tables_that_cannot_be_read_are_refused(data: bytes, options: TableOptions, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_all(from_bytes(data, options))
+
+
+ODD_TABLES = hostile_tables.dressed() | {
+    name: make
+    for name, make in hostile_tables.hostile().items()
+    if not re.match("noise|shuffled|damaged|patchwork|.*(million|thousand columns|MB|far away|, then (num|text))", name)
+}
+
+
+@pytest.mark.filterwarnings("ignore:The first column has no name")
+@pytest.mark.parametrize("name", ODD_TABLES)
+def test_rows_are_those_of_detect_or_refused(tmp_path: Path, opened: Opener, name: str) -> None:
+    """Line by line; `detect` leaves out rows without a time, takes a blank line of a single column as missing, and
+    reads a row of several lines, of which here each is one.
+    """
+    content = ODD_TABLES[name]()
+    path = tmp_path / ("plant.csv.gz" if content.startswith(b"\x1f\x8b") else "plant.csv")
+    path.write_bytes(content)
+    try:
+        table = read_table(path)
+    except TableError:
+        return
+    try:
+        source = opened(path)
+        batches = read_all(source)
+    except InputError:
+        return
+    faults = [fault.line for batch in batches for fault in batch.faults]
+    rows = dict(zip((line for batch in batches for line in batch.lines), rows_of(batches), strict=True))
+    if not rows or name in ("one column", "times: line breaks inside"):
+        assert faults or rows
+        return
+    assert source.columns is not None
+    names, time = list(source.columns.variable_names), source.columns.time
+    passed = set() if time is None else {source.columns.names[time]}
+    assert set(table.values.select_dtypes("number")) - passed == set(names) - passed
+    untimed = table.about("missing times")
+    expected = table.values[names]
+    for number, line in enumerate(sorted([*rows, *faults])):
+        if line not in rows:
+            continue
+        assert number in expected.index or untimed is not None
+        if number in expected.index:
+            assert np.array_equal(expected.loc[number].to_numpy(), rows[line], equal_nan=True)
 
 
 def test_malformed_lines_are_named_and_passed_over() -> None:
@@ -322,6 +377,21 @@ def test_an_index_without_a_name_is_not_watched() -> None:
     assert rows_of(batches) == [[3.0], [4.0]]
     (batch,) = read_all(from_bytes(b",time,a\n0,10:00,3\n", TableOptions(columns=("", "a"))))
     assert batch.values.tolist() == [[0.0, 3.0]]
+
+
+def test_a_decimal_sign_is_that_of_the_first_row(opened: Opener, tmp_path: Path) -> None:
+    batches = read_all(from_bytes(b"time;a;b\n1;2,5;3\n2;2.345;3\n3;7;4,5\n"))
+    assert rows_of(batches) == [[2.5, 3.0], [7.0, 4.5]]
+    assert faults_of(batches) == ['standard input, line 3: column "a" holds "2.345", which is not a number']
+    assert rows_of(read_all(from_bytes(b"time;a\n1;2.5\n2;2,5\n3;7\n"))) == [[2.5], [7.0]]
+    assert rows_of(read_all(from_bytes(b"time;a\n1;2\n2;2,5\n3;7.5\n"))) == [[2.0], [2.5], [7.5]]
+    (tmp_path / "plant.csv").write_bytes(b"time;a\n1;2,5\n2;3\n3;2.345\n")
+    source = opened(tmp_path / "plant.csv")
+    while source.next_batch(1) is None:
+        pass
+    again = opened(tmp_path / "plant.csv")
+    again.continue_from(source.position())
+    assert rows_of(read_all(again)) == [[3.0]]
 
 
 def test_a_bad_number_is_shown_as_it_is_in_the_file() -> None:

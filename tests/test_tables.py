@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import hostile_tables
@@ -264,7 +265,7 @@ def test_inputs_are_chosen_by_name(write):
         ({"columns": ["flow", "flow"]}, "names a column twice"),
         ({"columns": [3]}, "must be a name"),
         ({"exclude": ["flow", "level"]}, "No column of plant.csv is left as an input"),
-        ({"time": "flow"}, "column 'flow' was named as the time, but it begins with '1'"),
+        ({"time": "flow"}, "column 'flow' was named as the time, but row 0 .* holds '1'"),
         ({"time": ["time", "flow", "level"]}, "one column, or two"),
         ({"timezone": "Mars"}, "no time zone 'Mars'"),
         ({"encoding": "zip"}, "no encoding 'zip'"),
@@ -356,3 +357,74 @@ def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
     else:
         with pytest.raises(TableError, match=r"where the table has 3 columns"):
             refuse_ragged(chunks, ",", 3, "plant.csv", 0)
+
+
+def eastman(rows: int = 30, columns: int = 52) -> tuple[str, np.ndarray]:
+    """A text as the Tennessee Eastman process is handed on: numbers between runs of blanks, no header, no time."""
+    values = np.random.default_rng(0).normal(size=(rows, columns)) * 10.0 ** (np.arange(columns) % 5)
+    lines = [
+        " " + "".join(f"  {value: .7e}" for value in row) + " " * (number % 3) for number, row in enumerate(values)
+    ]
+    return "\n".join(lines) + "\n", np.array([[float(field) for field in line.split()] for line in lines])
+
+
+def test_blanks_between_columns_without_a_header(write):
+    text, values = eastman()
+    table = read_table(write(text, "d06_te.dat"))
+    np.testing.assert_array_equal(table.values, values)
+    assert table.names[:2] == ("column 1", "column 2")
+    assert table.time is None
+    assert kinds(table) == {"no header", "blanks"}
+    names = [f"x{number}" for number in range(52)]
+    named = read_table(write(text, "d06_te.dat"), names=names)
+    assert named.names == tuple(names)
+    assert kinds(named) == {"blanks"}
+    with pytest.raises(TableError, match=r"d06_te\.dat has 52 columns, but names has 2"):
+        read_table(write(text, "d06_te.dat"), names=["a", "b"])
+    with pytest.raises(TableError, match="more than one column named 'a'"):
+        read_table(write("1.5 2\n3 4\n"), names=["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "values"),
+    [
+        ("  1.5\t2  3 \n4 5\t6\t\n", ("column 1", "column 2", "column 3"), [[1.5, 2, 3], [4, 5, 6]]),
+        ("\n 1,5  2,5\n\n2,5 3,5", ("column 1", "column 2"), [[1.5, 2.5], [2.5, 3.5]]),
+        ("time  a b\n2024-01-01 1 NaN\n2024-01-02  2 3\n", ("a", "b"), [[1, np.nan], [2, 3]]),
+        ("date time a\n2024-01-01 10:00 2\n2024-01-01 10:10 3\n", ("a",), [[2], [3]]),
+        ("time;a b\n2024-01-01 10:00;1\n2024-01-01 11:00;2\n", ("a b",), [[1], [2]]),
+        ("when\tb\n2024-01-01 10:00\t5\n2024-01-01 11:00\t6\n", ("b",), [[5], [6]]),
+        ("a,b\n1, 2\n3, 4\n", ("a", "b"), [[1, 2], [3, 4]]),
+        ("flow rate\n1.5\n2.5\n", ("flow rate",), [[1.5], [2.5]]),
+    ],
+)
+def test_blanks_between_and_within_columns(write, text, names, values):
+    table = read_table(write(text))
+    assert table.names == names
+    np.testing.assert_array_equal(table.values, values)
+
+
+def test_one_line_and_ragged_lines_of_blanks(write):
+    assert read_table(write(" 1.5  2.5 3.5"), fewest_rows=1).values.shape == (1, 3)
+    with pytest.raises(TableError, match="line 2 has 2 fields where the table has 3 columns: it begins '4 5'"):
+        read_table(write("1.5 2 3\n4 5\n6 7 8\n"))
+    with pytest.raises(TableError, match="seems to have ' ' between thousands"):
+        read_table(write("flow rate\n1 234\n2 345\n"))
+
+
+def test_blanks_are_one_in_pieces_of_any_size(monkeypatch):
+    from penstock.tables._text_source import CleanBytes, TextSource, single_blanks
+
+    text = b" \t1  2 \n\t\n  3\t \t4\n \n5 6 \t"
+    for size in range(1, len(text) + 2):
+        monkeypatch.setattr("penstock.tables._text_source._CHUNK", size)
+        with CleanBytes(TextSource("x", lambda: io.BytesIO(text), 1000), "utf-8", separator=" ") as stream:
+            assert b"".join(stream) == single_blanks(text).strip(b" ")
+
+
+def test_names_replace_a_header_and_are_noted(write):
+    table = read_table(write("time,a\n;,m\n2024-01-01,1\n2024-01-02,2\n"), names=["time", "level"])
+    assert table.names == ("level",)
+    assert table.units == {"level": "m"}
+    assert "'time', 'a', were replaced" in table.about("names").message
+    assert read_table(np.ones((2, 2)), names=("a", "b")).names == ("a", "b")

@@ -150,12 +150,9 @@ def test_damaged_files_are_read_or_refused(tmp_path, kind):
         path.write_bytes(content[: chosen.choice((len(content), chosen.randrange(len(content))))])
         try:
             read_table(path, max_bytes=10**7)
-            outcomes.add("read")
         except TableError as refusal:
-            assert "plant" in str(refusal)
-            assert len(str(refusal)) < 600
-            outcomes.add("refused")
-    assert "refused" in outcomes
+            outcomes.add("plant" in str(refusal) and len(str(refusal)) < 600)
+    assert outcomes == {True}
 
 
 @pytest.mark.parametrize("notes", [b"{}", b"[]", b"{", b'{"index_columns": [7], "columns": [], "column_indexes": []}'])

@@ -64,6 +64,10 @@ def test_any_text_is_a_time_or_none(texts):
         (("03.04.2024", "03.04.2024"), "2024-04-03", "ambiguous dates"),
         (("03/04/2024", "03/04/2024"), "2024-03-04", "ambiguous dates"),
         (("1/13/2024, 1:45\u202fPM", "1/14/2024, 1:45\u202fPM"), "2024-01-13 13:45", "day and month"),
+        (("04/07/16 00", "04/07/16 01", "04/07/16 02"), "2016-04-07 00:00", "ambiguous dates"),
+        (("31/07/16 00", "31/07/16 13"), "2016-07-31 00:00", "day and month"),
+        (("00:00:00 31/07/2016", "0:10 31/07/2016"), "2016-07-31 00:00", "mixed time formats"),
+        (("01:45:30 PM 12/31/2024", "02:45:30 PM 12/31/2024"), "2024-12-31 13:45:30", "day and month"),
         (("24.12.2024 24:00", "25.12.2024 0:01"), "2024-12-25", "day and month"),
         ((1704067200, 1704067260), "2024-01-01", "time from numbers"),
         ((1704067200000.5, 1704067260000.0), "2024-01-01 00:00:00.000500", "time from numbers"),
@@ -221,3 +225,40 @@ def test_a_named_time_that_cannot_be_read_is_refused():
         table_of("soon", "later", name="when", time="when")
     with pytest.raises(TableError, match="it is empty"):
         table_of(None, None, time="time")
+
+
+@pytest.mark.parametrize(
+    ("times", "form", "first"),
+    [
+        (("7h30 on 04-07-2016", "8h30 on 04-07-2016"), "%Hh%M on %d-%m-%Y", "2016-07-04 07:30"),
+        ((40716, 50716), "%d%m%y", "2016-07-04"),
+        (("2016w27-1", "2016w27-2"), "%Gw%V-%u", "2016-07-04"),
+        (("04/07/16 00 +0200", "04/07/16 01 +0200"), "%d/%m/%y %H %z", "2016-07-03 22:00"),
+    ],
+)
+def test_times_are_read_as_told(times, form, first):
+    for name in ("time", "x"):
+        table = table_of(*times, name=name, time_format=form)
+        assert table.time[0].tz_localize(None) == pd.Timestamp(first)
+        assert table.names == ("flow",)
+        assert kinds(table) <= {"time found"}
+    pair = pd.DataFrame({"Date": ["04/07/16"] * 2, "Time": ["7h30", "8h00"], "a": [1, 2]})
+    assert read_table(pair, time_format="%d/%m/%y %Hh%M").time[1] == pd.Timestamp("2016-07-04 08:00")
+
+
+def test_a_format_that_does_not_fit_names_the_cell():
+    with pytest.raises(
+        TableError, match=r"no column of times written as '%H' .*in column 'time' row 0 .* holds 'soon'"
+    ):
+        table_of("soon", "later", time_format="%H")
+    with pytest.raises(TableError, match=r"row 1 \(counted from 0\) holds 'soon', and only 33% of it .* as '%Y'"):
+        table_of("2024", "soon", "later", time="time", time_format="%Y")
+    for form in ("dd/mm/yyyy", "%Q", "%", "%d(", 7):
+        with pytest.raises(TableError, match=r"is not a format of time|has no column of times"):
+            table_of("2024", "2025", time_format=form)
+
+
+def test_a_column_named_like_a_time_says_which_cell_failed():
+    note = table_of("2024-01-01", "x1", "x2", "x3").about("not a time")
+    assert "row 1 (counted from 0) holds 'x1'. If it is the time, its format can be set." in note.message
+    assert "input" not in note.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 
-MISSING = {"", "nan", "na", "null", "none"}
+MISSING = {"", "nan", "-nan", "na", "n/a", "#n/a", "#na", "<na>", "null", "none", "-", "--", "---", "?", "."}
 
 
 def read_line(line: bytes, delimiter: str, width: int) -> list[float] | None:

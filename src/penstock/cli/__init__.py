@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{place}{error.strerror or error}", 1)
+        return _complain(f"{place}{error.strerror or error}", 2)
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for a wrong use has it, in all its versions
             raise

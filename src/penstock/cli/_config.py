@@ -14,7 +14,8 @@ from penstock.cli._names import closest, join_names
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _AS_TEXT = ("fault-value", "unknown-value", "from", "until", "train-until")  # may be numbers or dates of TOML too
-_LISTS = ("columns", "exclude", "keep", "missing", "time")  # one text on the command line; may be written as lists too
+# One text on the command line; may be written as lists too.
+_LISTS = ("columns", "exclude", "keep", "missing", "names", "time")
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:

@@ -15,8 +15,8 @@ from penstock.cli._plain_errors import plain_errors
 from penstock.cli._thresholds import parse_threshold
 
 _READING = (
-    "label", "group", "since", "until", "timezone", "day_first", "decimal", "thousands", "encoding", "sheet",
-    "max_bytes",
+    "label", "group", "since", "until", "timezone", "day_first", "time_format", "decimal", "thousands", "encoding",
+    "sheet", "max_bytes",
 )  # fmt: skip
 _DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
@@ -38,12 +38,13 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
     chosen = {
         **{name: given[name] for name in _READING},
         "time": time[0] if len(time) == 1 else time or None,
-        "separator": "\t" if given["separator"] in ("tab", "\\t") else given["separator"],
+        "separator": {"tab": "\t", "\\t": "\t", "space": " "}.get(given["separator"], given["separator"]),
         "strict": given["strict"] or None,
         "missing": _names(context, "missing") or None,
         "fault_values": _values(context, "fault_value") or None,
         "unknown_values": _values(context, "unknown_value") or None,
         "exclude_periods": given["exclude_period"] or None,
+        "names": _names(context, "names") or None,
     }
     _check_periods(context)
     return {name: value for name, value in chosen.items() if value is not None}

@@ -13,6 +13,8 @@ _IN_OPTIONS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"since(?=:| = | is not a time)": "--from",
     r"until(?=:| = | is not a time)": "--until",
     r"(train_until|train_rule|max_bytes|day_first|n_components)": lambda found: f"--{found[1].replace('_', '-')}",
+    r"time_format": "--time-format",
+    r"(?<=but )names(?= has)": "--names",
     r"(?<=ass )timezone": "--timezone",
     r"(?<=without )strict": "--strict",
     r"overwrite=True": "add --overwrite",

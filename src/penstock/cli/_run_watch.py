@@ -47,14 +47,14 @@ def run_watch(context: typer.Context) -> int:
     except BrokenPipeError:  # the reader of the output has had enough
         return 0
     except (InputError, OutputError, SnapshotError, StorageError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), exit_code=2) from error
     finally:
         narrator.end(counts)
     if stop.number is not None:
         return _SIGNALLED + stop.number
     if counts.malformed and not counts.samples:
         hint = narrator.text_columns.hint(samples=0)
-        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.")
+        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.", exit_code=2)
     return 0
 
 

@@ -55,7 +55,9 @@ MaxBytes = Annotated[int | None, _input("--max-bytes", "The largest text to read
 
 Timezone = Annotated[str | None, _format("--timezone", "Of time stamps that have none, and to show others in.")]
 DayFirst = Annotated[bool | None, _format("--day-first/--month-first", "Whether 1/2/2024 is in February.")]
-Separator = Annotated[str | None, _format("--separator", "Between fields: one character, or tab.")]
+TimeFormat = Annotated[str | None, _format("--time-format", "How times are written: '%d/%m/%y %Hh'")]
+Names = Annotated[str | None, _format("--names", "The names of all columns, where there is no header: a,b,c")]
+Separator = Annotated[str | None, _format("--separator", "Between fields: one character, tab or space.")]
 Decimal = Annotated[str | None, _format("--decimal", "Before decimals: . or ,")]
 Thousands = Annotated[str | None, _format("--thousands", "Between thousands, if there is a sign.")]
 Missing = Annotated[str | None, _format("--missing", "Further codes for a missing value: -9999,Bad")]

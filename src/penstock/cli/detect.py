@@ -42,6 +42,8 @@ def detect(
     max_bytes: table.MaxBytes = None,
     timezone: table.Timezone = None,
     day_first: table.DayFirst = None,
+    time_format: table.TimeFormat = None,
+    names: table.Names = None,
     separator: table.Separator = None,
     decimal: table.Decimal = None,
     thousands: table.Thousands = None,

@@ -34,6 +34,8 @@ def score(
     max_bytes: table.MaxBytes = None,
     timezone: table.Timezone = None,
     day_first: table.DayFirst = None,
+    time_format: table.TimeFormat = None,
+    names: table.Names = None,
     separator: table.Separator = None,
     decimal: table.Decimal = None,
     thousands: table.Thousands = None,

@@ -113,8 +113,8 @@ def detect(
     progress : callable, optional
         Called with the name of each stage that begins.
     **reading :
-        The other parameters of `read_table`: timezone, day_first, separator, decimal, thousands, encoding, sheet,
-        max_bytes.
+        The other parameters of `read_table`: timezone, day_first, time_format, names, separator, decimal, thousands,
+        encoding, sheet, max_bytes.
 
     Returns
     -------
@@ -242,8 +242,8 @@ def score(
     progress : callable, optional
         Called with the name of each stage that begins.
     **reading :
-        Other parameters of `read_table` than the training data were read with: time, timezone, day_first, separator,
-        decimal, thousands, encoding, sheet, max_bytes.
+        Other parameters of `read_table` than the training data were read with: time, timezone, day_first,
+        time_format, names, separator, decimal, thousands, encoding, sheet, max_bytes.
 
     Returns
     -------

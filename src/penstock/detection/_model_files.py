@@ -18,6 +18,7 @@ from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors.registry import restore, state_of
 from penstock.row_rules import parse_rule
 from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.tables._time_column import TimeOptions
 from penstock.tables._zones import as_zone
 
 KIND = "model"
@@ -28,7 +29,7 @@ _READING = {
     "group": (_NONE, str),
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
-    "max_bytes": (_NONE, int), "missing": (list,),
+    "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
 }  # fmt: skip
 
 
@@ -221,6 +222,7 @@ def _unpack_reading(record: Record) -> Reading:
             raise record.trouble(name, " or ".join(kind.__name__ for kind in kinds))
         given[name] = _texts(record, name) if type(value) is list else value
     as_zone(given["timezone"])
+    TimeOptions(format=given["time_format"])
     return Reading(**given)
 
 

@@ -41,6 +41,8 @@ class Reading:
     sheet: str | None = None
     max_bytes: int | None = None
     missing: tuple[str, ...] = ()
+    time_format: str | None = None
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -331,4 +333,5 @@ def _as_codes(others: Mapping[str, Any]) -> dict[str, Any]:
     """Codes for missing values as texts, which is how files keep them; numbers written as texts count as numbers."""
     codes = others.get("missing", ())
     several = [codes] if isinstance(codes, str | float | int) else list(codes)
-    return {**others, **({"missing": tuple(map(str, several))} if "missing" in others else {})}
+    names = {"names": _as_names(others["names"])} if "names" in others else {}
+    return {**others, **names, **({"missing": tuple(map(str, several))} if "missing" in others else {})}

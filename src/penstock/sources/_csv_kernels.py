@@ -36,7 +36,7 @@ def read_exponent(text: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int
 
 @kernel
 def read_number(
-    text: NDArray[np.uint8], start: int, stop: int, decimal_comma: bool, powers: FloatArray
+    text: NDArray[np.uint8], start: int, stop: int, point: bool, comma: bool, powers: FloatArray
 ) -> tuple[float, bool]:
     """A number written plainly, and True; False if it is none, or has too many digits to be rounded only once."""
     at = start
@@ -54,7 +54,7 @@ def read_number(
             power -= 1 if after_point else 0
             if digits > MOST_DIGITS:
                 return 0.0, False
-        elif (sign == POINT or (decimal_comma and sign == COMMA)) and not after_point:
+        elif ((point and sign == POINT) or (comma and sign == COMMA)) and not after_point:
             after_point = True
         else:
             break
@@ -73,7 +73,8 @@ def read_number(
 def read_lines(
     text: NDArray[np.uint8],
     delimiter: int,
-    decimal_comma: bool,
+    point: bool,
+    comma: bool,
     columns: IndexArray,
     time: int,
     powers: FloatArray,
@@ -84,6 +85,7 @@ def read_lines(
 ) -> int:
     """Split lines at delimiters, and read the numbers in them. Returns how many fields are left to others.
 
+    point, comma : whether these may stand before decimals.
     columns : for each field of a line, the column of `values` it goes to, or −1. An empty field is NaN.
     values (n, p), plain (n), times (n, 2) : filled in for each line; `plain` is False for a line with quotes, with
         signs beyond ASCII or with another number of fields, of which nothing else is to be used.
@@ -98,7 +100,7 @@ def read_lines(
                 fine = fine and text[at] != QUOTE and text[at] < 128
                 at += 1
             if field < len(columns) and columns[field] >= 0:
-                number, simple = read_number(text, start, at, decimal_comma, powers)
+                number, simple = read_number(text, start, at, point, comma, powers)
                 values[line, columns[field]] = number if at > start else np.nan
                 if not simple and at > start:
                     deferred[count, 0], deferred[count, 1] = line, columns[field]

@@ -12,7 +12,30 @@ from penstock.sources.faults import InputError, quoted
 
 TIME_NAMES = ("time", "timestamp", "date", "datetime")
 _PERHAPS_TIME = "t"  # or a temperature
-_MISSING = frozenset(("", "nan", "na", "null", "none"))
+# What `penstock detect` takes for missing too, in whatever case.
+_MISSING = frozenset(
+    (
+        *(
+            "",
+            "nan",
+            "-nan",
+            "na",
+            "n/a",
+            "#n/a",
+            "#na",
+            "#n/a n/a",
+            "<na>",
+            "null",
+            "none",
+            "-",
+            "--",
+            "---",
+            "?",
+            ".",
+        ),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    )
+)
 
 
 @dataclass(frozen=True)

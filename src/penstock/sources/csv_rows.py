@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,10 @@ from penstock.sources.lines import LONGEST
 from penstock.sources.parsed import Parsed, decoded, to_number, to_numbers
 
 DELIMITERS = (",", ";", "\t", "|")
+_DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+_TIME = re.compile(r"\d:\d\d|\d[-/.]\d+[-/.]\d|\d[-. ]+[^\W\d]{3,9}[-., ]+\d|[^\W\d]{3,9} \d\d?, \d{4}")
+_DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+_TIME = re.compile(r"\d:\d\d|\d[-/.]\d+[-/.]\d|\d[-. ]+[^\W\d]{3,9}[-., ]+\d|[^\W\d]{3,9} \d\d?, \d{4}")
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
 
 
@@ -33,7 +38,9 @@ class _Reading:
 
 
 class CsvRows:
-    """Reads rows below a header line. A row is one line; with ";" between fields a decimal comma is read as a point.
+    """Reads rows below a header line. A row is one line.
+
+    With ";" between fields decimals follow a comma or a point: what the first row has, or either if it has none.
 
     >>> rows = CsvRows(TableOptions())
     >>> rows.prepare(b"time;flow;head"), rows.prepare(b"10:00;1,5;20")
@@ -47,6 +54,7 @@ class CsvRows:
         self._options = options
         self._names: list[str] = []
         self._delimiter = options.delimiter or ","
+        self._decimal: str | None = "."  # before decimals; None for either
         self.columns: Columns | None = None
 
     def prepare(self, line: bytes) -> bool:
@@ -54,14 +62,23 @@ class CsvRows:
         if not self._names:
             self._read_header(line)
             return True
-        self._settle(choose_columns(self._names, self._fields(line), self._options))
+        fields = self._fields(line)
+        if _clean(fields) == self._names:  # a logger that was started twice
+            return True
+        self._refuse_other_layouts(fields)
+        columns = choose_columns(self._names, fields, self._options)
+        self._settle(columns)
+        if self._delimiter == ";":
+            measured = [fields[number].strip() for number in columns.variables]
+            signs = {found[1] for field in measured if (found := _DECIMALS.fullmatch(field))}
+            self._decimal = signs.pop() if len(signs) == 1 else None
         return False
 
     def is_header(self, line: bytes) -> bool:
         """Whether the names of the header come again; InputError if others do."""
         assert self.columns is not None
         try:
-            fields = [name.strip() for name in self._split(decoded(line))]
+            fields = _clean(self._split(decoded(line)))
         except LineError:
             return False
         if fields == self._names:
@@ -98,13 +115,14 @@ class CsvRows:
 
     def state(self) -> dict[str, Any]:
         assert self.columns is not None
-        return {"format": "csv", "delimiter": self._delimiter, **self.columns.state()}
+        return {"format": "csv", "delimiter": self._delimiter, "decimal": self._decimal, **self.columns.state()}
 
     @classmethod
     def restore(cls, state: dict[str, Any], options: TableOptions) -> CsvRows:
         """The parser whose `state()` this is."""
         rows = cls(options)
         rows._delimiter = state["delimiter"]
+        rows._decimal = state.get("decimal", None if rows._delimiter == ";" else ".")
         rows._settle(Columns.restore(state))
         return rows
 
@@ -112,7 +130,9 @@ class CsvRows:
         try:
             text = decoded(line)
             self._delimiter = self._options.delimiter or _sniffed(text)
-            names = [name.strip() for name in self._split(text)]
+            self._decimal = None if self._delimiter == ";" else "."
+            names = _clean(self._split(text))
+            names[0] = names[0].removeprefix("#").strip()
         except LineError as fault:
             raise InputError(f"The header line cannot be read: {fault}.") from None
         if all(is_number(name) or is_missing(name) for name in names):
@@ -120,14 +140,39 @@ class CsvRows:
                 f"The first line holds numbers ({quoted(text)}); a header line with the names of the columns is needed."
             )
         if _is_like_a_row([self._with_point(name) for name in names]):
-            raise InputError(
-                f"There seems to be no header line: the first line is {quoted(text)}. Put a line with the names of "
-                f"the columns before it."
-            )
+            raise InputError(_no_header(text))
         twice = sorted({name for name in names if names.count(name) > 1})
+        if twice == [""]:
+            raise InputError(
+                f"The first line has {names.count('')} fields without a name ({quoted(text)}). Lines above the header "
+                f"cannot be read here: remove them, and name every column."
+            )
         if twice:
             raise InputError(f"The header names {quoted(twice[0])} more than once; give each column a name of its own.")
         self._names = names
+
+    def _refuse_other_layouts(self, fields: Sequence[str]) -> None:
+        """Raise for what `penstock detect` reads otherwise than it would be here; `fields` are of the first row."""
+        names, shown = self._names, quoted(self._delimiter.join(fields))
+        parts = fields[0].split()
+        if len(fields) == 1 and len(parts) > 1 and any(is_number(part.replace(",", ".")) for part in parts):
+            raise InputError(
+                f"There are blanks between the columns ({shown}). Put , ; | or a tab there, and a line with their "
+                f"names above; 'penstock detect' reads such tables."
+            )
+        data = [self._is_data(field) for field in fields]
+        texts = [not self._is_data(name) and not is_missing(name) for name in names]
+        if any(map(self._is_data, names)) and not any(text and row for text, row in zip(texts, data, strict=True)):
+            raise InputError(_no_header(self._delimiter.join(names)))
+        if not any(data) and not all(map(is_missing, fields)):
+            raise InputError(
+                f"The line below the first holds no number and no time ({shown}). Units below the header, and lines "
+                f"above it, cannot be read here: remove them. 'penstock detect' reads such tables."
+            )
+
+    def _is_data(self, field: str) -> bool:
+        """Whether this is a number or a time."""
+        return (is_number(self._with_point(field)) or _TIME.search(field) is not None) and not is_missing(field)
 
     def _settle(self, columns: Columns) -> None:
         self.columns = columns
@@ -160,7 +205,8 @@ class CsvRows:
         count = read_lines(
             np.frombuffer(together, dtype=np.uint8),
             ord(self._delimiter),
-            self._delimiter == ";",
+            self._decimal != ",",
+            self._decimal != ".",
             self._column_of_field,
             -1 if time is None else time,
             POWERS,
@@ -195,7 +241,7 @@ class CsvRows:
     def _numbers(self, fields: Sequence[str], columns: Sequence[int] | None = None) -> list[float]:
         """The numbers that fields spell; `columns` says of which variables, else of all in turn."""
         assert self.columns is not None
-        spelt = [self._with_point(field) for field in fields] if self._delimiter == ";" else fields
+        spelt = fields if self._decimal == "." else [self._with_point(field) for field in fields]
         quick = to_numbers(spelt)
         if quick is not None:
             return quick
@@ -207,7 +253,20 @@ class CsvRows:
         ]
 
     def _with_point(self, field: str) -> str:
-        return field.replace(",", ".") if self._delimiter == ";" else field
+        if self._decimal == ".":
+            return field
+        return (field if self._decimal is None else field.replace(".", "?")).replace(",", ".")
+
+
+def _clean(names: Sequence[str]) -> list[str]:
+    return [" ".join(name.split()) for name in names]
+
+
+def _no_header(line: str) -> str:
+    return (
+        f"There seems to be no header line: the first line is {quoted(line)}. Put a line with the names of the columns "
+        f"before it."
+    )
 
 
 def _sniffed(header: str) -> str:

@@ -47,13 +47,15 @@ class ColumnTimes:
             _note_text(self.text, name, notebook)
 
 
-def column_times(column: pd.Series[Any], day_first: bool | None = None) -> ColumnTimes:
-    """Read a column of times, numbers or texts."""
+def column_times(column: pd.Series[Any], day_first: bool | None = None, form: str | None = None) -> ColumnTimes:
+    """Read a column of times, numbers or texts; `form` is how they are written, as strptime takes it."""
     there = int(column.notna().sum())
     if column.dtype.kind == "M":
         return ColumnTimes(1.0 if there else 0.0, typed=pd.DatetimeIndex(column))
     if not there or column.dtype.kind in "bcm":
         return ColumnTimes(0.0)
+    if form is not None:
+        return _as_told(_as_texts(column), form, there, whole=column.dtype.kind in "iuf")
     if column.dtype.kind in "iuf":
         numeric = read_numeric_times(column.to_numpy(dtype=np.float64, na_value=np.nan))
         if numeric is None:
@@ -64,18 +66,21 @@ def column_times(column: pd.Series[Any], day_first: bool | None = None) -> Colum
     return _from_texts(_as_texts(column), there, day_first)
 
 
-def paired_times(date: pd.Series[Any], clock: pd.Series[Any], day_first: bool | None = None) -> ColumnTimes:
+def paired_times(
+    date: pd.Series[Any], clock: pd.Series[Any], day_first: bool | None = None, form: str | None = None
+) -> ColumnTimes:
     """Read dates and times of day in two columns."""
     days = [text.removesuffix("00:00:00").rstrip(" T") for text in _as_texts(date)]
     hours = _as_texts(clock)
     texts = [f"{day} {hour}" if day and hour else "" for day, hour in zip(days, hours, strict=True)]
-    return _from_texts(texts, int((date.notna() & clock.notna()).sum()), day_first)
+    there = int((date.notna() & clock.notna()).sum())
+    return _from_texts(texts, there, day_first) if form is None else _as_told(texts, form, there)
 
 
-def seems_time(column: pd.Series[Any]) -> bool:
+def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
     """Whether the first values are times."""
     sample = column.dropna().iloc[:_SAMPLE]
-    return len(sample) > 0 and column_times(sample).share >= 0.9
+    return len(sample) > 0 and column_times(sample, form=form).share >= 0.9
 
 
 def seems_clock_alone(column: pd.Series[Any]) -> bool:
@@ -101,6 +106,27 @@ def _from_texts(texts: list[str], there: int, day_first: bool | None) -> ColumnT
     read = read_times(texts, day_first)
     share = float((~np.isnat(read.times)).sum()) / max(1, there)
     return ColumnTimes(share, read.times, read.offsets, text=read)
+
+
+def _as_told(texts: list[str], form: str, there: int, whole: bool = False) -> ColumnTimes:
+    """Times written in the way that was told; `whole` if they were read as numbers, which lose zeros at the front."""
+    if whole:
+        length = len(dt.datetime(2000, 12, 31, 23, 59, 59, 999_999).strftime(form))
+        texts = [text and text.zfill(length) for text in texts]
+    zoned = "%z" in form or "%Z" in form
+    times = pd.to_datetime(pd.Series(texts, dtype="object"), format=form, errors="coerce", utc=zoned)
+    stamps = times.dt.tz_localize(None).to_numpy(dtype="M8[us]")
+    share = float((~np.isnat(stamps)).sum()) / max(1, there)
+    return ColumnTimes(share, stamps, np.full(len(texts), 0 if zoned else NAIVE))
+
+
+def first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
+    """Which value could not be read as a time."""
+    unread = column.notna().to_numpy()
+    if read.times is not None:
+        unread = unread & np.isnat(read.times)
+    row = int(np.argmax(unread))
+    return f"row {row:,} (counted from 0) holds {quoted(column.iloc[row])}" if unread.any() else "it is empty"
 
 
 def _note_text(read: TextTimes, name: str, notebook: Notebook) -> None:

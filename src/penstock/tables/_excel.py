@@ -13,7 +13,7 @@ from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._text_source import TextSource
 
-_MOST_TEXT = 2**30  # bytes of one sheet; a larger one takes openpyxl half an hour
+_MOST_TEXT = 2**30  # bytes of one sheet, written as CSV
 _MOST_ROWS = 2**20  # of a sheet of Excel
 _NOTHING = (b"", 0)
 
@@ -58,9 +58,7 @@ def _refuse_other_archives(path: Path, name: str, max_bytes: int) -> None:
         raise TableError(f"{name} is a zip archive (of {held}). Unpack it and read what is inside.")
     size = sum(file.file_size for file in files)
     if size > 4 * max_bytes:
-        raise TableError(
-            f"{name} holds {size:,} bytes when unpacked. Save the sheet as CSV, or pass a larger max_bytes."
-        )
+        raise TableError(f"{name} holds {size:,} bytes when unpacked. Save the sheet as CSV and read that.")
 
 
 def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes:

@@ -10,6 +10,7 @@ from penstock.tables._time_formats import find_format, is_clock_alone
 DATA, TEXT, EMPTY = "data", "text", "empty"
 
 _NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 _MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none", "<na>", "-", "--", "---", "?", "inf", "-inf"))
 _COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
@@ -29,6 +30,15 @@ def kind_of_field(field: str) -> str:
         return DATA
     skeleton = re.sub(r"\d+", "0", words.lower())
     return DATA if find_format(skeleton) or is_clock_alone(skeleton) else TEXT
+
+
+def is_plain_number(field: str) -> bool:
+    """Whether this is a number with a decimal point or comma, without blanks, or stands for nothing.
+
+    >>> [is_plain_number(field) for field in ("-1.5e+03", "1,5", "1.", "NaN", "1,", "10:00")]
+    [True, True, True, True, False, False]
+    """
+    return _PLAIN.fullmatch(field) is not None or field.lower() in _MISSING
 
 
 def uses_decimal_comma(records: Iterable[list[str]]) -> bool:

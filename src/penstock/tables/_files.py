@@ -17,7 +17,7 @@ from penstock.tables._excel import excel_as_text
 from penstock.tables._formats import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.tables._notes import Notebook
 from penstock.tables._parquet import read_parquet
-from penstock.tables._raw import RawTable, without_fillers
+from penstock.tables._raw import RawTable, with_names, without_fillers
 from penstock.tables._text_source import TextSource
 from penstock.tables._text_table import TextOptions, read_text
 
@@ -32,6 +32,7 @@ class FileOptions:
     text: TextOptions
     sheet: str | None
     max_bytes: int
+    names: tuple[str, ...] = ()  # of all columns, instead of their own
 
 
 def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], notebook: Notebook) -> list[Path]:
@@ -62,7 +63,7 @@ def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
     try:
         kind = kind_of_file(path)
         if kind == PARQUET:
-            return without_fillers(read_parquet(path, name, options.max_bytes, notebook), notebook)
+            return _finished(read_parquet(path, name, options.max_bytes, notebook), options, notebook)
         if kind == ZIPPED:
             source = excel_as_text(path, name, options.sheet, options.max_bytes, notebook)
         elif kind == GZIP:
@@ -74,13 +75,17 @@ def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
             source = TextSource(
                 name, lambda: path.open("rb", buffering=0), options.max_bytes, path, path.stat().st_size
             )
-        return without_fillers(read_text(source, options.text, notebook), notebook)
+        return _finished(read_text(source, options.text, notebook), options, notebook)
     except PermissionError:
         raise TableError(
             f"{path} may not be read by you. Ask for permission, or copy it to a place of yours."
         ) from None
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
+
+
+def _finished(raw: RawTable, options: FileOptions, notebook: Notebook) -> RawTable:
+    return without_fillers(with_names(raw, options.names, notebook) if options.names else raw, notebook)
 
 
 def _tables_among(entries: list[Path], folder: Path, notebook: Notebook) -> list[Path]:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from penstock._messages import counted, quoted
 from penstock.tables._errors import TableError
-from penstock.tables._fields import DATA, EMPTY, TEXT, kind_of_field, uses_decimal_comma
+from penstock.tables._fields import (
+    DATA,
+    EMPTY,
+    TEXT,
+    is_plain_number,
+    kind_of_field,
+    thousands_sign,
+    uses_decimal_comma,
+)
+from penstock.tables._text_source import single_blanks
 
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000
@@ -50,6 +59,8 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
     (('Report 7',), ('', 'm³/h'))
     """
     separator = separator or _likely_separator(text)
+    if separator == " ":
+        text = single_blanks(text.encode()).decode().strip(" ")
     records = _records(text, separator, name)
     if not records:
         raise TableError(f"{name} holds nothing but blank lines. Export the table again.")
@@ -85,7 +96,27 @@ def _likely_separator(text: str) -> str:
         share = max(counts.values(), default=0) / max(1, len(lines))
         if share > best_share:
             best, best_share = separator, share
-    return best
+    return " " if _blanks_fit_better(lines, best if best_share else "") else best
+
+
+def _blanks_fit_better(lines: list[str], best: str) -> bool:
+    """Whether blanks cut lines into as many fields: all lines, and into numbers, if another separator would do too.
+
+    Numbers with a blank between thousands are no two columns.
+    """
+    cut = [line.split() for line in lines]
+    (width, count), *_ = Counter(map(len, cut)).most_common(1) or [(0, 0)]
+    if width < 2 or (count < len(lines) if best else 2 * count <= len(lines)):
+        return False
+    rows = [fields for fields in cut[1:] or cut if len(fields) == width]
+    cells = [cell for line in lines[1:] or lines for cell in (line.split(best) if best else [line])]
+    thousands = [thousands_sign(cell) == " " for cell in cells]
+    if any(thousands) if best else all(thousands):
+        return False
+    if best:
+        return best in "\t," and all(is_plain_number(field) for fields in rows for field in fields)
+    kinds = [kind_of_field(field) for fields in rows for field in fields]
+    return 2 * kinds.count(DATA) >= len(kinds)
 
 
 def _records(text: str, separator: str, name: str) -> list[_Record]:

@@ -50,13 +50,14 @@ def _counted(file: Any, schema: Any, name: str, max_bytes: int) -> Any:
     """The table of this schema, unless there is more text in it than `max_bytes`."""
     import pyarrow
 
-    batches, size = [], 0
+    batches, size, rows = [], 0, 0
     for batch in file.iter_batches():
         size += sum(_text_size(column) for column in batch.columns)
-        if size > max_bytes:
+        rows += batch.num_rows
+        if max(size, 2 * rows * batch.num_columns) > max_bytes:
             raise TableError(
-                f"{name} holds more than {max_bytes:,} bytes of text, which may not fit into memory. Read a part of "
-                f"it, or pass a larger max_bytes."
+                f"{name} holds more than {max_bytes:,} bytes of text, or half as many values, which may not fit into "
+                f"memory. Read a part of it, or pass a larger max_bytes."
             )
         batches.append(batch)
     return pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema)
@@ -67,14 +68,15 @@ def _text_size(column: Any) -> int:
     import pyarrow
     from pyarrow import compute
 
-    if pyarrow.types.is_dictionary(column.type):
+    types = pyarrow.types
+    if types.is_dictionary(column.type) and not types.is_primitive(column.type.value_type):
         lengths = compute.binary_length(column.dictionary)
         return compute.sum(lengths.take(column.indices)).as_py() or 0
-    if pyarrow.types.is_struct(column.type):
+    if types.is_struct(column.type):
         return sum(map(_text_size, column.flatten()))
-    if pyarrow.types.is_nested(column.type):
-        return _text_size(column.values) if not pyarrow.types.is_map(column.type) else column.nbytes
-    return 0
+    if types.is_map(column.type):
+        return _text_size(column.keys) + _text_size(column.items)
+    return _text_size(column.values) if types.is_nested(column.type) else 0
 
 
 def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:

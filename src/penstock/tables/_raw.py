@@ -41,6 +41,21 @@ def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, 
     return called, tuple(call for call, name in zip(called, names, strict=True) if not name)
 
 
+def with_names(raw: RawTable, names: Sequence[str], notebook: Notebook) -> RawTable:
+    """The same with the names that were given for its columns."""
+    width = raw.frame.shape[1]
+    if len(names) != width:
+        raise TableError(f"{raw.name} has {counted(width, 'column')}, but names has {len(names):,}. Name every column.")
+    own_names(names, "names")
+    notebook.notes = [note for note in notebook.notes if note.kind != "no header"]
+    if len(raw.unnamed) < width:
+        before = listed(raw.frame.columns, most=3)
+        notebook.add("names", f"The names of the columns of {raw.name}, {before}, were replaced.", width)
+    called = dict(zip(raw.frame.columns, names, strict=True))
+    units = {called[name]: unit for name, unit in raw.units.items()}
+    return replace(raw, frame=raw.frame.rename(columns=called), unnamed=(), units=units)
+
+
 def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
     """Leave out what programs add: columns with neither name nor values, and a first one that only numbers the rows."""
     empty = [name for name in raw.unnamed if raw.frame[name].isna().all()]

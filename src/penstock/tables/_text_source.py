@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,15 @@ class TextSource:
     most_bytes: int = 0
 
 
+def single_blanks(text: bytes) -> bytes:
+    """Text with one blank for each run of blanks and tabs, and none around line ends.
+
+    >>> single_blanks(b" 1  2\\t 3 \\n4 5")
+    b' 1 2 3\\n4 5'
+    """
+    return re.sub(rb" ?\n ?", b"\n", re.sub(rb"[ \t]+", b" ", text))
+
+
 class WrongEncodingError(Exception):
     """The bytes are not in the encoding they were taken to be in."""
 
@@ -78,11 +88,12 @@ class CleanBytes:
 
     Raises `WrongEncodingError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
     64 MB, and when there is more than `max_bytes` of it or more than half as many cells, `width` in each line. Memory
-    stays bounded by the longest line.
+    stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
     """
 
-    def __init__(self, source: TextSource, encoding: str, width: int = 1) -> None:
+    def __init__(self, source: TextSource, encoding: str, width: int = 1, separator: str = ",") -> None:
         self._source = source
+        self._blanks = separator == " "
         self._width = width
         self._name = source.name
         self._encoding = encoding
@@ -95,6 +106,7 @@ class CleanBytes:
                 f"There is no encoding {quoted(encoding)}. Use a name that Python knows, such as 'utf-8' or 'cp1252'."
             ) from None
         self._pending = b""
+        self._waiting = b""  # a blank or a line end at the end of a chunk: blanks may follow in the next
         self._held = b""  # a carriage return at the end of a chunk: the line feed may follow in the next
         self._total = 0
         self._lines = 0
@@ -150,6 +162,8 @@ class CleanBytes:
             if not self._started:
                 raw, self._started = raw.removeprefix(codecs.BOM_UTF8), True
             chunk = self._with_plain_ends(self._to_utf8(raw))
+            if self._blanks:
+                chunk = self._with_single_blanks(chunk)
             if chunk:
                 return chunk
         return b""
@@ -173,6 +187,15 @@ class CleanBytes:
             return chunk
         self.has_lone_returns = True
         return chunk.replace(b"\r", b"\n")
+
+    def _with_single_blanks(self, chunk: bytes) -> bytes:
+        """Cut blanks around lines, and runs of them to one; the last sign waits for what follows it."""
+        chunk = single_blanks(self._waiting + chunk)
+        last = len(chunk) if self._ended else len(chunk) - chunk.endswith((b" ", b"\n"))
+        chunk, self._waiting = chunk[:last], chunk[last:]
+        if not self._total:
+            chunk = chunk.lstrip(b" ")
+        return chunk.rstrip(b" ") if self._ended else chunk
 
     def _check(self, chunk: bytes) -> None:
         before = self._total
@@ -205,7 +228,7 @@ class CleanBytes:
     def _line_at(self, position: int) -> int:
         """The number of the line that this byte is in, by reading again: cheaper than to count lines of every table."""
         line = 1
-        with CleanBytes(self._source, self._encoding) as again:
+        with CleanBytes(self._source, self._encoding, separator=" " if self._blanks else ",") as again:
             while position > 0 and (chunk := again._next_unchecked()):
                 line += chunk[:position].count(b"\n")
                 position -= len(chunk)

@@ -107,9 +107,10 @@ def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFra
 
     What may become too large is checked first too, before pandas keeps any of it.
     """
-    by_path = source.path is not None and encoding == "utf-8" and source.most_bytes >= _LARGE
+    plain = source.path is not None and encoding == "utf-8" and layout.separator != " "
+    by_path = plain and source.most_bytes >= _LARGE
     if by_path or source.most_bytes * layout.width > source.max_bytes // 2:
-        with CleanBytes(source, encoding, layout.width) as stream:
+        with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
             simple = all(line.count(b'"') % 2 == 0 for line in stream.head().split(b"\n")[: layout.lines_above])
             for _ in stream:  # raises if there is anything that pandas should not see
                 pass
@@ -124,7 +125,7 @@ def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFra
 @contextmanager
 def _rows(source: TextSource, encoding: str, layout: Layout) -> Iterator[CleanBytes]:
     """The text below the header."""
-    with CleanBytes(source, encoding) as stream:
+    with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
         stream.skip(sum(len(line) + 1 for line in lines))
         yield stream
@@ -204,5 +205,7 @@ def _note_layout(
     if layout.description:
         shown = listed([text.strip() for text in layout.description if text.strip()], most=5)
         notebook.add("description", f"A second line below the header of {source.name} is no row: {shown}.", 1)
+    if layout.separator == " " and options.separator is None:
+        notebook.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
         notebook.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import in_columns, listed, quoted
-from penstock.tables._column_times import ColumnTimes, column_times, paired_times, seems_clock_alone, seems_time
+from penstock.tables._column_times import (
+    ColumnTimes,
+    column_times,
+    first_unread,
+    paired_times,
+    seems_clock_alone,
+    seems_time,
+)
 from penstock.tables._errors import TableError
 from penstock.tables._notes import Notebook
 from penstock.tables._time_names import columns_named_like_time, date_and_clock
@@ -22,13 +30,19 @@ _NEARLY_ALL = 0.9  # of one that is not
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """Which column is the time (none: find it; two: date and time of day), in which zone, and is the day first?"""
+    """Which column is the time (none: find it; two: date and time of day), in which zone, and is the day first?
+
+    format : how stamps are written, as strptime takes it; None to find out.
+    """
 
     columns: tuple[str, ...] = ()
     zone: dt.tzinfo | None = None
     day_first: bool | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
+        if self.format is not None:
+            _check_format(self.format)
         if len(self.columns) > 2:
             raise TableError(f"time must name one column, or two for date and time of day; got {listed(self.columns)}.")
 
@@ -56,46 +70,65 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
         name = next(iter(columns_named_like_time(typed)), typed[0])
         return _clock(column_times(frame[name], options.day_first), name, (name,), options, notebook)
     pair = date_and_clock(free)
-    if pair and seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]]):
-        read = paired_times(frame[pair[0]], frame[pair[1]], options.day_first)
+    if pair and (options.format or (seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]]))):
+        read = paired_times(frame[pair[0]], frame[pair[1]], options.day_first, options.format)
         if read.share >= _ENOUGH:
             return _clock(read, " + ".join(pair), pair, options, notebook)
     named = columns_named_like_time(free)
     for name in named:
-        read = column_times(frame[name], options.day_first)
+        read = column_times(frame[name], options.day_first, options.format)
         if read.share >= _ENOUGH:
             return _clock(read, name, (name,), options, notebook)
     for name in free:
         text = kinds[name] not in "iufbcmM"
-        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name]):
-            read = column_times(frame[name], options.day_first)
+        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], options):
+            read = column_times(frame[name], options.day_first, options.format)
             if read.share >= _NEARLY_ALL:
                 notebook.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
                 return _clock(read, name, (name,), options, notebook)
+    if options.format is not None:
+        name = (named or free or list(frame.columns))[0]
+        read = column_times(frame[name], form=options.format)
+        raise TableError(
+            f"{notebook.source} has no column of times written as {quoted(options.format)} (given as time_format); in "
+            f"column {quoted(name)} {first_unread(frame[name], read)}. Name the column as time, or mend the format."
+        )
     return _no_clock(frame, named, notebook)
 
 
 def _named_clock(frame: pd.DataFrame, options: TimeOptions, notebook: Notebook) -> Clock:
     columns = options.columns
     if len(columns) == 1:
-        read = column_times(frame[columns[0]], options.day_first)
+        read = column_times(frame[columns[0]], options.day_first, options.format)
     else:
-        read = paired_times(frame[columns[0]], frame[columns[1]], options.day_first)
+        read = paired_times(frame[columns[0]], frame[columns[1]], options.day_first, options.format)
     if read.share < _ENOUGH:
-        example = frame[columns[0]].dropna()
-        shown = f"it begins with {quoted(example.iloc[0])}" if len(example) else "it is empty"
+        how = f" as {quoted(options.format)}" if options.format else ""
         raise TableError(
-            f"{notebook.source}: column {quoted(columns[0])} was named as the time, but {shown}, and only "
-            f"{read.share:.0%} of it can be read as times. Name another column, or write times as 2024-12-31 13:45:00."
+            f"{notebook.source}: column {quoted(columns[0])} was named as the time, but "
+            f"{first_unread(frame[columns[0]], read)}, and only {read.share:.0%} of it can be read as times{how}. "
+            f"Name another column, or say with time_format how times are written."
         )
     return _clock(read, " + ".join(columns), columns, options, notebook)
 
 
-def _may_be_unnamed_time(column: pd.Series[Any]) -> bool:
+def _check_format(form: str) -> None:
+    """Raise unless strptime takes this, as pandas does."""
+    try:
+        if not isinstance(form, str) or "%" not in form:
+            raise ValueError("there is no % in it")
+        pd.to_datetime(pd.Series(["x"]), format=form, errors="coerce", utc=True)
+    except (ValueError, TypeError, re.error) as error:
+        raise TableError(
+            f"time_format {quoted(form)} is not a format of time ({error}). Write it like '%d/%m/%Y %H:%M'."
+        ) from None
+
+
+def _may_be_unnamed_time(column: pd.Series[Any], options: TimeOptions) -> bool:
     """Text that begins with times, or numbers that count up as seconds (or less) since 1970 would."""
-    if column.dtype.kind in "bcmM" or not seems_time(column):
+    if column.dtype.kind in "bcmM" or not seems_time(column, options.format):
         return False
-    if column.dtype.kind not in "iuf":
+    if column.dtype.kind not in "iuf" or options.format is not None:
         return True
     return float(column.iloc[0]) > 9e8 and _counts_up(column)
 
@@ -120,9 +153,13 @@ def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Cloc
             )
     for name in named:
         if name not in counting and name not in clocks and frame[name].notna().any():
-            example = quoted(frame[name].dropna().iloc[0])
             notebook.add(
-                "not a time", f"Column {quoted(name)} holds no times (but {example}): it is an input.", 1, (name,)
+                "not a time",
+                f"Column {quoted(name)} is named like a time but was not read as one: "
+                f"{first_unread(frame[name], column_times(frame[name]))}. If it is the time, its format can be "
+                f"set.",
+                1,
+                (name,),
             )
     return Clock(None, None, (*counting, *clocks))
 

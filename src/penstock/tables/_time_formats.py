@@ -24,7 +24,10 @@ _DATE = (
 _CLOCK = r"(?:0(?P<colon>[:.])0(?:(?P=colon)0(?:[.,:]0)?)?|(?P<compact_clock>0))"
 _HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
 _ZONE = r"(?:\s?(?P<zone>z|utc|gmt|(?:utc|gmt)?(?P<offset>[+-])0(?::0)?)(?:\s?\[[a-z_/]+\])?)?"
-_STAMP = re.compile(rf"{_WEEKDAY}(?P<date>{_DATE})(?:(?:t|,?\s+|_|-|:)(?P<clock>{_CLOCK}){_HALF}{_ZONE})?")
+_STAMP = re.compile(rf"{_WEEKDAY}(?P<date>{_DATE})(?:(?P<gap>t|,?\s+|_|-|:)(?P<clock>{_CLOCK}){_HALF}{_ZONE})?")
+_CLOCK_FIRST = re.compile(
+    rf"(?P<clock>0:0(?::0(?:[.,]0)?)?){_HALF}(?P<gap>,?\s+){_WEEKDAY}(?P<date>{_DATE})(?P<zone>)(?P<offset>)"
+)
 _CLOCK_ALONE = re.compile(rf"(?P<clock>0:0(?::0(?:[.,]0)?)?){_HALF}{_ZONE}")
 
 
@@ -40,6 +43,8 @@ class Format:
     half: str  # "a", "p" or ""
     zone: str  # "" for none, "utc", "+" or "-"
     zone_numbers: int
+    hour_alone: bool = False  # a clock of one number may be an hour, as in 2024-12-31 13
+    clock_first: bool = False  # the numbers of the clock come before those of the date
 
     @property
     def way(self) -> Format:
@@ -57,7 +62,8 @@ def find_format(skeleton: str) -> Format | None:
     >>> find_format("dec 0, 0 0:0 pm").half, find_format("0-0-0t0:0:0.0+0:0").zone, find_format("pump 0")
     ('p', '+', None)
     """
-    found = _STAMP.fullmatch(skeleton)
+    clock_first = _CLOCK_FIRST.fullmatch(skeleton)
+    found = clock_first or _STAMP.fullmatch(skeleton)
     if found is None:
         return None
     name = found["month"] or found["month_first"]
@@ -73,6 +79,8 @@ def find_format(skeleton: str) -> Format | None:
         half=found["half"] or "",
         zone=found["offset"] or ("utc" if zone else ""),
         zone_numbers=zone.count("0"),
+        hour_alone=found.groupdict().get("compact_clock") is not None and found["gap"].strip(" ,") in ("", "t"),
+        clock_first=clock_first is not None,
     )
 
 

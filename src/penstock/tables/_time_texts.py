@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,13 +67,22 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
             result.clock_alone += len(alike.rows) if is_clock_alone(alike.skeleton) else 0
             continue
         result.ways.setdefault(form.way, alike.skeleton)
-        dates += _dates(alike, form)
-        offsets = _offsets(alike, form)
-        ticks[alike.rows] = np.where(offsets == _NO_OFFSET, -1, _ticks(alike, form))
-        result.shortened += _too_fine(alike, form)
+        ordered = _date_first(alike, form)
+        dates += _dates(ordered, form)
+        offsets = _offsets(ordered, form)
+        ticks[alike.rows] = np.where(offsets == _NO_OFFSET, -1, _ticks(ordered, form))
+        result.shortened += _too_fine(ordered, form)
         result.offsets[alike.rows] = offsets
     _settle_order(result, dates, ticks, day_first)
     return result
+
+
+def _date_first(alike: Alike, form: Format) -> Alike:
+    """The same with the numbers of the date before those of the clock."""
+    if not form.clock_first:
+        return alike
+    numbers, digits = (np.roll(each, form.date_numbers, axis=1) for each in (alike.numbers, alike.digits))
+    return replace(alike, numbers=numbers, digits=digits)
 
 
 def _dates(alike: Alike, form: Format) -> list[_Dates]:
@@ -120,8 +129,9 @@ def _ticks(alike: Alike, form: Format) -> IntArray:
     digits = alike.digits[:, form.date_numbers : form.date_numbers + form.clock_numbers]
     nothing = np.zeros(len(alike.rows), dtype=np.int64)
     hour, minute, second = (clock[:, n] if form.clock_numbers > max(n, 1) else nothing for n in range(3))
-    if form.clock_numbers == 1:  # 134500 or 1345
-        hhmmss = np.select([digits[:, 0] == 6, digits[:, 0] == 4], [clock[:, 0], 100 * clock[:, 0]], default=10**7)
+    if form.clock_numbers == 1:  # 134500, 1345 or 13
+        lengths = [digits[:, 0] == 6, digits[:, 0] == 4, (digits[:, 0] <= 2) & form.hour_alone]
+        hhmmss = np.select(lengths, [clock[:, 0], 100 * clock[:, 0], 10_000 * clock[:, 0]], default=10**7)
         hour, minute, second = hhmmss // 10_000, hhmmss // 100 % 100, hhmmss % 100
     elif form.clock_numbers == 0 and form.date_numbers == 1:
         whole, length = alike.numbers[:, 0], alike.digits[:, 0]

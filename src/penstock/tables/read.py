@@ -25,7 +25,7 @@ from penstock.tables._missing_codes import as_codes
 from penstock.tables._notes import Note, Notebook
 from penstock.tables._numbers import NumberOptions, numbers_and_texts
 from penstock.tables._order import note_sampling, rows_in_order
-from penstock.tables._raw import RawTable, without_fillers
+from penstock.tables._raw import RawTable, with_names, without_fillers
 from penstock.tables._table import Table
 from penstock.tables._text_source import default_max_bytes
 from penstock.tables._text_table import TextOptions
@@ -44,6 +44,8 @@ def read_table(
     timezone: str | dt.tzinfo | None = None,
     strict: bool = False,
     day_first: bool | None = None,
+    time_format: str | None = None,
+    names: Sequence[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -78,6 +80,10 @@ def read_table(
         Raise instead of changing anything: sorting rows, leaving out rows, taking odd values as missing.
     day_first : bool, optional
         Whether 1/2/2024 is in February. Decided from the whole column if None.
+    time_format : str, optional
+        How times are written, as `datetime.strptime` takes it: "%d/%m/%y %Hh". Found if None.
+    names : names, optional
+        The names of all columns of a file or a NumPy array, for one that has no header, or instead of its own.
     separator, decimal, thousands, encoding : str, optional
         How a text is written; found if None, but numbers with a sign between thousands are refused.
     missing : texts or numbers
@@ -85,7 +91,8 @@ def read_table(
     sheet : str, optional
         Of a workbook; the first if None.
     max_bytes : int, optional
-        The largest text to read (unpacked); a quarter of the memory if None.
+        The largest text to read (unpacked), and twice the most cells; a quarter of the memory if None. Of a sheet of
+        Excel at most 1 GB.
     also : names
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
@@ -119,7 +126,7 @@ def read_table(
     """
     notebook = Notebook(_describe(source), strict)
     text = TextOptions(separator, decimal, thousands, encoding)
-    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes)
+    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, as_names(names, "names"))
     labels, groups = as_names(label, "label"), as_names(group, "group")
     inputs = InputOptions(
         None if columns is None else as_names(columns, "columns"),
@@ -127,7 +134,7 @@ def read_table(
         next(iter(labels), None),
         next(iter(groups), None),
     )
-    clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first)
+    clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first, time_format)
     numbers = NumberOptions(thousands, as_codes(missing))
     try:
         tables = _read_all(source, files, notebook)
@@ -177,7 +184,10 @@ def _describe(source: Any) -> str:
 
 def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTable]:
     if is_in_memory(source):
-        return [without_fillers(from_memory(source, notebook), notebook)]
+        raw = from_memory(source, notebook)
+        if files.names and isinstance(source, np.ndarray) and source.dtype.names is None:
+            raw = with_names(replace(raw, unnamed=tuple(raw.frame.columns)), files.names, notebook)
+        return [without_fillers(raw, notebook)]
     return [read_file(path, files, notebook) for path in files_of(source, notebook)]
 
 
