@@ -290,6 +290,7 @@ _TEXTS = "".join(
 BOMBS = {
     "a cell far away": ('<row r="5000"><c r="XFD5000"><v>1</v></c></row>', (), "cells"),
     "row number": ('<row r="999999999"><c r="A999999999"><v>1</v></c></row>', (), "more than 1,048,576 rows"),
+    "rows without cells below": ('<row r="4"><c r="XFD4"><v>1</v></c></row><row r="999999"/>', (), "cells"),
     "far cells that are empty": ('<row><c r="ZZZ4"/></row>' * 2000, (), "cells"),
     "one text in many cells": (_TEXTS, ("x" * 30_000,), "bytes of text"),
 }

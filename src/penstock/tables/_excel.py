@@ -69,6 +69,8 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
         for row in rows:
             if len(lines) == _MOST_ROWS:
                 raise _too_large(name, f"has more than {_MOST_ROWS:,} rows, which no sheet has")
+            if width * (len(lines) + 1) > max_bytes // 2:  # 8 bytes each, of four times max_bytes
+                raise _too_large(name, f"has more than {max_bytes // 2:,} cells up to row {len(lines) + 1:,}")
             if not row:  # there is none of this number in the file
                 lines.append(_NOTHING)
                 continue
@@ -77,7 +79,7 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
             if size > max_bytes:
                 raise _too_large(name, f"holds more than {max_bytes:,} bytes of text")
             made, width = made + len(cells), max(width, len(cells))
-            if max(made, width * (len(lines) + 1)) > max_bytes // 2:  # 8 bytes each, of four times max_bytes
+            if max(made, width * (len(lines) + 1)) > max_bytes // 2:
                 raise _too_large(name, f"has more than {max_bytes // 2:,} cells up to row {len(lines) + 1:,}")
             text = ",".join(map(_as_field, cells)).replace("\0", "")
             lines.append((text.encode("utf-8", errors="replace"), len(cells)))
