@@ -35,6 +35,7 @@ def join(n, candidates):
 
     def find(i):
         while leader[i] != i:
+            leader[i] = leader[leader[i]]
             i = leader[i]
         return i
 

@@ -1,7 +1,7 @@
 """Borůvka's algorithm with certified neighbour lists over a kd-tree, compiled.
 
 Points are named by their position in the tree's order; `names` gives the original index, which breaks ties. All
-comparisons that decide anything are made on `squared_distance` in float64; float32 only rules pairs out.
+comparisons that decide anything are made on `squared_distance` of the rows; search points only rule pairs out.
 """
 
 from __future__ import annotations

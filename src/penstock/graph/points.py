@@ -1,8 +1,7 @@
-"""Points made ready for an exact search: a float64 copy that decides and a float32 copy that rules out."""
+"""Points made ready for an exact search: a float64 copy that decides and a copy, float32 as a rule, that rules out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,11 +93,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Points:
-    """`exact` is the data times a power of two; `search` is centred, perhaps rotated, padded to 4 columns; float32 if it can.
+    """`exact` is the data times a power of two; `search`, padded to 4 columns, is centred and perhaps rotated.
 
     NaN in both marks a coordinate that is missing.
 
-    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their own precision, summed in any
+    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their precision, summed in any
     order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
     """
 
