@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
 _PROBES, _PROBED_ROWS, _FEWEST_PROBED = 16, 1 << 12, 512
 _NEAREST, _MOST_NEAR, _MOST_FAR = 6, 32, 0.05
 
-SearchArray = NDArray[np.float32] | NDArray[np.float64]
+SearchArray = NDArray[np.floating[Any]]  # float32, or float64 in a precise frame
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Frame:
         """Put rows into this frame, measuring the rounding that it costs."""
         exact = self.scale(X)
         n, p = exact.shape
-        # what squares that vanish, and sums of them, can lose at most
-        number, unit, vanishing = (np.float64, _DOUBLE, 1e-150) if self.precise else (np.float32, _SINGLE, 1e-15)
+        number: type[np.floating[Any]] = np.float64 if self.precise else np.float32
+        unit, vanishing = (_DOUBLE, 1e-150) if self.precise else (_SINGLE, 1e-15)  # the latter for squares that vanish
         computing = self._computing()
         search: SearchArray = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=number)
         errors, farthest = np.empty(n), 0.0
