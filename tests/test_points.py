@@ -37,6 +37,16 @@ def test_a_precise_frame_without_axes_holds_the_rows_as_they_are(X):
     assert_within_limits(points, np.float64)
 
 
+@pytest.mark.parametrize(("precise", "number", "apart"), [(False, np.float32, 1e-9), (True, np.float64, 2e-16)])
+@pytest.mark.parametrize("rotate", [False, True])
+def test_the_limit_covers_rounding_that_is_larger_than_the_distance(rotate, precise, number, apart):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 6))
+    X = np.r_[rows, rows + apart * rng.normal(size=rows.shape)]
+    points = centered_frame(replace(plain_frame(X), precise=precise), X, rotate=rotate).enter(X)
+    assert_within_limits(points, number)
+
+
 def assert_within_limits(points, number):
     difference = points.search[:, None] - points.search[None]
     computed = np.cumsum(difference * difference, axis=2, dtype=number)[:, :, -1]
