@@ -9,7 +9,7 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import boruvka, clumps
+from penstock.graph import boruvka, clumps, points
 from penstock.graph._kernels import TILE
 from penstock.graph.boruvka import joining_edges
 from penstock.graph.forest import squares_of
@@ -88,6 +88,13 @@ def test_equals_prim(case, joined):
     assert_same_tree(CASES[case](np.random.default_rng(0)))
     assert len(joined) == 1
     assert joined[0] > 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equals_prim_with_float64_search_points(case, joined, monkeypatch):
+    monkeypatch.setattr(points, "_blurred", lambda shift, stretch, distances, n: stretch > 1e-9)
+    assert_same_tree(CASES[case](np.random.default_rng(0)))
+    assert len(joined) == 1
 
 
 def test_equals_prim_where_components_interleave(joined, monkeypatch):

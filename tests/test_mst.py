@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from naive import incomplete
 from naive import trees as naive
 from scipy import sparse
 from strategies import tables
@@ -15,7 +16,10 @@ from strategies import tables
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import mst as mst_module
+from penstock.graph import points as points_module
+from penstock.graph.kdtree import build_tree
 from penstock.graph.mst import edge_lengths
+from penstock.graph.points import prepare_incomplete, prepare_points
 
 pytestmark = pytest.mark.kernels
 STRATEGIES = ["prim", "kdtree"]
@@ -52,6 +56,22 @@ def test_equals_naive_kruskal(strategy, X):
     assert_spanning(tree, len(X))
 
 
+# what `_blurred` says of the rounding of float32 and of axes in float64
+PRECISIONS = {"float64": lambda shift, stretch, distances, n: stretch > 1e-9, "exact": lambda *rounding: True}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(X=tables())
+@settings(max_examples=60, deadline=None)
+def test_equals_naive_kruskal_in_any_precision(strategy, precision, X):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(points_module, "_blurred", PRECISIONS[precision])
+        tree = minimum_spanning_tree(X, strategy=strategy)
+    assert_same_lengths(tree, X)
+    assert_spanning(tree, len(X))
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 129, 200])
 def test_tile_boundaries(strategy, n):
@@ -74,6 +94,88 @@ def test_strategies_return_the_same_edges(kind):
     first, second = (minimum_spanning_tree(X, strategy=s) for s in STRATEGIES)
     np.testing.assert_array_equal(first.edges, second.edges)
     np.testing.assert_array_equal(first.lengths, second.lengths)
+
+
+def rows_with(values, columns=slice(None)):
+    """Normal rows, some of which have an absurd value."""
+    X = np.random.default_rng(11).normal(size=(600, 8))
+    X[np.arange(len(values)) * 97 + 5, columns] = np.array(values)[:, None] if columns == slice(None) else values
+    return X
+
+
+def clusters_at(distance, spread, n_clusters=2):
+    rng = np.random.default_rng(12)
+    return spread * rng.normal(size=(600, 8)) + distance * rng.integers(n_clusters, size=(600, 1))
+
+
+def nested_groups():
+    rng = np.random.default_rng(13)
+    return rng.normal(size=(600, 4)) + rng.integers(3, size=(600, 1)) * 1e5 + rng.integers(3, size=(600, 1)) * 1e10
+
+
+def one_hot(noise):
+    rng = np.random.default_rng(14)
+    return np.eye(12)[rng.integers(12, size=600)] + noise * rng.normal(size=(600, 12))
+
+
+FAR_OFF = {
+    "a row of 1e10": lambda: rows_with([1e10]),
+    "a value of 1e10": lambda: rows_with([1e10], 3),
+    "a value of 1e15": lambda: rows_with([1e15], 3),
+    "rows of 1e5, 1e10, 1e100": lambda: rows_with([1e5, -1e10, 1e100]),
+    "values of 1e5, 1e10, 1e100": lambda: rows_with([1e5, 1e10, -1e100], 3),
+    "clusters 1e9 apart": lambda: clusters_at(1e9, 1.0),
+    "dense clusters 1e9 apart": lambda: clusters_at(1e9, 1e-6, 4),
+    "lattices 1e9 apart": lambda: clusters_at(1e9, 1.0).round(),
+    "groups of groups": nested_groups,
+    "one-hot and noise": lambda: one_hot(1e-6),
+    "one-hot and less noise": lambda: one_hot(1e-12),
+}
+
+
+@pytest.mark.parametrize("case", FAR_OFF)
+def test_what_is_far_off_leaves_the_tree_exact(case):
+    X = FAR_OFF[case]()
+    expected = set(naive.kruskal_in_doubles(X))
+    for strategy in STRATEGIES:
+        tree = minimum_spanning_tree(X, strategy=strategy)
+        assert {tuple(edge) for edge in tree.edges.tolist()} == expected
+
+
+@pytest.mark.parametrize("case", FAR_OFF)
+def test_what_is_far_off_costs_near_rows_no_precision(case):
+    """Rounding beside the farthest rows must not make all near ones candidates."""
+    assert prepare_points(FAR_OFF[case](), rotate=False).search.dtype == np.float64
+
+
+def test_a_far_row_leaves_searches_as_short_as_they_were():
+    X = np.random.default_rng(15).normal(size=(2000, 3))
+    usual = build_tree(X).sample_search_cost(6, 16)
+    for value in (1e6, 1e10, 1e15, 1e100):
+        X[77] = value
+        assert build_tree(X).sample_search_cost(6, 16) < 1.5 * usual
+
+
+@pytest.mark.parametrize("columns", [1, 2, 8, 40])
+def test_ordinary_tables_keep_their_quick_float32_copy(columns):
+    rng = np.random.default_rng(16)
+    for X in (
+        rng.normal(size=(2000, columns)),
+        rng.normal(size=(2000, columns)) + 100.0 * rng.integers(3, size=(2000, 1)),
+        rng.integers(0, 3, size=(2000, columns)) / 7,
+        rng.standard_t(2, size=(2000, columns)),
+        np.arange(2000.0)[:, None] * np.ones(columns),
+    ):
+        for rotate in (False, True):
+            assert prepare_points(X, rotate=rotate).search.dtype == np.float32
+
+
+def test_missing_values_beside_far_rows():
+    X = rows_with([1e10], 3)[:520]
+    X[:, 1:][np.random.default_rng(17).random((520, 7)) < 0.1] = np.nan
+    assert prepare_incomplete(X).search.dtype == np.float64
+    edges = minimum_spanning_tree(X).edges
+    assert {tuple(edge) for edge in edges.tolist()} == set(incomplete.kruskal(X)[0])
 
 
 def test_ties_are_broken_by_index():

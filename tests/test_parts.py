@@ -102,6 +102,9 @@ def kinds(n):
         "vanishing": np.where(rng.random((n, 2)) < 0.5, 1.0, 1e-310) * rng.normal(size=(n, 2)),
         "flat": rng.normal(size=(n, 3)) @ rng.normal(size=(3, 20)),
         "wide scales": rng.normal(size=(n, 12)) * np.geomspace(1e-6, 1e6, 12),
+        "an absurd row": np.r_[rng.normal(size=(n - 1, 5)), np.full((1, 5), 1e10)],
+        "absurd values": np.c_[rng.normal(size=(n, 4)), np.where(np.arange(n) % 300 == 7, 1e100, blobs.ravel())],
+        "dense and far apart": 1e-6 * rng.normal(size=(n, 4)) + 1e9 * blobs,
     }
 
 

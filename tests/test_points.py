@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,24 +12,48 @@ from strategies import tables
 
 from penstock.graph._kernels import search_limit, squared_distance
 from penstock.graph.duplicates import _match_group, first_copies, hash_rows
-from penstock.graph.points import plain_frame, prepare_points
+from penstock.graph.points import centered_frame, plain_frame, prepare_points
 
 pytestmark = pytest.mark.kernels
 
 
+@pytest.mark.parametrize("precise", [False, True])
 @pytest.mark.parametrize("rotate", [False, True])
 @given(X=tables(max_rows=25))
-@settings(max_examples=200, deadline=None)
-def test_the_float32_distance_never_exceeds_its_limit(rotate, X):
-    points = prepare_points(X, rotate=rotate)
+@settings(max_examples=100, deadline=None)
+def test_the_distance_of_search_points_never_exceeds_its_limit(rotate, precise, X):
+    points = centered_frame(replace(plain_frame(X), precise=precise), X, rotate=rotate).enter(X)
+    number = np.float64 if precise else np.float32
+    assert points.search.dtype == number
+    assert_within_limits(points, number)
+
+
+@given(X=tables(max_rows=25))
+@settings(max_examples=50, deadline=None)
+def test_a_precise_frame_without_axes_holds_the_rows_as_they_are(X):
+    points = replace(plain_frame(X), precise=True).enter(X)
+    np.testing.assert_array_equal(points.search[:, : X.shape[1]], points.exact)
+    assert points.error <= 1e-150
+    assert_within_limits(points, np.float64)
+
+
+@pytest.mark.parametrize(("precise", "number", "apart"), [(False, np.float32, 1e-9), (True, np.float64, 2e-16)])
+@pytest.mark.parametrize("rotate", [False, True])
+def test_the_limit_covers_rounding_that_is_larger_than_the_distance(rotate, precise, number, apart):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 6))
+    X = np.r_[rows, rows + apart * rng.normal(size=rows.shape)]
+    points = centered_frame(replace(plain_frame(X), precise=precise), X, rotate=rotate).enter(X)
+    assert_within_limits(points, number)
+
+
+def assert_within_limits(points, number):
     difference = points.search[:, None] - points.search[None]
-    computed = np.cumsum(difference * difference, axis=2, dtype=np.float32)[:, :, -1]
-    for i in range(len(X)):
-        for j in range(len(X)):
-            limit = np.float32(
-                search_limit(squared_distance(points.exact, i, points.exact, j), points.shift, points.stretch)
-            )
-            assert computed[i, j] <= limit
+    computed = np.cumsum(difference * difference, axis=2, dtype=number)[:, :, -1]
+    for i in range(len(points.exact)):
+        for j in range(len(points.exact)):
+            square = squared_distance(points.exact, i, points.exact, j)
+            assert computed[i, j] <= number(search_limit(square, points.shift, points.stretch))
 
 
 def test_the_limit_is_tight_enough_to_rule_out():

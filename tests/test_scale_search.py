@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.graph.parts import common_frame, grow_part
 from penstock.graph.search import search_over
-from penstock.scale._tree_tasks import save_part
+from penstock.scale._tree_tasks import load_frame, save_frame, save_part
 from penstock.scale.parts_search import PartsSearch
 from penstock.scale.workspace import save_array
 
@@ -42,6 +42,22 @@ def test_the_nearest_row_is_that_of_one_search_ties_included(tmp_path_factory, s
     guests = np.concatenate([rows[:9], rng.integers(0, 9, (30, p)) / 8, 10 * rng.normal(size=(5, p))])
     search = in_parts(tmp_path_factory.mktemp("parts"), rows, rng.integers(0, n_parts, len(rows)))
     agree(search.nearest_or_equal(guests), search_over(rows).nearest_or_equal(guests))
+
+
+def test_beside_an_absurd_row(tmp_path):
+    """The frame of such rows is precise, and stays so in its files."""
+    rng = np.random.default_rng(1)
+    rows, guests = rng.normal(size=(700, 3)), np.r_[rng.normal(size=(40, 3)), [[1e10, 0.0, 1e9]], [[1e30, 0.0, 1.0]]]
+    rows[5] = 1e10
+    search = in_parts(tmp_path, rows, (rows[:, 0] > 0).astype(int))
+    agree(search.nearest_or_equal(guests), search_over(rows).nearest_or_equal(guests))
+    distances = np.sqrt(((guests[:40, None] - rows[None]) ** 2).sum(axis=2))
+    np.testing.assert_array_equal(search.nearest_or_equal(guests)[0][:40], distances.argmin(axis=1))
+    save_frame(tmp_path / "frame", search.frame)
+    loaded = load_frame(tmp_path / "frame")
+    assert search.frame.precise
+    assert loaded.precise
+    np.testing.assert_array_equal(loaded.enter(rows).search, search.frame.enter(rows).search)
 
 
 def test_rows_with_holes_are_compared_with_all(tmp_path):

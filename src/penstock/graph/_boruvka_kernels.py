@@ -1,7 +1,7 @@
 """Borůvka's algorithm with certified neighbour lists over a kd-tree, compiled.
 
 Points are named by their position in the tree's order; `names` gives the original index, which breaks ties. All
-comparisons that decide anything are made on `squared_distance` in float64; float32 only rules pairs out.
+comparisons that decide anything are made on `squared_distance` of the rows; search points only rule pairs out.
 """
 
 from __future__ import annotations
@@ -101,9 +101,8 @@ def separate(
     for d in range(width):
         axis[d] = other_centers[other, d] - centers[leaf, d]
         length += axis[d] * axis[d]
-    if length < np.finfo(axis.dtype).tiny * number(
-        1e8
-    ):  # squares have vanished, or the centres coincide: no axis to speak of
+    # squares have vanished, or the centres coincide: no axis to speak of
+    if length < np.finfo(axis.dtype).tiny * number(1e8):
         return number(-np.inf)
     rounding = np.finfo(axis.dtype).eps / 2 * number(width + 8)
     shrink = number(1.0) / (np.sqrt(length) * (number(1.0) + rounding))

@@ -1,7 +1,7 @@
 """Edges between two parts of the points, each with its own kd-tree in the same frame, compiled.
 
 The points of both parts have one numbering: those of the first by their position in its tree, those of the second
-behind them. As everywhere, float32 only rules out, and float64 and the order of edges decide.
+behind them. As everywhere, search points only rule out, and the rows and the order of edges decide.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = Any
 
 @kernel
 def surely_beyond(gap: float, shift: float, stretch: float) -> float:
-    """A square that no pair whose float32 squared distance is at least `gap` falls below: `search_limit` turned round.
+    """A square that no pair falls below whose search points are `gap` apart (squared) or more: `search_limit` reversed.
 
     Lowered by a little more than what rounding can do to either of them.
     """

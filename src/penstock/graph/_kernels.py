@@ -1,4 +1,9 @@
-"""Distances, compiled. Every strategy measures a pair with `squared_distance`, so that all agree to the last bit."""
+"""Distances, compiled.
+
+The strategies of `minimum_spanning_tree` measure complete rows with `squared_distance` and rows with holes with
+`shared_squared_distance`, the same where there is no hole: so all agree to the last bit. The local trees of streams,
+and callers that need a length itself, use `distance`, which does not vanish for different rows.
+"""
 
 from __future__ import annotations
 
@@ -169,6 +174,6 @@ def count_below(total: Array, limit: Array) -> int:
 
 @kernel
 def search_limit(best: float, shift: float, stretch: float) -> float:
-    """The largest float32 squared distance that a pair no longer than sqrt(best) can show. Proof: docs/decisions."""
+    """The largest squared distance of search points of a pair no longer than sqrt(best). Proof: docs/decisions."""
     reach = np.sqrt(best) + shift
     return min(reach * reach * stretch, 3e38)  # no sum of search points comes near the cap

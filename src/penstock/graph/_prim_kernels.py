@@ -1,4 +1,4 @@
-"""Prim's algorithm over tiles of float32 points, every decision taken in float64."""
+"""Prim's algorithm over tiles of search points, every decision taken on the rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def prim(
     joins the tree gives its slot to the last point, so the work shrinks as the tree grows.
 
     NaN in X and `tiles` is a missing coordinate. `patterns` says by bits which ones a point has (no words if all have
-    all), `seen` how large a share of them. The float32 sums lack the factor p/|shared| of the exact distance: a pair
-    looks shorter than it is by |shared|/p, which is at most `seen`. Points that share none are never joined, unless
-    there is no other way, which callers rule out.
+    all), `seen` how large a share of them. The sums over search points lack the factor p/|shared| of the distance: a
+    pair looks shorter than it is by |shared|/p, which is at most `seen`. Points that share none are never joined,
+    unless there is no other way, which callers rule out.
     """
     n = X.shape[0]
     p = X.shape[1]

@@ -1,8 +1,9 @@
-"""Points made ready for an exact search: a float64 copy that decides and a float32 copy that rules out."""
+"""Points made ready for an exact search: a float64 copy that decides and a copy, float32 as a rule, that rules out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
 _PROBES, _PROBED_ROWS, _FEWEST_PROBED = 16, 1 << 12, 512
 _NEAREST, _MOST_NEAR, _MOST_FAR = 6, 32, 0.05
 
-SearchArray = NDArray[np.float32] | NDArray[np.float64]
+SearchArray = NDArray[np.floating[Any]]  # float32, or float64 in a precise frame
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Frame:
         """Put rows into this frame, measuring the rounding that it costs."""
         exact = self.scale(X)
         n, p = exact.shape
-        # what squares that vanish, and sums of them, can lose at most
-        number, unit, vanishing = (np.float64, _DOUBLE, 1e-150) if self.precise else (np.float32, _SINGLE, 1e-15)
+        number: type[np.floating[Any]] = np.float64 if self.precise else np.float32
+        unit, vanishing = (_DOUBLE, 1e-150) if self.precise else (_SINGLE, 1e-15)  # the latter for squares that vanish
         computing = self._computing()
         search: SearchArray = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=number)
         errors, farthest = np.empty(n), 0.0
@@ -93,11 +94,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Points:
-    """`exact` is the data times a power of two; `search` is centred, perhaps rotated, padded to 4 columns; float32 if it can.
+    """`exact` is the data times a power of two; `search`, padded to 4 columns, is centred and perhaps rotated.
 
     NaN in both marks a coordinate that is missing.
 
-    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their own precision, summed in any
+    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their precision, summed in any
     order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
     """
 
