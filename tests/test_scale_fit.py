@@ -410,13 +410,13 @@ def test_a_worker_of_another_release_that_takes_work_later(client):
 
 
 @pytest.mark.slow
-def test_a_worker_of_another_release_that_joins_later(tmp_path):
+def test_a_worker_of_another_release_that_joins_later():
     """A real one, and the only one left, so that it is given work."""
-    preload = "import penstock; penstock.__version__ = '0.0.9'"
+    preload, before = "import penstock; penstock.__version__ = '0.0.9'", []
 
     def join(stage, done, total):
-        if stage == "trees of parts" and len(client.scheduler_info(n_workers=-1)["workers"]) == 1:
-            before = list(client.scheduler_info(n_workers=-1)["workers"])
+        if stage == "trees of parts" and not before:
+            before.extend(client.scheduler_info(n_workers=-1)["workers"])
             client.cluster.new_spec["options"]["preload"] = [preload]
             client.cluster.scale(2)
             client.wait_for_workers(2, timeout=300)
@@ -442,7 +442,7 @@ def test_a_cluster_without_workers(monkeypatch):
 
 
 def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
-    worker = {"nthreads": 1, "memory_limit": 100 * 2**20}
+    worker = {"nthreads": 1, "memory_limit": 100 * 2**20, "status": "running", "last_seen": 0.0, "metrics": {}}
     monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {"tcp://10.0.0.1:1": worker})
     detector = quick()
     with watched(client) as keys, refused(detector, scale.ClusterError, "0 MiB for each thread.* more memory"):

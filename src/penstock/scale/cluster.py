@@ -399,9 +399,9 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
             memory_limit=memory_limit,
             death_timeout=_STARTING,
         )
-    except (RuntimeError, TimeoutError) as error:
+    except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's own fault
         raise ClusterError(
-            f"Workers could not be started on this machine ({error}). If this is a script, put the lines that do the "
+            f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do the "
             f"work under: if __name__ == '__main__':"
         ) from error
 
