@@ -430,6 +430,14 @@ def test_a_worker_of_another_release_that_joins_later():
         fit(detector, ROWS, client, progress=join)
 
 
+def test_a_client_that_is_closed():
+    with Client(processes=False, n_workers=0, dashboard_address=None, set_as_default=False) as closed:
+        pass
+    detector = quick()
+    with refused(detector, scale.ClusterError, "The client is closed"):
+        fit(detector, ROWS, closed)
+
+
 def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
     detector, told = quick(), []

@@ -57,10 +57,11 @@ class Cluster:
 
     def workers(self) -> dict[str, Any]:
         """Those that the scheduler knows now; none if it cannot be reached."""
-        if self.client.status != "running":
+        scheduler = self.client.scheduler
+        if scheduler is None or self.client.status != "running":
             return {}
         try:
-            known: dict[str, Any] = self._ask("The scheduler", self.client.scheduler.identity)["workers"]
+            known: dict[str, Any] = self._ask("The scheduler", scheduler.identity)["workers"]
         except OSError:
             return {}
         return known
@@ -95,6 +96,8 @@ class Cluster:
 
         Workers that join later are checked by each task that they are given.
         """
+        if self.client.status == "closed":
+            raise ClusterError("The client is closed. Open a new one.")
         for worker, theirs in self._ask_workers(releases).items():
             _refuse_other_releases(worker, theirs, releases())
 
@@ -279,7 +282,10 @@ def _raise_first_error(futures: Iterable[Any]) -> None:
 def _raise_error_of(future: Any) -> NoReturn:
     if future.status != "error":
         raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
-    error = future.exception(timeout=_PATIENCE)
+    try:
+        error = future.exception(timeout=_PATIENCE)
+    except TimeoutError as late:
+        raise ClusterError(f"The error of the task {future.key} did not come within {_PATIENCE:.0f} s.") from late
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
             f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
