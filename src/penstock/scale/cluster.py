@@ -118,7 +118,6 @@ class Cluster:
         began = last_seen = time.monotonic()
         while True:
             lost: Exception | None = None
-            self.report("asking the workers", 0, 1)
             try:
                 found: dict[str, Any] = self._ask(
                     "A worker", self.client.run, function, *arguments, on_error="return", seconds=_STARTING
