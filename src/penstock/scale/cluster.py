@@ -136,10 +136,9 @@ class Cluster:
             self._wait_for_workers(min(last_seen + _PATIENCE, began + _STARTING), lost)
 
     def _ask(
-        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float | None = None, **options: Any
+        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _PATIENCE, **options: Any
     ) -> Any:
-        """The answer to a call of Dask's, which is not waited for any longer than that, or than anything else."""
-        seconds = seconds or _PATIENCE
+        """The answer to a call of Dask's, which is not waited for any longer than that."""
         try:
             return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
         except TimeoutError as error:
