@@ -390,9 +390,9 @@ def test_results_that_come_late_now_and_then_are_waited_for():
 
 
 class LookedAtClient(SlowClient):
-    """A worker that says what it does, or nothing; the task is done when it has been looked at so often."""
+    """A worker that says what it does, or nothing; each look takes a second, and the task is done after so many."""
 
-    def __init__(self, tasks, is_heard, n_looks, task):
+    def __init__(self, tasks, is_heard, task, n_looks=10**9):
         super().__init__()
         self.tasks, self.is_heard, self.n_looks, self.n_looked, self.task = tasks, is_heard, n_looks, 0, task
         task.status = "pending"
@@ -404,21 +404,24 @@ class LookedAtClient(SlowClient):
         heard = float(self.n_looked) if self.is_heard else 0.0
         return {"status": "running", "last_seen": heard, "metrics": {"task_counts": self.tasks}}
 
+    def patient(self, monkeypatch):
+        monkeypatch.setattr(cluster_module, "_SECONDS_BETWEEN_LOOKS", 0.001)
+        monkeypatch.setattr(cluster_module, "time", SimpleNamespace(monotonic=lambda: float(self.n_looked)))
+        return collect(self, [self.task])
+
 
 @pytest.mark.parametrize(("tasks", "is_heard"), [({"executing": 1}, True), ({"flight": 1}, True), ({}, False)])
 def test_a_worker_that_is_or_may_be_at_work_is_waited_for(tasks, is_heard, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 0.1)
-    task = Done(7)
-    assert collect(LookedAtClient(tasks, is_heard, 40, task), [task]) == [7]
+    assert LookedAtClient(tasks, is_heard, Done(7), 200).patient(monkeypatch) == [7]
 
 
 def test_a_worker_that_says_that_it_is_idle_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 0.1)
-    task = Done(7)
-    with pytest.raises(scale.ClusterError, match=r"No worker has been at work .* with 1 tasks unfinished\. Restart"):
-        collect(LookedAtClient({"memory": 3}, True, 10**6, task), [task])
+    client = LookedAtClient({"memory": 3}, True, Done(7))
+    with pytest.raises(
+        scale.ClusterError, match=r"at work for 60 s, with 1 tasks unfinished\. Restart the workers, and"
+    ):
+        client.patient(monkeypatch)
+    assert 60 < client.n_looked < 70
 
 
 @pytest.mark.parametrize(
