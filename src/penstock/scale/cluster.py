@@ -356,8 +356,11 @@ def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
 
 
 @contextmanager
-def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> Iterator[Any]:
-    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine."""
+def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, quiet: bool = False) -> Iterator[Any]:
+    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine.
+
+    Quiet workers log nothing, nor do those that are started in place of lost ones.
+    """
     distributed = _distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(
@@ -366,9 +369,17 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> It
         )
     from dask import config
 
-    # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
+    preload = config.get("distributed.worker.preload", [])
+    settings = {
+        # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
+        "distributed.deploy.lost-worker-timeout": "1000h",
+        "distributed.worker.preload": [
+            *preload,
+            *(["import logging; logging.disable(logging.ERROR)"] if quiet else []),
+        ],
+    }
     with (
-        config.set({"distributed.deploy.lost-worker-timeout": "1000h"}),
+        config.set(settings),
         _closed_in_time(_local_cluster(distributed, n_workers, memory_limit)) as cluster,
         _closed_in_time(distributed.Client(cluster)) as client,
     ):
