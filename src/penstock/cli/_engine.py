@@ -70,8 +70,7 @@ class Engine:
             with self._plain_errors(), deaf_children():
                 if self.scheduler is None:
                     stages("starting workers")
-                    with _quiet_workers():
-                        client = opened.enter_context(scale.local_client())
+                    client = opened.enter_context(scale.local_client(quiet=True))
                 else:
                     stages(f"connecting to {self.scheduler}")
                     client = opened.enter_context(scale.connect(self.scheduler))
@@ -119,19 +118,6 @@ def _refuse_missing(rows: FloatArray, engine: str) -> None:
             f"(--exclude).",
             exit_code=2,
         )
-
-
-@contextmanager
-def _quiet_workers() -> Iterator[None]:
-    """Workers started inside this block log nothing, nor do those that are started later in their place."""
-    try:
-        from dask import config
-    except ImportError:  # which is said when workers are started
-        yield
-        return
-    preload = "distributed.worker.preload"
-    with config.set({preload: [*config.get(preload, []), "import logging; logging.disable(logging.ERROR)"]}):
-        yield
 
 
 @contextmanager

@@ -57,10 +57,11 @@ class Cluster:
 
     def workers(self) -> dict[str, Any]:
         """Those that the scheduler knows now; none if it cannot be reached."""
-        if self.client.status != "running":
+        scheduler = self.client.scheduler
+        if scheduler is None or self.client.status != "running":
             return {}
         try:
-            known: dict[str, Any] = self._ask("The scheduler", self.client.scheduler.identity)["workers"]
+            known: dict[str, Any] = self._ask("The scheduler", scheduler.identity)["workers"]
         except OSError:
             return {}
         return known
@@ -95,6 +96,8 @@ class Cluster:
 
         Workers that join later are checked by each task that they are given.
         """
+        if self.client.status == "closed":
+            raise ClusterError("The client is closed. Open a new one.")
         for worker, theirs in self._ask_workers(releases).items():
             _refuse_other_releases(worker, theirs, releases())
 
@@ -115,7 +118,6 @@ class Cluster:
         began = last_seen = time.monotonic()
         while True:
             lost: Exception | None = None
-            self.report("asking the workers", 0, 1)
             try:
                 found: dict[str, Any] = self._ask(
                     "A worker", self.client.run, function, *arguments, on_error="return", seconds=_STARTING
@@ -134,10 +136,9 @@ class Cluster:
             self._wait_for_workers(min(last_seen + _PATIENCE, began + _STARTING), lost)
 
     def _ask(
-        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float | None = None, **options: Any
+        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _PATIENCE, **options: Any
     ) -> Any:
-        """The answer to a call of Dask's, which is not waited for any longer than that, or than anything else."""
-        seconds = seconds or _PATIENCE
+        """The answer to a call of Dask's, which is not waited for any longer than that."""
         try:
             return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
         except TimeoutError as error:
@@ -279,7 +280,10 @@ def _raise_first_error(futures: Iterable[Any]) -> None:
 def _raise_error_of(future: Any) -> NoReturn:
     if future.status != "error":
         raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
-    error = future.exception(timeout=_PATIENCE)
+    try:
+        error = future.exception(timeout=_PATIENCE)
+    except TimeoutError as late:
+        raise ClusterError(f"The error of the task {future.key} did not come within {_PATIENCE:.0f} s.") from late
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
             f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
@@ -352,8 +356,11 @@ def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
 
 
 @contextmanager
-def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> Iterator[Any]:
-    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine."""
+def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, quiet: bool = False) -> Iterator[Any]:
+    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine.
+
+    Quiet workers log nothing, nor do those that are started in place of lost ones.
+    """
     distributed = _distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(
@@ -362,9 +369,17 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto") -> It
         )
     from dask import config
 
-    # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
+    preload = config.get("distributed.worker.preload", [])
+    settings = {
+        # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
+        "distributed.deploy.lost-worker-timeout": "1000h",
+        "distributed.worker.preload": [
+            *preload,
+            *(["import logging; logging.disable(logging.ERROR)"] if quiet else []),
+        ],
+    }
     with (
-        config.set({"distributed.deploy.lost-worker-timeout": "1000h"}),
+        config.set(settings),
         _closed_in_time(_local_cluster(distributed, n_workers, memory_limit)) as cluster,
         _closed_in_time(distributed.Client(cluster)) as client,
     ):
@@ -399,9 +414,9 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
             memory_limit=memory_limit,
             death_timeout=_STARTING,
         )
-    except (RuntimeError, TimeoutError) as error:
+    except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's own fault
         raise ClusterError(
-            f"Workers could not be started on this machine ({error}). If this is a script, put the lines that do the "
+            f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do the "
             f"work under: if __name__ == '__main__':"
         ) from error
 

@@ -57,9 +57,10 @@ def fit(
     client : distributed.Client, optional
         By default workers are started on this machine, one for each core, and closed at the end.
     folder : path, optional
-        Where the job keeps its files. All workers must see it under this path. If a run is cut short, the same call
-        with the same folder goes on from there; afterwards the detector's large arrays are read from it, so it must
-        stay. By default a temporary folder on this machine is used and the result is read into memory.
+        Where the job keeps its files. All workers must see it under this path; if it is new, it is created for this
+        user alone. If a run is cut short, the same call with the same folder goes on from there; afterwards the
+        detector's large arrays are read from it, so it must stay. By default a temporary folder on this machine is
+        used and the result is read into memory.
     columns : list of str, optional
         The columns to use, where the source has names.
     n_parts : int, optional
