@@ -31,6 +31,7 @@ _READING = {
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
 }  # fmt: skip
+_NEW_READING = {"group": None, "time_format": None, "names": []}  # which the first files of format 1 lack
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -152,7 +153,7 @@ def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
 
 
 def _unpack_inputs(record: Record) -> InputChoice:
-    record.only("as_they_are", "encoded", "left_out", "settings")
+    record.only("as_they_are", "encoded", "left_out", new={"settings": []})
     encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
     left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
     choice = InputChoice(
@@ -214,7 +215,7 @@ def _unpack_modes(record: Record) -> ModePlan:
 
 
 def _unpack_reading(record: Record) -> Reading:
-    record.only(*_READING)
+    record.only(*_READING.keys() - _NEW_READING.keys(), new=_NEW_READING)
     given: dict[str, Any] = {}
     for name, kinds in _READING.items():
         value = record.value(name)

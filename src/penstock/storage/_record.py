@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,10 @@ class Record:
         self._content: dict[str, Any] = content
         self._place = place
 
-    def only(self, *names: str) -> Record:
-        """Raise unless the fields are exactly these."""
+    def only(self, *names: str, new: Mapping[str, Any] | None = None) -> Record:
+        """Raise unless the fields are exactly these. Old files lack the `new` ones and get their values."""
+        self._content = dict(new or {}) | self._content
+        names = (*names, *(new or {}))
         if set(self._content) != set(names):
             odd = sorted(set(self._content) ^ set(names))
             raise StorageError(f"{self._place} should have the fields {', '.join(names)}; too many or missing: {odd}")
