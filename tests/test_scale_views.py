@@ -53,8 +53,8 @@ def assert_same_fit(found, expected, new):
     assert found._views.standards == expected._views.standards
     for view in ("encoding", "plain", "logged", "coarse", "fine", "marginal"):
         for name, values in vars(getattr(expected._views, view)).items():
-            if isinstance(values, np.ndarray):
-                np.testing.assert_array_equal(vars(getattr(found._views, view))[name], values, err_msg=name)
+            if isinstance(values, np.ndarray) and name != "rows":  # of which the nodes are drawn
+                np.testing.assert_array_equal(getattr(getattr(found._views, view), name), values, err_msg=name)
     np.testing.assert_array_equal(found.anomaly_score(new), expected.anomaly_score(new))
 
 
