@@ -15,6 +15,7 @@ from penstock.tables._text_source import TextSource
 
 _MOST_TEXT = 2**30  # bytes of one sheet, written as CSV
 _MOST_ROWS = 2**20  # of a sheet of Excel
+_MOST_CELLS = 2**27  # of one sheet, also empty ones: openpyxl makes them one by one
 _NOTHING = (b"", 0)
 
 
@@ -65,24 +66,25 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
     """The sheet as text. What comes of each row is counted before the next is made."""
     lines: list[tuple[bytes, int]] = []  # and how many cells each has
     size = made = width = 0
+    most = min(_MOST_CELLS, max_bytes // 2)  # 8 bytes each, of four times max_bytes
     try:
         for row in rows:
             if len(lines) == _MOST_ROWS:
                 raise _too_large(name, f"has more than {_MOST_ROWS:,} rows, which no sheet has")
-            if width * (len(lines) + 1) > max_bytes // 2:  # 8 bytes each, of four times max_bytes
-                raise _too_large(name, f"has more than {max_bytes // 2:,} cells up to row {len(lines) + 1:,}")
-            if not row:  # there is none of this number in the file
+            made += len(row)
+            if max(made, width * (len(lines) + 1)) > most:
+                raise _too_large(name, f"has more than {most:,} cells up to row {len(lines) + 1:,}")
+            if row.count(None) == len(row):
                 lines.append(_NOTHING)
                 continue
-            cells = ["" if cell is None else _written(cell) for cell in row]
+            cells = ["" if cell is None else _as_field(_written(cell)) for cell in row]
             size += sum(map(len, cells))
             if size > max_bytes:
                 raise _too_large(name, f"holds more than {max_bytes:,} bytes of text")
-            made, width = made + len(cells), max(width, len(cells))
-            if max(made, width * (len(lines) + 1)) > max_bytes // 2:
-                raise _too_large(name, f"has more than {max_bytes // 2:,} cells up to row {len(lines) + 1:,}")
-            text = ",".join(map(_as_field, cells)).replace("\0", "")
-            lines.append((text.encode("utf-8", errors="replace"), len(cells)))
+            width = max(width, len(cells))
+            if width * (len(lines) + 1) > most:
+                raise _too_large(name, f"has more than {most:,} cells up to row {len(lines) + 1:,}")
+            lines.append((",".join(cells).replace("\0", "").encode("utf-8", errors="replace"), len(cells)))
     except TableError:
         raise
     except Exception as error:  # as above
