@@ -251,6 +251,7 @@ def test_another_archive_than_at_the_first_download(server: Server, cache: Path)
             "4 attributes, but rows of 3 values",
         ),
     ],
+    ids=lambda value: "archive" if isinstance(value, bytes) else value,  # an archive holds the time it was made
 )
 def test_an_archive_that_is_no_good_is_removed(server: Server, cache: Path, content: bytes, message: str) -> None:
     server.files["Parkinson.tar.gz"] = content
