@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,9 +14,7 @@ from penstock.graph.approximate import Approximation, list_some_neighbors
 from penstock.graph.kdtree import build_tree
 
 pytestmark = pytest.mark.kernels
-compiled_only = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="thousands of rows take minutes in plain Python"
-)
+compiled_only = pytest.mark.compiled
 
 
 def assert_spanning(tree, n):

@@ -215,7 +215,7 @@ def test_a_time_that_cannot_be_read_is_not_called_an_input_and_left_out(
     frame = plant()
     frame["time"] = [f"the {number}th" for number in range(len(frame))]
     frame.to_csv(table, index=False)
-    assert main(["detect", table, *QUICK]) == 0
+    assert main(["detect", table, *QUICK, "--label", "fault"]) == 0
     shown = capfd.readouterr().out
     assert "row 0 (counted from 0) holds 'the 0th'" in shown
     assert "left out" in shown
@@ -374,9 +374,9 @@ def test_a_reader_that_has_had_enough(table: str) -> None:
 @pytest.mark.parametrize(
     ("redirection", "code", "said"),
     [
-        (">&-", 0, ""),
+        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
         (">/dev/full", 2, "penstock: Standard output cannot be written: No space left on device.\n"),
-        ("2>&-", 0, ""),
+        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: str) -> None:
@@ -400,7 +400,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("option", ["-o", "--scores"])
+@pytest.mark.parametrize("option", ["-o", pytest.param("--scores", marks=pytest.mark.slow)])
 def test_signals_leave_nothing(table: str, number: int, code: int, option: str) -> None:
     before = left_behind(Path())
     process = subprocess.Popen(

@@ -368,7 +368,9 @@ def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, number: int, code: int) -> None:
     state = tmp_path / "state"
     process = subprocess.Popen(
@@ -523,9 +525,11 @@ def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Pat
 @pytest.mark.parametrize(
     ("closed", "code", "said"),
     [
-        ("<&-", 2, "penstock: Standard input is closed; open it, or give a file.\n"),
+        pytest.param(
+            *("<&-", 2, "penstock: Standard input is closed; open it, or give a file.\n"), marks=pytest.mark.slow
+        ),
         (">&-", 2, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
-        ("2>&-", 0, ""),
+        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_closed_descriptors(table: str, out: Path, closed: str, code: int, said: str) -> None:
@@ -613,9 +617,9 @@ def test_locks_end_with_a_process_that_is_killed(
         while not out.exists() or not out.stat().st_size:  # by then it holds both locks
             assert first.poll() is None
             time.sleep(0.05)
-        assert main(["watch", table, "--state", state, *mine]) == 1
+        assert main(["watch", table, "--state", state, *mine]) == 2
         assert complaint(capfd).startswith(f"Another penstock watch is using --state {state}.")
-        assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 1
+        assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 2
         assert complaint(capfd) == f"Another penstock watch is writing to {out}; choose another --output."
     finally:
         first.kill()

@@ -164,7 +164,10 @@ def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
     assert some > 10
 
 
-@pytest.mark.parametrize(("n", "p", "turned"), [(1, 4, False), (3, 4, False), (4, 4, True), (520, 520, False)])
+@pytest.mark.parametrize(
+    ("n", "p", "turned"),
+    [(1, 4, False), (3, 4, False), (4, 4, True), pytest.param(520, 520, False, marks=pytest.mark.compiled)],
+)
 def test_axes_are_found_only_where_they_are_worth_it(n, p, turned):
     tree = build_tree(np.random.default_rng(8).normal(size=(n + 2, p)))
     clump = clumps.Clump(tree, np.arange(n))

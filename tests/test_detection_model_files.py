@@ -206,11 +206,15 @@ def usable(model: Model) -> None:
         assert len(str(error)) > 20  # noqa: PT017
 
 
+# Fields that the first files lack: tests/golden has some of those.
+NEW = [("reading", "group"), ("reading", "time_format"), ("reading", "names"), ("inputs", "settings")]
+
+
 @pytest.mark.parametrize("kind", ["modes", "online modes", "rules", "mean", "period"])
 def test_a_field_that_is_missing_is_refused(kind, states, tmp_path):
     count = 0
     for way in places(states[kind]):
-        if isinstance(way[-1], str) and way[0] != "units":
+        if isinstance(way[-1], str) and way[0] != "units" and way not in NEW:
             count += 1
             state = changed(states[kind], way, lambda holder, key: holder.pop(key))
             assert attempt(tmp_path / "model", state, on_disk=False) is None, way

@@ -30,17 +30,13 @@ from penstock.detectors import (
 )
 from penstock.factor import BlockSGD, Multiplicative
 
-ALL_DETECTORS: list[BaseDetector] = [
+CLASSES: list[BaseDetector] = [
     NSNMF(random_state=0),
-    NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
-    NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
     LaplacianNSNMF(random_state=0),
     NMF(n_components=2, random_state=0),
     GNMF(random_state=0),
     SNMF(random_state=0),
-    SNMF(graph="gaussian", random_state=0),
     LoMST(),
-    LoMST("stable"),
     KNNDistance(),
     Detector(),
     NormScore(),
@@ -48,6 +44,13 @@ ALL_DETECTORS: list[BaseDetector] = [
     AER(max_iter=30, random_state=0),
     DAGMM(max_iter=30, random_state=0),
 ]
+VARIANTS: list[BaseDetector] = [
+    NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
+    NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
+    SNMF(graph="gaussian", random_state=0),
+    LoMST("stable"),
+]
+ALL_DETECTORS = [*CLASSES, *VARIANTS]
 # scikit-learn's checks use two columns, five iterations, and a table with holes in which two rows have no column in
 # common, so that the detectors rightly complain.
 pytestmark = [
@@ -68,7 +71,13 @@ def some_rows(n: int = 80, p: int = 5, seed: int = 0) -> np.ndarray:
     return rows
 
 
-@parametrize_with_checks(ALL_DETECTORS)
+@pytest.mark.slow
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_with_other_parameters(estimator, check) -> None:
+    test_scikit_learn(estimator, check)
+
+
+@parametrize_with_checks(CLASSES)
 def test_scikit_learn(estimator, check) -> None:
     try:
         check(estimator)

@@ -126,6 +126,7 @@ def test_reaches_a_stationary_point(kind, problem):
     assert np.all(np.abs(gradient.W * solution.factors.W) <= 1e-5 * size * (1 + solution.factors.W))
 
 
+@pytest.mark.compiled
 @given(problem=tables())
 @settings(max_examples=15, deadline=None)
 def test_permuting_rows_leaves_objective_and_scores(problem):

@@ -254,6 +254,7 @@ def test_what_is_not_the_default_is_shown():
     assert repr(BlockSGD(blocks="space")).endswith("scale_steps=True, blocks='space')")
 
 
+@pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning")  # after 20 rounds
 def test_a_detector_with_blocks_in_space_comes_back_from_a_file(tmp_path):
     detector = NSNMF(2, solver=BlockSGD(rounds=20, stall=0.0, blocks="space"), random_state=0).fit(a_problem(30).A)
     detector.save(tmp_path / "saved")

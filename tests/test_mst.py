@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 import pytest
@@ -133,6 +132,7 @@ FAR_OFF = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("case", FAR_OFF)
 def test_what_is_far_off_leaves_the_tree_exact(case):
     X = FAR_OFF[case]()
@@ -148,6 +148,7 @@ def test_what_is_far_off_costs_near_rows_no_precision(case):
     assert prepare_points(FAR_OFF[case](), rotate=False).search.dtype == np.float64
 
 
+@pytest.mark.compiled
 def test_a_far_row_leaves_searches_as_short_as_they_were():
     X = np.random.default_rng(15).normal(size=(2000, 3))
     usual = build_tree(X).sample_search_cost(6, 16)
@@ -156,6 +157,7 @@ def test_a_far_row_leaves_searches_as_short_as_they_were():
         assert build_tree(X).sample_search_cost(6, 16) < 1.5 * usual
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("columns", [1, 2, 8, 40])
 def test_ordinary_tables_keep_their_quick_float32_copy(columns):
     rng = np.random.default_rng(16)
@@ -191,6 +193,7 @@ def test_equal_rows_make_a_star_around_the_first():
     assert tree.lengths.tolist() == [0, 0, 0]
 
 
+@pytest.mark.compiled
 def test_threads_do_not_change_the_tree():
     X = np.random.default_rng(0).normal(size=(3000, 4)) + 8 * np.random.default_rng(1).integers(0, 4, size=(3000, 1))
     trees = []
@@ -237,7 +240,7 @@ def test_lengths_do_not_vanish_beside_a_huge_range():
     np.testing.assert_allclose(edge_lengths(X, np.array([[0, 1], [1, 2]])), [1e-180, 1e130], rtol=1e-15)
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="thousands of rows take minutes in plain Python")
+@pytest.mark.compiled
 def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch):
     taken = []
     for module, name in ((mst_module.prim, "prim"), (mst_module.boruvka, "kdtree")):

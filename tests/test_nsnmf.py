@@ -289,7 +289,9 @@ def test_the_parameter_score_and_the_method(X):
     assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("Glass", 0), ("PageBlocks", 43), ("WBC", 6)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("Glass", 0), pytest.param("PageBlocks", 43, marks=pytest.mark.slow), ("WBC", 6)]
+)
 @collapsing
 def test_detections_of_the_converged_optimum(benchmark_data, name, expected):
     """Regression, not praise: what the exact optimum of the paper's objective detects on the paper's data."""

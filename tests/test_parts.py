@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -23,9 +22,7 @@ from penstock.graph.partition import plan_partition, sample_distinct
 from penstock.graph.parts import common_frame, cross_edges, grow_part
 
 pytestmark = pytest.mark.kernels
-compiled_only = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="thousands of rows take minutes in plain Python"
-)
+compiled_only = pytest.mark.compiled
 
 
 def assert_same_tree(X, part_of):

@@ -256,7 +256,9 @@ NORMAL: dict[str, Draw] = {
 }
 
 
-@pytest.mark.parametrize("kind", NORMAL)
+@pytest.mark.parametrize(
+    "kind", ["skewed", *(pytest.param(kind, marks=pytest.mark.slow) for kind in NORMAL if kind != "skewed")]
+)
 def test_a_false_alarm_rate_means_what_it_says(kind: str) -> None:
     hundredth, thousandth = [], []
     for seed in range(2):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,19 +14,18 @@ from penstock.adapters.river import OnlineNSNMF
 from penstock.thresholds import Fixed, RollingQuantile
 
 
+@cache
+def credit_cards():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=30) + rng.normal(size=(10_000, 30)) * np.where(np.arange(10_000) % 50 == 49, 5, 1)[:, None]
+    return [({f"V{j}": value for j, value in enumerate(row)}, i % 50 == 49) for i, row in enumerate(rows.tolist())]
+
+
 class StandIn:
     """In place of River's credit-card data, which it would download: 30 features, every fiftieth sample odd."""
 
-    def __init__(self) -> None:
-        rng = np.random.default_rng(0)
-        centre = rng.normal(size=30)
-        self._rows = [
-            ({f"V{j}": float(value) for j, value in enumerate(centre + rng.normal(size=30) * (1 + 4 * odd))}, odd)
-            for odd in (i % 50 == 49 for i in range(10_000))
-        ]
-
     def take(self, n: int):
-        return copy.deepcopy(self._rows[:n])
+        return [(dict(features), odd) for features, odd in credit_cards()[:n]]
 
 
 def rivers_checks():

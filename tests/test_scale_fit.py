@@ -74,10 +74,10 @@ def assert_same_fit(found, expected):
 
 SETTINGS = [
     (NSNMF, {}),
-    (NSNMF, {"score": "structural"}),
-    (NSNMF, {"duplicates": "zero"}),
+    pytest.param(NSNMF, {"score": "structural"}, marks=pytest.mark.slow),
+    pytest.param(NSNMF, {"duplicates": "zero"}, marks=pytest.mark.slow),
     (NSNMF, {"duplicates": "floor", "similarity": "binary"}),
-    (NSNMF, {"scale": None}),
+    pytest.param(NSNMF, {"scale": None}, marks=pytest.mark.slow),
     (LaplacianNSNMF, {}),
     (NMF, {}),
 ]

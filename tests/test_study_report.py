@@ -219,7 +219,9 @@ def test_what_was_not_run_is_said_and_not_made_up() -> None:
     assert "nan" not in text.lower().replace("nanoseconds", "")
 
 
-@pytest.mark.parametrize("status", ["failed", "timed out", "killed", "not run"])
+@pytest.mark.parametrize(
+    "status", ["failed", *(pytest.param(s, marks=pytest.mark.slow) for s in ("timed out", "killed", "not run"))]
+)
 def test_all_cells_without_result(status: str) -> None:
     rows = make_rows(status=status, why="" if status == "not run" else "boom")
     for document in (to_html(results(rows)), to_markdown(results(rows))):

@@ -132,7 +132,7 @@ def test_detectors_take_threshold_objects() -> None:
     X = np.random.default_rng(0).gamma(2.0, size=(1200, 3))
     X[700] = 60.0
     contamination = PeaksOverThreshold(rate=1e-3)
-    detector = NSNMF(n_components=2, contamination=contamination, random_state=0)
+    detector = NSNMF(n_components=2, similarity="normalized", contamination=contamination, random_state=0)
     copied = clone(detector)
     assert copied.contamination is not contamination
     assert repr(copied) == repr(detector)

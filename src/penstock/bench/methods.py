@@ -9,8 +9,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from penstock import factor
-
 # Ours, by the names they have in penstock; those of the study have no other home.
 OURS = {
     "AER": "penstock.detectors.deep.AER",
@@ -145,5 +143,5 @@ def _as_object(value: Any) -> Any:
     if isinstance(value, Mapping) and len(value) == 1:
         name, fields = next(iter(value.items()))
         if name in SOLVERS and isinstance(fields, Mapping):
-            return getattr(factor, name)(**fields)
+            return getattr(import_module("penstock.factor"), name)(**fields)
     return tuple(value) if isinstance(value, list) else value
