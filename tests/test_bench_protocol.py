@@ -228,6 +228,7 @@ def test_results_are_read_back(run: Run) -> None:
     assert (results.versions, results.machine) == (run.results.versions, run.results.machine)
 
 
+@pytest.mark.slow
 def test_the_same_comes_of_one_job(run: Run, tmp_path: Path) -> None:
     study = run.study.only(methods=["noted", "shuffled", "few"])
     alone = run_study(study, tmp_path / "study", jobs=1).rows
@@ -237,6 +238,7 @@ def test_the_same_comes_of_one_job(run: Run, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(alone[kept], wanted[kept])
 
 
+@pytest.mark.slow
 def test_a_higher_limit_and_a_retry_run_what_they_should(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(run.folder, folder)
@@ -315,6 +317,7 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
     assert read_rows(own_place.folder / "study").keys() == set(results.rows["key"])
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process_behind(own_place: Place) -> None:
     process = start_command(own_place, "hangs Sleeps parameters = { power = 600.0 }", seeds=2)
     try:
@@ -336,6 +339,7 @@ def test_a_limit_shorter_than_any_start(own_place: Place) -> None:
     assert (row["status"], row["why"]) == ("timed out", "stopped after the time limit of 0.05 s")
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     study = own_place.study("orphan KillsItsParent\nsure Sure")
     rows = run_study(study, own_place.folder / "study", jobs=1).rows.set_index("method")
@@ -372,6 +376,7 @@ print(len(read_rows(full)), (run_study(study, full).rows["status"] == "failed").
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare, to mount a small disk")
@@ -388,6 +393,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert later == f"{kept} True 60"
 
 
+@pytest.mark.slow
 def test_a_run_of_a_part_adds_to_what_is_there(own_place: Place) -> None:
     study = own_place.study("one Sure\nother Sure")
     folder = own_place.folder / "study"

@@ -178,6 +178,7 @@ def spoil(rows: pd.DataFrame, where: pd.Series, status: str = "not run") -> pd.D
     return rows
 
 
+@pytest.mark.slow
 def test_sweeps_with_missing_cells_decide_nothing() -> None:
     rows = pd.concat(
         [

@@ -23,8 +23,14 @@ def test_a_plant_is_written_and_not_written_over(tmp_path: Path, capfd: pytest.C
     assert main(["simulate", "hydropower", str(folder)]) == 2
     assert "Choose another folder, or add --overwrite" in capfd.readouterr().err
     assert (folder / "plant.csv").stat().st_mtime_ns == before
-    assert main(["simulate", "hydropower", str(folder), "--areas", "--overwrite"]) == 0
-    assert (folder / "areas" / "turbine.csv").exists()
+
+
+@pytest.mark.slow
+def test_areas_and_overwriting(tmp_path: Path) -> None:
+    (tmp_path / "plant.csv").touch()
+    assert main(["simulate", "hydropower", str(tmp_path), "--areas", "--overwrite"]) == 0
+    assert (tmp_path / "areas" / "turbine.csv").exists()
+    assert (tmp_path / "plant.csv").stat().st_size > 0
 
 
 def test_a_wrong_use_names_the_command(capfd: pytest.CaptureFixture[str]) -> None:

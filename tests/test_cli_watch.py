@@ -545,6 +545,7 @@ def test_a_mistake_with_standard_error_closed(monkeypatch: pytest.MonkeyPatch) -
     assert main(["watch", "--explain", "-1"]) == 2
 
 
+@pytest.mark.slow
 def test_no_status_among_verdicts_on_a_terminal(table: str) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -41,10 +41,10 @@ CLASSES: list[BaseDetector] = [
     Detector(),
     NormScore(),
     MeanDistance(),
-    AER(max_iter=30, random_state=0),
-    DAGMM(max_iter=30, random_state=0),
 ]
 VARIANTS: list[BaseDetector] = [
+    AER(max_iter=30, random_state=0),
+    DAGMM(max_iter=30, random_state=0),
     NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
     SNMF(graph="gaussian", random_state=0),

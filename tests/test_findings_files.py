@@ -190,6 +190,7 @@ def test_scores(findings: Findings, tmp_path: Path, ending: str, monkeypatch: py
     assert pd.to_datetime(table["time"], utc=True).tolist() == findings.table.time.tolist()  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_many_scores_take_little_memory(findings: Findings, tmp_path: Path) -> None:
     table = findings.table
     assert table.time is not None

@@ -274,6 +274,7 @@ def test_a_false_alarm_rate_means_what_it_says(kind: str) -> None:
     assert 0.0004 <= np.mean(thousandth) <= 0.002
 
 
+@pytest.mark.slow
 def test_rates_below_one_in_n_are_kept_too() -> None:
     """Where the highest scores seemed to end, every thirtieth of them would have been impossible."""
     shares = []

@@ -101,7 +101,11 @@ def view_of(page):
     return page.evaluate("[...'ft'].map((k) => Number(timeline.dataset[k === 'f' ? 'from' : 'to']))")
 
 
-@pytest.mark.parametrize("name", ALL)
+FEW = ["plant", "hostile", "views"]
+SOME = [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name not in FEW)]
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_it_draws_without_a_word_of_trouble(browser, files, name):
     with opened(browser, files / f"{name}.html") as page:
         assert len(page.locator("#timeline .line-score").get_attribute("d")) > 100
@@ -222,7 +226,7 @@ def test_pinching_zooms(browser, files):
         assert pinched[1] - pinched[0] < 0.4 * (whole[1] - whole[0])
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SOME)
 def test_a_phone_needs_no_sideways_scrolling(browser, files, name):
     with opened(browser, files / f"{name}.html", width=375, height=700) as page:
         for opener in page.locator(".opener").all()[:4]:

@@ -105,6 +105,7 @@ def test_a_detector_in_files_stays_small_when_sent(client, tmp_path):
     assert len(pickle.dumps(detector._tree)) < 10_000
 
 
+@pytest.mark.slow
 def test_many_parts_need_few_open_files(client, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     detector = quick()

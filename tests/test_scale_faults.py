@@ -117,6 +117,7 @@ def strike(ground, work, patterns, seed):
     return result, killer.aims
 
 
+@pytest.mark.slow
 def test_a_fit_ends_the_same_with_workers_killed_in_two_stages(ground):
     patterns = [TREE[1], FACTORISATION[1]]
     ground.assert_same(run_through(ground, ground.fit, patterns, seed=0))
@@ -198,6 +199,7 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
     assert not hasattr(detector, "scores_")
 
 
+@pytest.mark.slow
 def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
     """Dask pauses a worker that is near its memory limit, and never asks it again if it stays there."""
     detector = NSNMF(n_components=3, random_state=0)
@@ -212,6 +214,7 @@ def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
     assert not hasattr(detector, "scores_")
 
 
+@pytest.mark.slow
 def test_a_restarted_cluster_is_said_to_have_dropped_the_tasks(ground):
     def restart(now, done, total):
         if now == "trees of parts":

@@ -95,6 +95,7 @@ def test_as_on_one_machine(client, kind, parameters):
         np.testing.assert_array_equal(found.tree_.lengths, minimum_spanning_tree(scaled).lengths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "on_one_machine"),
     [
@@ -109,6 +110,7 @@ def test_other_solvers(client, asked, on_one_machine):
     assert_same_fit(found, expected)
 
 
+@pytest.mark.slow
 def test_converged_with_the_defaults(client):
     expected = NSNMF(n_components=2, solver=Auto(n_blocks=N_BLOCKS), random_state=0, tol=1e-2).fit(ROWS[:300])
     found = fit(NSNMF(n_components=2, random_state=0, tol=1e-2), ROWS[:300], client)
@@ -185,6 +187,7 @@ def test_every_source_gives_the_same(client, reference, tmp_path, kind, monkeypa
     assert list(getattr(found, "feature_names_in_", [])) == (NAMES if has_names else [])
 
 
+@pytest.mark.slow
 def test_chosen_columns(client, tmp_path):
     wide = np.column_stack([np.arange(600.0), ROWS[:, ::-1]])
     found = fit(quick(), write(tmp_path / "wide.parquet", wide, ["time", *NAMES[::-1]]), client, columns=NAMES)
@@ -219,6 +222,7 @@ def lies_in_a_file(array):
     return False
 
 
+@pytest.mark.slow
 def test_without_a_client_workers_are_started_and_closed():
     assert multiprocessing_children() == before_any()
     found = scale.fit(NMF_WITH_TREE(), ROWS[:50])
@@ -548,6 +552,7 @@ def test_tasks_are_named_by_what_they_do(client):
     assert ("trees of parts", N_BLOCKS, N_BLOCKS) in stages
 
 
+@pytest.mark.slow
 def test_two_fits_at_once_do_not_meet(client):
     """The second is begun and ended in the middle of the first."""
     inner = []

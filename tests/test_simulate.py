@@ -88,6 +88,7 @@ class TestTable:
             for _, event in one.events.iterrows():
                 assert not missing.to_numpy()[rows_of(one, event)].any()
 
+    @pytest.mark.slow
     def test_none_are_missing_if_so_asked(self, plant: SimulatedPlant, complete: SimulatedPlant) -> None:
         assert not complete.table.isna().to_numpy().any()
         pd.testing.assert_frame_equal(plant.table, complete.table.mask(plant.table.isna()))
@@ -119,6 +120,7 @@ class TestTable:
 
 
 class TestSeed:
+    @pytest.mark.slow
     def test_the_same_seed_gives_the_same_bytes_in_another_process(self, plant: SimulatedPlant) -> None:
         code = (
             "import hashlib; from penstock.simulate import simulate_hydropower as simulate; plant = simulate(0);"
@@ -267,6 +269,7 @@ class TestEvents:
     ) -> None:
         self.compare(complete, healthy)
 
+    @pytest.mark.slow
     def test_the_same_with_another_seed_and_drop_outs(self, other: SimulatedPlant) -> None:
         self.compare(other, simulate_hydropower(seed=1, faults=False))
 

@@ -195,6 +195,7 @@ def test_coordinates_are_numbers(blocks: list[Block]) -> None:
         assert "nan" not in re.sub(r"<(title|text).*?</\1>|aria-label=\"[^\"]*\"", "", picture.svg)
 
 
+@pytest.mark.slow
 def test_the_same_results_make_the_same_text(small: Results, text: str) -> None:
     assert to_markdown(results(study_rows())) == text
 

@@ -1,12 +1,4 @@
-"""Detectors fitted on a Dask cluster, on more rows than one machine holds; needs the extra `dask`.
-
->>> import numpy as np
->>> from penstock import NSNMF, scale
->>> with scale.local_client(n_workers=1) as client:
-...     detector = scale.fit(NSNMF(n_components=2, random_state=0), np.eye(40) + 1, client)
->>> len(detector.scores_)
-40
-"""
+"""Detectors fitted on a Dask cluster, on more rows than one machine holds; needs the extra `dask`."""
 
 from __future__ import annotations
 
