@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 # Compiled modules are kept: most tests of commands are mostly imports.
 unexport PYTHONDONTWRITEBYTECODE
+# The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
 .PHONY: help install demo study test test-all coverage lint bench bench-scale bench-quality constraints clean
