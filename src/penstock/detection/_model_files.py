@@ -31,7 +31,8 @@ _READING = {
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
 }  # fmt: skip
-_NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}  # which the first files of format 1 lack
+# What the first files of format 1 lack.
+_NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
