@@ -18,7 +18,6 @@ from penstock.findings_files import write_findings
 from penstock.report import write_html
 from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
 
-
 FOLDER = Path("demo")
 
 
