@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from penstock.row_rules import RuleError, parse_duration, parse_rule
+from penstock.columns import RuleError, parse_duration, parse_rule
 from penstock.tables import Table
 
 VALUES = pd.DataFrame({"a": [1.0, math.nan], "state": ["on", None]})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import rules as naive
 
-from penstock.row_rules import RuleError, parse_rule
+from penstock.columns import RuleError, parse_rule
 from penstock.tables import Table, read_table
 
 NUMBERS = ["a", "b.2", "Öl [°C]", "a`b", "not"]
