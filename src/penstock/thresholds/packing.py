@@ -5,15 +5,10 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
-from penstock.thresholds._base import Threshold
-from penstock.thresholds._state import plain
-from penstock.thresholds.conformal import ConformalPValue
-from penstock.thresholds.drifting_peaks import DriftingPeaks
-from penstock.thresholds.fixed import Fixed
-from penstock.thresholds.mean_deviation import MeanDeviation
-from penstock.thresholds.peaks import PeaksOverThreshold
-from penstock.thresholds.rolling_quantile import RollingQuantile
-from penstock.thresholds.top_n import TopN
+from penstock.thresholds.base import Threshold, plain
+from penstock.thresholds.basic import Fixed, MeanDeviation, TopN
+from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
+from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 _KINDS: dict[str, type[Threshold]] = {
     kind.__name__: kind

@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, never half of each; and opening files without being stopped."""
+"""Replace files atomically, open files that may be anything, lock files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.storage._errors import StorageError
+
+class StorageError(ValueError):
+    """A file cannot be read or written; the message has its path and what to do."""
+
+
+class CorruptFileError(StorageError):
+    """The file is damaged, or was never one of ours."""
+
+
+class NewerVersionError(StorageError):
+    """The file was written by a newer penstock than this one."""
+
+
+class WrongKindError(StorageError):
+    """The file is sound, but holds something else than what was asked for."""
+
 
 _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.tmp", re.DOTALL)
 _OLD = 24 * 3600.0  # seconds: no save takes a day

@@ -1,21 +1,187 @@
-"""The loop that takes rows from a source to a detector to a sink, with snapshots in between."""
+"""Monitor a stream: read rows, score them, write verdicts, and take snapshots in between."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from penstock.sinks import JsonLinesSink, OutputError, continue_sink, open_sink
+from penstock._types import StreamScores
+from penstock.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.snapshots import SnapshotError, Snapshots, differences
-from penstock.sources import Batch, Columns, InputError, RowSource, open_feed
-from penstock.watch.plan import Counts, Observer, StreamDetector, WatchPlan
-from penstock.watch.refusals import process_with_refusals
-from penstock.watch.saved import check_saved, output_mark, pack_output
+from penstock.sources import Batch, Columns, Fault, InputError, RowSource, TableOptions, open_feed
+from penstock.sources.csv_rows import CsvRows
+from penstock.sources.faults import quoted
+from penstock.sources.json_rows import JsonRows
+from penstock.sources.marks import Mark
+
+_PLAIN = (type(None), bool, int, float, str)
+
+
+class StreamDetector(Protocol):
+    """What a watch asks of a detector; `OnlineNSNMF` has it."""
+
+    def process(self, X: Any, n_variables: int = 3) -> StreamScores: ...
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def _pack(self) -> dict[str, Any]: ...
+    def _unpack(self, state: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class WatchPlan:
+    """What to watch, with what, and where verdicts and snapshots go. None as a path: standard input or output."""
+
+    detector: Callable[[], StreamDetector]  # makes one that is ready for the first row, each time the same
+    origin: str | None = None  # what that one has learnt before, if anything: a name for it
+    input: Path | None = None
+    follow: bool = False
+    table: TableOptions = field(default_factory=TableOptions)
+    strict: bool = False
+    output: Path | None = None
+    overwrite: bool = False
+    n_variables: int = 3
+    state: Path | None = None
+    snapshot_every: int = 50_000
+    snapshot_seconds: float = 10.0
+
+    def settings(self) -> dict[str, Any]:
+        """All that the verdicts depend on beside the input, in plain values: a snapshot only suits the same."""
+        parameters = self.detector().get_params(deep=False)
+        chosen = {**parameters, **asdict(self.table), "n_variables": self.n_variables, "model": self.origin}
+        return {name: value if isinstance(value, _PLAIN) else repr(value) for name, value in chosen.items()}
+
+
+@dataclass
+class Counts:
+    """What has passed: samples, those flagged, readings that were missing in them, and lines that were no samples."""
+
+    samples: int = 0
+    flagged: int = 0
+    missing: int = 0
+    malformed: int = 0
+
+
+@dataclass
+class Observer:
+    """Who is told while a watch runs; each is optional."""
+
+    verdicts: Callable[[Counts, Batch, StreamScores], None] = lambda counts, batch, scores: None
+    fault: Callable[[Fault], None] = lambda fault: None
+    warning: Callable[[str], None] = lambda text: None
+    idle: Callable[[], None] = lambda: None
+
+
+def check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
+    """The columns of a snapshot; ValueError, TypeError or LookupError if a watch could not go on from it.
+
+    A good checksum only says that a snapshot is what was written; another version may have written something else.
+    """
+    counts = vars(Counts(**state["counts"]))
+    for name, value in counts.items():
+        _whole(value, f"counts: {name}")
+    position = state["input"]
+    _whole(position["line"], "input: line")
+    if position["file"]["kind"] == "file":
+        Mark.restore(position["file"], "the input")
+    elif position["file"]["kind"] != "pipe":
+        raise ValueError("input: file is no mark")
+    output_mark(state)
+    return _check_table(position["table"], options)
+
+
+def pack_output(mark: OutputMark | None) -> dict[str, Any]:
+    """A mark of the output as it is in a snapshot."""
+    return {"output": mark and mark["length"], "output_tail": mark and mark["tail"]}
+
+
+def output_mark(state: dict[str, Any]) -> OutputMark | None:
+    """The mark of the output in a snapshot; None if it went where nothing can be taken back."""
+    length, tail = state["output"], state["output_tail"]
+    if length is None and tail is None:
+        return None
+    if not isinstance(tail, str):
+        raise TypeError("output_tail is no text")
+    return {"length": _whole(length, "output"), "tail": tail}
+
+
+def _check_table(table: dict[str, Any], options: TableOptions) -> Columns:
+    restore = {"csv": CsvRows.restore, "jsonl": JsonRows.restore}[table["format"]]
+    if table["format"] == "csv" and len(table["delimiter"]) != 1:
+        raise ValueError("the delimiter is not one character")
+    columns = Columns.restore(table)
+    places = (*columns.variables, *(() if columns.time is None else (columns.time,)))
+    if not columns.variables or not all(isinstance(name, str) for name in columns.names):
+        raise ValueError("the columns have no names")
+    if any(_whole(place, "column") >= len(columns.names) for place in places):
+        raise ValueError("there are fewer columns than are measured")
+    restore(table, options)
+    return columns
+
+
+def _whole(value: object, name: str) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{name} is {value!r}, not a whole number ≥ 0")
+    return value
+
+
+def process_with_refusals(
+    detector: StreamDetector, batch: Batch, n_variables: int, names: tuple[str, ...], *, stop: bool
+) -> tuple[StreamScores, list[tuple[int, str]]]:
+    """Scores, and for each row that was refused its line and the reason; the batch is left with the other rows.
+
+    Without scaling, rows with negative or huge values are refused. A refusal leaves the detector as it was, and scores
+    do not depend on how rows are batched, so that the others can be passed one by one. With `stop`, the first refusal
+    ends it.
+    """
+    try:
+        return detector.process(batch.values, n_variables), []
+    except ValueError:
+        if detector.get_params(deep=False).get("scale") is not None:
+            raise  # then no row can be the reason
+    parts, refused, taken = [], [], []
+    for number, row in enumerate(batch.values):
+        try:
+            parts.append(detector.process(row.reshape(1, -1), n_variables))
+            taken.append(number)
+        except ValueError as error:
+            refused.append((batch.lines[number], with_names(str(error), names)))
+            if stop:
+                break
+    batch.values = batch.values[taken]
+    batch.times = None if batch.times is None else [batch.times[number] for number in taken]
+    return _joined(parts, min(n_variables, len(names))), refused
+
+
+def with_names(words: str, names: tuple[str, ...]) -> str:
+    """A detector's words about an array, of one row where they are about a row, in the user's names.
+
+    >>> with_names("Columns [0, 2] had no reading", ("flow", "head", "power"))
+    'Columns "flow", "power" had no reading'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return ", ".join(quoted(names[int(number)]) for number in found[1].split(", "))
+
+    if not names:
+        return words
+    words = re.sub(r"row 0, column (\d+)", lambda found: f"column {named(found)}", words)
+    return re.sub(r"Columns \[(\d+(?:, \d+)*)\]", lambda found: f"Columns {named(found)}", words)
+
+
+def _joined(parts: list[StreamScores], n_variables: int) -> StreamScores:
+    none = np.empty(0)
+    pairs = np.empty((0, n_variables))
+    parts = [StreamScores(none, none, none.astype(np.bool_), pairs.astype(np.intp), pairs), *parts]
+    joined: dict[str, Any] = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(StreamScores)
+    }
+    return StreamScores(**joined)
+
 
 _MOST_LINES = 1 << 20  # at once, where no snapshot is due before
 
