@@ -14,7 +14,7 @@ from naive import columns as naive
 from penstock.column_check import ColumnReport, check_columns, choose_inputs
 from penstock.column_check._copies import copies_of_numbers
 from penstock.column_check._runs import equal_runs, longest_true
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 
 ROWS = 2000
 RNG = np.random.default_rng(0)

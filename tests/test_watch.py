@@ -13,9 +13,9 @@ import pytest
 from watch_tables import NAMES, a_pipe, as_csv, rows
 
 from penstock import OnlineNSNMF
-from penstock.sinks import OutputError
-from penstock.snapshots import SnapshotError
-from penstock.sources import InputError, TableOptions
+from penstock.io import InputError, TableOptions
+from penstock.io.sinks import OutputError
+from penstock.io.snapshots import SnapshotError
 from penstock.watch import Counts, Observer, Watch, WatchPlan
 
 

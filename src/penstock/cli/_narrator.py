@@ -16,7 +16,7 @@ from penstock._messages import counted
 from penstock._types import StreamScores
 from penstock.cli._printable import printable
 from penstock.cli._text_columns import TextColumns
-from penstock.sources import Batch, Fault
+from penstock.io import Batch, Fault
 from penstock.watch import Counts, Observer, Watch
 from penstock.watch.refusals import with_names
 

@@ -8,7 +8,7 @@ import pandas as pd
 from penstock._messages import duration_in_words
 from penstock.column_check._remarks import Remarks
 from penstock.column_check._report import ColumnReport
-from penstock.tables import Table
+from penstock.io import Table
 
 _GRADES = {  # of notes that were made when the time was read
     "missing times": "C",

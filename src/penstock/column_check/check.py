@@ -9,14 +9,14 @@ from penstock.column_check._copies import copies_of_numbers, copies_of_texts
 from penstock.column_check._numeric import report_on_numbers
 from penstock.column_check._report import ColumnReport
 from penstock.column_check._texts import report_on_text
-from penstock.tables import Table
+from penstock.io import Table
 
 
 def check_columns(table: Table) -> list[ColumnReport]:
     """A report on each input column, in order, and one on the time column, which comes first.
 
     >>> import pandas as pd
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> rng = np.random.default_rng(0)
     >>> flow = rng.normal(5, 1, 200).round(2)
     >>> flow[50:100] = 4.2

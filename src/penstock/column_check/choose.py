@@ -12,7 +12,7 @@ from penstock.column_check._encoding import Encoding, learn_encoding
 from penstock.column_check._labels import LIKE_A_LABEL
 from penstock.column_check._report import ColumnReport
 from penstock.column_check.check import check_columns
-from penstock.tables import Table, TableError
+from penstock.io import Table, TableError
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def choose_inputs(
 
     Examples
     --------
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
     >>> choice = choose_inputs(read_table(plant))
     >>> choice.counts

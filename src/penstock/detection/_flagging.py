@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
-from penstock.tables import TableError
+from penstock.io import TableError
 from penstock.thresholds import Contamination, score_threshold
 from penstock.thresholds.contamination import midway
 from penstock.thresholds.exceedance import Exceedance

@@ -35,8 +35,8 @@ from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.events import Truth
+from penstock.io import Note
 from penstock.row_rules import RowRule, parse_rule
-from penstock.tables import Note
 
 
 @dataclass(frozen=True)

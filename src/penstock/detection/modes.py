@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from penstock._messages import quoted
 from penstock._types import IndexArray
 from penstock.detection._parts import ALL
+from penstock.io import Table, TableError, refuse_unknown
 from penstock.row_rules import RowRule, RuleError, parse_rule
 from penstock.row_rules._operands import Name, Text
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from penstock.io import Table
 from penstock.row_rules._operands import Name, Operand, Sign, compare, is_missing, resolve, side_of, sides_of
 from penstock.row_rules._truth import Truth, all_of, any_of
-from penstock.tables import Table
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import quoted
+from penstock.io import Table, TableError, refuse_unknown
 from penstock.row_rules._errors import RuleError
 from penstock.row_rules._stamps import order_to_stamp
 from penstock.row_rules._truth import Truth, where_known
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
 
 Sign = Literal[">", ">=", "<", "<=", "==", "!="]
 _COMPARE: dict[Sign, Callable[[Any, Any], Any]] = {

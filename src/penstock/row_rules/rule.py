@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.io import Table
 from penstock.row_rules._conditions import Condition
 from penstock.row_rules._operands import Column, Name, side_of
 from penstock.row_rules._parse import parse_condition
 from penstock.row_rules._tokens import refuse_long
 from penstock.row_rules._truth import BoolArray, Truth
-from penstock.tables import Table
 
 _NO_COLUMN = ("time", "row")  # without backticks, unless the table has such a column
 
@@ -47,7 +47,7 @@ class RowRule:
         It means the same for a table with other columns.
 
         >>> import pandas as pd
-        >>> from penstock.tables import read_table
+        >>> from penstock.io import read_table
         >>> valve = pd.DataFrame({"state": ["on", "off"], "wanted": ["on", "on"], "power": [1.0, 0.0]})
         >>> print(parse_rule("state == wanted or state == off").resolved(read_table(valve)))
         state == `wanted` or state == 'off'
@@ -96,7 +96,7 @@ def parse_rule(text: str) -> RowRule:
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"power [MW]": [2.0, 30.0, np.nan, 70.0], "state": ["off", "on", "on", None]})
     >>> rule = parse_rule("5 < `power [MW]` <= 60 and state == on")
     >>> rule.holds(read_table(plant)).tolist(), rule.unknown(read_table(plant)).tolist()

@@ -10,9 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from penstock.sinks import JsonLinesSink, OutputError, continue_sink, open_sink
-from penstock.snapshots import SnapshotError, Snapshots, differences
-from penstock.sources import Batch, Columns, InputError, RowSource, open_feed
+from penstock.io import (
+    Batch,
+    Columns,
+    InputError,
+    JsonLinesSink,
+    OutputError,
+    RowSource,
+    SnapshotError,
+    Snapshots,
+    continue_sink,
+    differences,
+    open_feed,
+    open_sink,
+)
 from penstock.watch.plan import Counts, Observer, StreamDetector, WatchPlan
 from penstock.watch.refusals import process_with_refusals
 from penstock.watch.saved import check_saved, output_mark, pack_output

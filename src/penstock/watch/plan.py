@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock._types import StreamScores
-from penstock.sources import Batch, Fault, TableOptions
+from penstock.io import Batch, Fault, TableOptions
 
 _PLAIN = (type(None), bool, int, float, str)
 

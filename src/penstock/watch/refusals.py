@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from penstock._types import StreamScores
-from penstock.sources import Batch
-from penstock.sources.faults import quoted
+from penstock.io import Batch
+from penstock.io.faults import quoted
 from penstock.watch.plan import StreamDetector
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.sinks import OutputMark
-from penstock.sources import Columns, TableOptions
-from penstock.sources.csv_rows import CsvRows
-from penstock.sources.json_rows import JsonRows
-from penstock.sources.marks import Mark
+from penstock.io import Columns, OutputMark, TableOptions
+from penstock.io.csv_rows import CsvRows
+from penstock.io.json_rows import JsonRows
+from penstock.io.marks import Mark
 from penstock.watch.plan import Counts
 
 
