@@ -17,7 +17,7 @@ LAYERS = [
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),
     },
-    {"column_check", "columns", "events", "explain", "row_rules", "sensors", "views"},
+    {"columns", "events", "explain", "sensors", "views"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate"},
     {"bench", "report", "findings_files", "live", "watch"},

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from penstock.columns import parse_duration
 from penstock.io import TableError
-from penstock.row_rules import parse_duration
 
 
 def read_length(name: str, value: Any) -> pd.Timedelta | int | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import FloatArray
-from penstock.column_check import Encoding, InputChoice, LeftOut
+from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
@@ -17,7 +17,6 @@ from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModeP
 from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors.registry import restore, state_of
 from penstock.io import TimeOptions, as_zone
-from penstock.row_rules import parse_rule
 from penstock.storage import Record, StorageError, read_state, write_state
 
 KIND = "model"

@@ -10,10 +10,9 @@ from typing import Any
 
 import penstock
 from penstock._messages import listed
-from penstock.column_check import InputChoice
+from penstock.columns import InputChoice, RowRule
 from penstock.detection._preparing import Reading
 from penstock.io import Table
-from penstock.row_rules import RowRule
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 _MOST_NAMES, _FIRST_NAMES = 20, 5

@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted
+from penstock.columns import RowRule, RuleError, order_to_stamp
 from penstock.io import Note, Table, TableError
-from penstock.row_rules import RowRule, RuleError
-from penstock.row_rules._stamps import order_to_stamp
 
 BoolArray = NDArray[np.bool_]
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"

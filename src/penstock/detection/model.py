@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from penstock._messages import counted, listed
 from penstock._types import FloatArray, IndexArray
-from penstock.column_check import InputChoice
+from penstock.columns import InputChoice
 from penstock.detection._parts import (
     Part,
     is_scaled_before,

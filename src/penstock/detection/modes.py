@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from penstock._messages import quoted
 from penstock._types import IndexArray
+from penstock.columns import Name, RowRule, RuleError, Text, parse_rule
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
-from penstock.row_rules import RowRule, RuleError, parse_rule
-from penstock.row_rules._operands import Name, Text
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import columns as naive
 
-from penstock.column_check import ColumnReport, check_columns, choose_inputs
-from penstock.column_check._copies import copies_of_numbers
-from penstock.column_check._runs import equal_runs, longest_true
+from penstock.columns import ColumnReport, check_columns, choose_inputs
+from penstock.columns._patterns import copies_of_numbers, equal_runs, longest_true
 from penstock.io import TableError, read_table
 
 ROWS = 2000

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import rules as naive
 
+from penstock.columns import RuleError, parse_rule
 from penstock.io import Table, read_table
-from penstock.row_rules import RuleError, parse_rule
 
 NUMBERS = ["a", "b.2", "Öl [°C]", "a`b", "not"]
 TEXTS = ["state", "Zustand 2"]

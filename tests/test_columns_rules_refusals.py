@@ -7,8 +7,8 @@ import math
 import pandas as pd
 import pytest
 
+from penstock.columns import RuleError, parse_duration, parse_rule
 from penstock.io import Table
-from penstock.row_rules import RuleError, parse_duration, parse_rule
 
 VALUES = pd.DataFrame({"a": [1.0, math.nan], "state": ["on", None]})
 PLANT = Table(VALUES, None, None, None, "plant.csv", ())
