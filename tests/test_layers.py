@@ -20,7 +20,7 @@ LAYERS = [
     {"columns", "events", "explain", "sensors", "views"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate"},
-    {"bench", "report", "findings_files", "live", "watch"},
+    {"bench", "report", "findings_files", "live"},
     {"cli"},
 ]
 # A folder is a home for all its files.
@@ -106,7 +106,7 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] == 
         (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 225),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
-            {"bench", "report", "scale", "watch"},
+            {"bench", "report", "scale", "live"},
             310,
         ),
         (["bench settings"], {"detectors", "io", "report", "scale"}, 45),

@@ -16,7 +16,7 @@ from penstock import OnlineNSNMF
 from penstock.io import InputError, TableOptions
 from penstock.io.sinks import OutputError
 from penstock.io.snapshots import SnapshotError
-from penstock.watch import Counts, Observer, Watch, WatchPlan
+from penstock.live import Counts, Observer, Watch, WatchPlan
 
 
 def detector(**parameters: Any) -> Callable[[], OnlineNSNMF]:

@@ -17,8 +17,7 @@ from penstock._types import StreamScores
 from penstock.cli._printable import printable
 from penstock.cli._text_columns import TextColumns
 from penstock.io import Batch, Fault
-from penstock.watch import Counts, Observer, Watch
-from penstock.watch.refusals import with_names
+from penstock.live import Counts, Observer, Watch, with_names
 
 _REPORTED_SINGLY = 20  # malformed lines; after that only how many there were, every so many seconds
 _PAUSE = 10.0

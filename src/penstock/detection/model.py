@@ -25,10 +25,10 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
-from penstock.graph.shared import find_strangers
+from penstock.graph.rows import find_strangers
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Exceedance
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
