@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from pandas.arrays import BooleanArray
 
 from penstock._messages import quoted
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
+from penstock.io import Table, TableError, refuse_unknown
 
 BoolArray = NDArray[np.bool_]
 _MOST_CHARACTERS = 2000
@@ -102,7 +101,7 @@ class RowRule:
     def resolved(self, table: Table) -> RowRule:
         """Return the rule with each bare word as this table reads it: a column in backticks, or a text in quotes.
 
-        >>> from penstock.tables import read_table
+        >>> from penstock.io import read_table
         >>> valve = pd.DataFrame({"state": ["on", "off"], "wanted": ["on", "on"], "power": [1.0, 0.0]})
         >>> print(parse_rule("state == wanted or state == off").resolved(read_table(valve)))
         state == `wanted` or state == 'off'
@@ -157,7 +156,7 @@ def parse_rule(text: str) -> RowRule:
 
     Examples
     --------
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"power [MW]": [2.0, 30.0, np.nan, 70.0], "state": ["off", "on", "on", None]})
     >>> rule = parse_rule("5 < `power [MW]` <= 60 and state == on")
     >>> true, unknown = rule.truth(read_table(plant))
