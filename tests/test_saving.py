@@ -19,7 +19,7 @@ from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
 from penstock.detectors import BaseDetector, FactorDetector
 from penstock.detectors._saving import Saveable
 from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import build_tree
 from penstock.registry import DETECTORS
 from penstock.storage import StorageError, WrongKindError, read_state, write_state
 

@@ -58,13 +58,13 @@ DETECTORS: dict[str, Entry] = {
     "DAGMM": Entry(f"{_DETECTORS}.deep", None, "Deep autoencoding Gaussian mixture of the paper's study.", _QUICK),
 }
 THRESHOLDS: dict[str, Entry] = {
-    "ConformalPValue": Entry(f"{_THRESHOLDS}.conformal", "conformal", "p-value among the last scores."),
-    "MeanDeviation": Entry(f"{_THRESHOLDS}.mean_deviation", "deviation", "Mean plus k standard deviations."),
-    "DriftingPeaks": Entry(f"{_THRESHOLDS}.drifting_peaks", "drifting-peaks", "As peaks, above a moving mean."),
-    "Fixed": Entry(f"{_THRESHOLDS}.fixed", "fixed", "A given value.", {"value": 1.0}),
+    "ConformalPValue": Entry(f"{_THRESHOLDS}.quantile", "conformal", "p-value among the last scores."),
+    "MeanDeviation": Entry(f"{_THRESHOLDS}.basic", "deviation", "Mean plus k standard deviations."),
+    "DriftingPeaks": Entry(f"{_THRESHOLDS}.peaks", "drifting-peaks", "As peaks, above a moving mean."),
+    "Fixed": Entry(f"{_THRESHOLDS}.basic", "fixed", "A given value.", {"value": 1.0}),
     "PeaksOverThreshold": Entry(f"{_THRESHOLDS}.peaks", "peaks", "Pareto tail of the highest scores."),
-    "RollingQuantile": Entry(f"{_THRESHOLDS}.rolling_quantile", "quantile", "Quantile of the last scores."),
-    "TopN": Entry(f"{_THRESHOLDS}.top_n", "top", "The n highest scores so far."),
+    "RollingQuantile": Entry(f"{_THRESHOLDS}.quantile", "quantile", "Quantile of the last scores."),
+    "TopN": Entry(f"{_THRESHOLDS}.basic", "top", "The n highest scores so far."),
 }
 # fmt: on
 METHODS = tuple(entry.method for entry in DETECTORS.values() if entry.method)

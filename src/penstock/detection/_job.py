@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.columns import RowRule, parse_rule
 from penstock.detection._labels import LabelValues
 from penstock.detection._lengths import read_length
 from penstock.detection._preparing import (
@@ -36,7 +37,6 @@ from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, p
 from penstock.detectors import limit_components
 from penstock.events import Truth
 from penstock.registry import make_detector
-from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note
 
 
