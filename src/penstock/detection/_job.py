@@ -36,8 +36,8 @@ from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import limit_components
 from penstock.events import Truth
+from penstock.io import Note
 from penstock.registry import make_detector
-from penstock.tables import Note
 
 
 @dataclass(frozen=True)
