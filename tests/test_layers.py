@@ -17,10 +17,10 @@ LAYERS = [
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "tables", "thresholds"),
     },
-    {"column_check", "columns", "events", "explain", "row_rules", "sensors", "views"},
+    {"columns", "events", "explain", "sensors", "views"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate", "sources", "sinks", "snapshots"},
-    {"bench", "report", "findings_files", "live", "watch"},
+    {"bench", "report", "findings_files", "live"},
     {"cli"},
 ]
 # A folder is a home for all its files.
@@ -106,7 +106,7 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] == 
         (["watch table.csv -q"], {"bench", "detection", "report", "scale", "tables"}, 190),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
-            {"bench", "report", "scale", "sources", "watch"},
+            {"bench", "report", "scale", "sources", "live"},
             290,
         ),
         (["bench settings"], {"detectors", "report", "scale", "tables"}, 45),

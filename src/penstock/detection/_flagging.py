@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.tables import TableError
-from penstock.thresholds import Contamination, score_threshold
-from penstock.thresholds.contamination import midway
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Contamination, Exceedance, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.columns import RowRule, parse_rule
 from penstock.detection._labels import LabelValues
 from penstock.detection._lengths import read_length
 from penstock.detection._preparing import (
@@ -35,7 +36,6 @@ from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.events import Truth
-from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.row_rules import parse_duration
+from penstock.columns import parse_duration
 from penstock.tables import TableError
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import penstock
 from penstock._messages import listed
-from penstock.column_check import InputChoice
+from penstock.columns import InputChoice, RowRule
 from penstock.detection._preparing import Reading
-from penstock.row_rules import RowRule
 from penstock.tables import Table
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")

@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted
-from penstock.row_rules import RowRule, RuleError
-from penstock.row_rules._stamps import order_to_stamp
+from penstock.columns import RowRule, RuleError, order_to_stamp
 from penstock.tables import Note, Table, TableError
 
 BoolArray = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.column_check import ColumnReport, InputChoice
+from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
 from penstock.detection._parts import JudgedPart, rebuilds
 from penstock.detection._telling import Told

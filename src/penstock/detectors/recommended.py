@@ -19,8 +19,7 @@ from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.tree_edges import tree_among
 from penstock.storage import Record
-from penstock.thresholds import Contamination
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Contamination, Exceedance
 from penstock.views.composite import VIEWS, counted, learn_composite, total_of
 
 if TYPE_CHECKING:

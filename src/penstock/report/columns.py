@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.column_check import ColumnReport, InputChoice
+from penstock.columns import ColumnReport, InputChoice
 from penstock.detection import Findings
 from penstock.report.words import name_tag, percent
 
