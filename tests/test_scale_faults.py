@@ -32,6 +32,7 @@ from scale_kills import (
 from penstock import NSNMF, scale
 from penstock.factor import Auto
 from penstock.scale import cluster as cluster_module
+from penstock.scale import factor_fit
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -13,7 +13,7 @@ from penstock.detection._parts import JudgedPart
 from penstock.detection._preparing import Prepared
 from penstock.detection._telling import Told
 from penstock.detection.plain_words import LIKE_THE_LAST
-from penstock.graph.tree_edges import nearest_by_tree
+from penstock.graph.edges import nearest_by_tree
 from penstock.tables import Note
 
 _MOST_FOUND = 0.25  # of the rows judged

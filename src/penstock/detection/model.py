@@ -25,7 +25,7 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
-from penstock.graph.shared import find_strangers
+from penstock.graph.rows import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
 from penstock.thresholds import Exceedance

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph._kernels import distance, precedes
-from penstock.graph.similarity import LARGEST_SIMILARITY
+from penstock.graph.distances import distance, precedes
+from penstock.graph.similarities import LARGEST_SIMILARITY
 
 Array = Any
 

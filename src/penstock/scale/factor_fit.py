@@ -24,7 +24,7 @@ from penstock.factor.sgd_by_blocks import sgd_by_blocks
 from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.terms import Terms
 from penstock.graph.search import SearchWhenAsked
-from penstock.graph.similarity import neighbor_mean
+from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskCrew, save_block
 from penstock.scale.job import Job, adopt, fitted_file, fitted_rows, in_table_order

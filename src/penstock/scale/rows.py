@@ -14,8 +14,8 @@ import numpy as np
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._input import LARGEST_VALUE
-from penstock.graph.duplicates import first_copies
 from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct, sample_size
+from penstock.graph.rows import first_copies
 from penstock.prepare import MinMaxScaling
 from penstock.scale.cluster import Call, Cluster
 from penstock.scale.plan import Plan, check_largest_part, gather_bytes, part_bytes

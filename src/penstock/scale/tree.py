@@ -15,12 +15,10 @@ from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph.approximate import Approximation, approximate_spanning_tree
-from penstock.graph.duplicates import first_copies
-from penstock.graph.joining import join_edges, skippable_pairs
-from penstock.graph.kdtree import PointTree
-from penstock.graph.parts import Edges, Part, common_frame, cross_edges, grow_part
+from penstock.graph.parts import Edges, Part, common_frame, cross_edges, grow_part, join_edges, skippable_pairs
 from penstock.graph.points import Frame
-from penstock.graph.search import RowSearch, search_over
+from penstock.graph.rows import first_copies
+from penstock.graph.search import PointTree, RowSearch, search_over
 from penstock.scale.cluster import Call, Cluster
 from penstock.scale.workspace import Workspace, load_arrays, open_array, open_arrays, save_arrays
 

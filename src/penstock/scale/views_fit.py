@@ -20,9 +20,9 @@ from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors.recommended import Detector
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
+from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_distinct, sample_size
 from penstock.graph.search import SearchWhenAsked
-from penstock.graph.tree_edges import tree_among
 from penstock.scale.cluster import Cluster
 from penstock.scale.job import Job, fitted_file, fitted_rows
 from penstock.scale.model_files import load_draws, load_encoding, load_margins, save_views

@@ -1,12 +1,15 @@
-"""When the plant was recorded: seven months on a ten-minute grid, of which the historian kept a part."""
+"""Times of the record, named random streams and first-order lags."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from penstock._types import FloatArray
 
 STEP_HOURS = 1 / 6
 STEPS_PER_HOUR = 6
@@ -54,3 +57,53 @@ def within(times: pd.DatetimeIndex, spans: Sequence[Span]) -> NDArray[np.bool_]:
     for start, end in spans:
         inside |= np.asarray((times >= start) & (times <= end))
     return inside
+
+
+def stream(seed: int, name: str) -> np.random.Generator:
+    """The random numbers of one named cause.
+
+    >>> bool(stream(0, "weather").random() == stream(0, "weather").random())
+    True
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, crc32(name.encode())])))
+
+
+def red_noise(rng: np.random.Generator, shape: int | tuple[int, int], hours: float) -> FloatArray:
+    """Noise with mean 0 and variance 1 along the first axis whose correlation falls to 1/e within so many hours.
+
+    >>> noise = red_noise(stream(0, "example"), 10_000, hours=1.0)
+    >>> round(float(np.corrcoef(noise[6:], noise[:-6])[0, 1]), 1)
+    0.4
+    """
+    memory = float(np.exp(-STEP_HOURS / hours))
+    noise = rng.standard_normal(shape)
+    noise[1:] *= np.sqrt(1 - memory**2)
+    for now in range(1, len(noise)):
+        noise[now] += memory * noise[now - 1]
+    return noise
+
+
+def follow(target: FloatArray, hours: FloatArray | float) -> FloatArray:
+    """First-order lag: what approaches its target with a time constant, which may change from step to step.
+
+    Starts at the target; columns, if any, are independent.
+
+    >>> follow(np.array([0.0, 1.0, 1.0, 1.0]), hours=STEP_HOURS / np.log(2)).tolist()
+    [0.0, 0.5, 0.75, 0.875]
+    """
+    gain = np.broadcast_to(-np.expm1(-STEP_HOURS / np.asarray(hours)), target.shape)
+    result = np.empty_like(target)
+    state = target[0]
+    for now in range(len(target)):
+        state = state + gain[now] * (target[now] - state)
+        result[now] = state
+    return result
+
+
+def delay(values: FloatArray, steps: int) -> FloatArray:
+    """The same, so many samples later.
+
+    >>> delay(np.array([1.0, 2.0, 3.0]), 1).tolist()
+    [1.0, 1.0, 2.0]
+    """
+    return np.concatenate([np.full(steps, values[0]), values[:-steps]])

@@ -1,19 +1,10 @@
-"""Distances, compiled.
-
-The strategies of `minimum_spanning_tree` measure complete rows with `squared_distance` and rows with holes with
-`shared_squared_distance`, the same where there is no hole: so all agree to the last bit. The local trees of streams,
-and callers that need a length itself, use `distance`, which does not vanish for different rows.
-"""
+"""Distances between rows, the order of edges and sums over tiles of points, compiled."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock._jit import kernel, relaxed_kernel
-
-Array = Any  # inside kernels an array is an array; its type is settled by the caller
+from penstock._jit import Array, kernel, relaxed_kernel
 
 TILE = 64  # points per tile: four cache lines of float32, so that an accumulator row stays in the registers
 CHUNK = 16  # dimensions added between two looks at whether a whole tile is ruled out already
