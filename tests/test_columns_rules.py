@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from naive import rules as naive
 
 from penstock.columns import RuleError, parse_rule
-from penstock.tables import Table, read_table
+from penstock.io import Table, read_table
 
 NUMBERS = ["a", "b.2", "Öl [°C]", "a`b", "not"]
 TEXTS = ["state", "Zustand 2"]

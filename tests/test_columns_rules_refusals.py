@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from penstock.columns import RuleError, parse_duration, parse_rule
-from penstock.tables import Table
+from penstock.io import Table
 
 VALUES = pd.DataFrame({"a": [1.0, math.nan], "state": ["on", None]})
 PLANT = Table(VALUES, None, None, None, "plant.csv", ())

@@ -11,7 +11,7 @@ from penstock import NSNMF, detect, fit_model
 from penstock.detection import ModelError, make_detector, score
 from penstock.detection._parts import usual_scores
 from penstock.detection.methods import fit_to_inputs
-from penstock.tables import TableError
+from penstock.io import TableError
 
 
 @pytest.mark.parametrize("method", ["nsnmf", "nmf", "knn", "lomst"])

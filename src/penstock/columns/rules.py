@@ -19,8 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import quoted
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
+from penstock.io import Table, TableError, refuse_unknown
 
 _SHOWN = 30  # characters before the place
 
@@ -625,7 +624,7 @@ class RowRule:
         It means the same for a table with other columns.
 
         >>> import pandas as pd
-        >>> from penstock.tables import read_table
+        >>> from penstock.io import read_table
         >>> valve = pd.DataFrame({"state": ["on", "off"], "wanted": ["on", "on"], "power": [1.0, 0.0]})
         >>> print(parse_rule("state == wanted or state == off").resolved(read_table(valve)))
         state == `wanted` or state == 'off'
@@ -674,7 +673,7 @@ def parse_rule(text: str) -> RowRule:
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"power [MW]": [2.0, 30.0, np.nan, 70.0], "state": ["off", "on", "on", None]})
     >>> rule = parse_rule("5 < `power [MW]` <= 60 and state == on")
     >>> rule.holds(read_table(plant)).tolist(), rule.unknown(read_table(plant)).tolist()

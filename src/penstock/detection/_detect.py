@@ -62,8 +62,8 @@ def detect(
 
     Parameters
     ----------
-    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.tables.Table`
-        As `penstock.tables.read_table` takes it.
+    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.io.Table`
+        As `penstock.io.read_table` takes it.
     time, columns, exclude, label, group, strict :
         Of `read_table`. The label is never an input; findings are compared with it. No event spans two groups (runs,
         units, machines). `strict` refuses instead of changing, leaving out or encoding anything.
@@ -123,7 +123,7 @@ def detect(
 
     Raises
     ------
-    penstock.tables.TableError
+    penstock.io.TableError
         (a ValueError) if the table cannot be used; the message says what is wrong, where, and what to do.
 
     Examples

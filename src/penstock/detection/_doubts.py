@@ -14,7 +14,7 @@ from penstock.detection._preparing import Prepared
 from penstock.detection._telling import Told
 from penstock.detection.plain_words import LIKE_THE_LAST
 from penstock.graph.edges import nearest_by_tree
-from penstock.tables import Note
+from penstock.io import Note
 
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
-from penstock.tables import TableError
+from penstock.io import TableError
 from penstock.thresholds import Contamination, Exceedance, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty

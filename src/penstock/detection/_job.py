@@ -36,7 +36,7 @@ from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.events import Truth
-from penstock.tables import Note
+from penstock.io import Note
 
 
 @dataclass(frozen=True)

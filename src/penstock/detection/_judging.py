@@ -22,7 +22,7 @@ from penstock.detection._telling import Told, tell
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
 from penstock.events import Agreement, agreement, group_events
-from penstock.tables import Note, Table, TableError
+from penstock.io import Note, Table, TableError
 from penstock.thresholds import Contamination, check_contamination
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.detection._settings import shown_names
 from penstock.events import Truth, known_faults
-from penstock.tables import Table, TableError
+from penstock.io import Table, TableError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import penstock
 from penstock._messages import listed
 from penstock.columns import InputChoice, RowRule
 from penstock.detection._preparing import Reading
-from penstock.tables import Table
+from penstock.io import Table
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 _MOST_NAMES, _FIRST_NAMES = 20, 5

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted
 from penstock.columns import RowRule, RuleError, order_to_stamp
-from penstock.tables import Note, Table, TableError
+from penstock.io import Note, Table, TableError
 
 BoolArray = NDArray[np.bool_]
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"

@@ -20,7 +20,7 @@ from penstock.detection._telling import Told
 from penstock.detection.plain_words import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
 from penstock.events import Agreement, Events, event_days
 from penstock.explain import RuleTree
-from penstock.tables import Note, Table
+from penstock.io import Note, Table
 
 _NAMED_VARIABLES = 3  # in the list of rows
 

@@ -14,8 +14,7 @@ from penstock._messages import quoted
 from penstock._types import IndexArray
 from penstock.columns import Name, RowRule, RuleError, Text, parse_rule
 from penstock.detection._parts import ALL
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
+from penstock.io import Table, TableError, refuse_unknown
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, quoted
-from penstock.tables import TableError
+from penstock.io import TableError
 
 NORMAL, FAULT, UNKNOWN = "normal", "fault", "unknown"
 NORMAL_WORDS = frozenset({"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""})

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from penstock.io import TableError, need_pyarrow
 from penstock.storage import StorageError, replace_file
-from penstock.tables import TableError
-from penstock.tables._parquet import need_pyarrow
 
 CSV, PACKED_CSV, JSON, JSON_LINES, PARQUET = ".csv", ".csv.gz", ".json", ".jsonl", ".parquet"
 FINDINGS_ENDINGS = (CSV, PACKED_CSV, JSON, PARQUET)

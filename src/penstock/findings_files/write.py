@@ -24,7 +24,7 @@ from penstock.findings_files._paths import (
 )
 from penstock.findings_files._plain import as_json, records
 from penstock.findings_files._tables import ROWS_AT_ONCE, findings_table, scores_tables
-from penstock.tables._parquet import parquet_pieces
+from penstock.io import parquet_pieces
 
 
 def write_findings(
