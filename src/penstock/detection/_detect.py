@@ -21,9 +21,9 @@ from penstock.detection._preparing import (
 from penstock.detection._settings import describe_reading, shown
 from penstock.detection._training import Periods
 from penstock.detection.findings import Findings
-from penstock.detection.methods import DEFAULT_METHOD
 from penstock.detection.model import FitRows, Model
 from penstock.detection.modes import ModeSpec
+from penstock.registry import DEFAULT_METHOD
 from penstock.thresholds import Contamination
 
 

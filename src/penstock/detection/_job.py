@@ -32,11 +32,12 @@ from penstock.detection._settings import (
     shown_names,
 )
 from penstock.detection._training import Periods, training_rows
-from penstock.detection.methods import fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
+from penstock.detectors import limit_components
 from penstock.events import Truth
 from penstock.io import Note
+from penstock.registry import make_detector
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Job:
         inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict, asked)
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
         trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
-        detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
+        detector = limit_components(self.detector, len(inputs.names)) if self.own_groups else self.detector
         parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)

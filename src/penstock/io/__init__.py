@@ -15,8 +15,9 @@ from penstock.io._notes import Note, Notebook
 from penstock.io._parquet import need_pyarrow, parquet_pieces
 from penstock.io._table import Table
 from penstock.io._time_column import TimeOptions
+from penstock.io._time_texts import read_times
 from penstock.io._zones import as_zone
-from penstock.io.columns import Columns, TableOptions
+from penstock.io.columns import Columns, TableOptions, is_number
 from penstock.io.faults import Fault, InputError
 from penstock.io.feeds import Feed, PipeFeed, open_feed
 from penstock.io.read import read_table
@@ -47,10 +48,12 @@ __all__ = [
     "continue_sink",
     "differences",
     "files_of",
+    "is_number",
     "need_pyarrow",
     "open_feed",
     "open_sink",
     "parquet_pieces",
     "read_table",
+    "read_times",
     "refuse_unknown",
 ]
