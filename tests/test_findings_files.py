@@ -21,9 +21,9 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.detection import Findings, detect
+from penstock.detection._explaining import events_to_explain
 from penstock.report import (
     as_json,
-    events_to_explain,
     plain,
     refuse_existing,
     summarize,

@@ -13,11 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import penstock
-from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.column_check import InputChoice
 from penstock.detection._judging import Cut, judge
-from penstock.detection._periods import LabelValues, Periods, read_duration, training_rows
+from penstock.detection._periods import LabelValues, Periods, read_duration, shown, shown_names, training_rows
 from penstock.detection._preparing import (
     Progress,
     Reading,
@@ -39,7 +38,6 @@ from penstock.tables import Note, Table
 from penstock.thresholds import Contamination
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
-_MOST_NAMES, _FIRST_NAMES = 20, 5
 
 
 def describe_run(table: Table, inputs: InputChoice, detector: Any) -> dict[str, Any]:
@@ -74,22 +72,6 @@ def describe_versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in _LIBRARIES},
     }
-
-
-def shown(value: Any) -> bool | int | float | str | None:
-    """A value that can be written into any file: as it is, or as text."""
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def shown_names(names: Sequence[str]) -> str | None:
-    """Names as text; of many their number and the first few; None for none.
-
-    >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
-    ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
-    """
-    if len(names) > _MOST_NAMES:
-        return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"
-    return listed(names, most=_MOST_NAMES) or None
 
 
 _DEFAULTS = Reading()

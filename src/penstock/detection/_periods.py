@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted
-from penstock.detection._detect import shown_names
+from penstock._messages import counted, listed
 from penstock.explain import Truth, known_faults
 from penstock.row_rules import RowRule, RuleError, parse_duration
 from penstock.row_rules._stamps import order_to_stamp
@@ -46,6 +46,7 @@ def _parsed(name: str, text: str) -> pd.Timedelta:
 
 
 BoolArray = NDArray[np.bool_]
+_MOST_NAMES, _FIRST_NAMES = 20, 5
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
 
 
@@ -235,3 +236,19 @@ class LabelValues:
 
 def _as_values(values: Any) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
+
+
+def shown(value: Any) -> bool | int | float | str | None:
+    """A value that can be written into any file: as it is, or as text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def shown_names(names: Sequence[str]) -> str | None:
+    """Names as text; of many their number and the first few; None for none.
+
+    >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
+    ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
+    """
+    if len(names) > _MOST_NAMES:
+        return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"
+    return listed(names, most=_MOST_NAMES) or None
