@@ -26,7 +26,7 @@ from penstock import KNNDistance, OnlineNSNMF
 from penstock._types import FloatArray
 from penstock.bench.datasets import Dataset, data_folder, load, names
 from penstock.bench.metrics import precision_at_n, roc_auc, true_detections
-from penstock.graph.similarity import Kind
+from penstock.graph.similarities import Kind
 
 # True detections at N = number of anomalies, column "Online NS-NMF" of the table "Number of true positive detections of
 # the competing methods" (label tbl:TPR) of Ahmed, Hu, Acharya and Ding (2021), JMLR 22. The names are ours.

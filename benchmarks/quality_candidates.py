@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator
 
 from penstock import KNNDistance, LaplacianNSNMF
 from penstock._types import FloatArray
-from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.mst import minimum_spanning_tree
+from penstock.graph.rows import different_rows, first_copies
 from penstock.prepare import learn_scaling
 from penstock.views.encoding import learn_encoding
 from penstock.views.joining import join_rows

@@ -389,7 +389,7 @@ def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: 
 SLOW_WRITER = """
 import os, sys, time
 from penstock.cli import main
-import penstock.storage._files as files
+import penstock.storage.files as files
 sync = os.fsync
 def slow(descriptor):
     print("writing", flush=True)

@@ -20,7 +20,7 @@ import penstock
 from penstock.bench import datasets
 from penstock.detectors import AER, DAGMM, _deep_base
 from penstock.detectors._deep_net import Autoencoder, Mixture
-from penstock.graph.neighbors import binary_knn_graph
+from penstock.graph.similarities import binary_knn_graph
 from penstock.storage import StorageError, read_state
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from naive import modes as naive
 
 from penstock import detect, fit_model, score
+from penstock.columns import RuleError
 from penstock.detection.modes import ModePlan, _with_changes, named_columns, plan_modes
-from penstock.row_rules import RuleError
 from penstock.tables import Table, TableError, read_table
 
 POWER = [0.0, 3.0, 8.0, 9.0, np.nan, 2.0, 7.0, 1.0]

@@ -10,8 +10,8 @@ import pytest
 from detection_tables import FAULT, plant, rows_found
 
 from penstock import detect, fit_model, score
+from penstock.columns import RuleError, parse_rule
 from penstock.detection._periods import training_rows
-from penstock.row_rules import RuleError, parse_rule
 from penstock.tables import TableError, read_table
 
 

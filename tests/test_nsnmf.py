@@ -20,7 +20,7 @@ from penstock._threads import thread_limit
 from penstock.bench import datasets
 from penstock.bench.metrics import true_detections
 from penstock.factor import BlockSGD, Coordinate, Multiplicative
-from penstock.graph.similarity import similarity
+from penstock.graph.similarities import similarity
 
 FAMILY = [
     NSNMF(random_state=0),

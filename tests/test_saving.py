@@ -20,7 +20,7 @@ from penstock.detectors import BaseDetector, FactorDetector
 from penstock.detectors._saving import Saveable
 from penstock.detectors.registry import _HOMES
 from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import build_tree
 from penstock.storage import StorageError, WrongKindError, read_state, write_state
 
 pytestmark = [

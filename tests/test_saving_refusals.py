@@ -21,7 +21,7 @@ import penstock
 from penstock import NMF, NSNMF, KNNDistance, LoMST, NormScore
 from penstock.detectors import BaseDetector
 from penstock.storage import StorageError, read_state, write_state
-from penstock.storage._container import seal
+from penstock.storage.states import seal
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),

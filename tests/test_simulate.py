@@ -12,8 +12,7 @@ import pytest
 
 from penstock import MeanDistance
 from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
-from penstock.simulate._effects import changed
-from penstock.simulate._events import Effect
+from penstock.simulate._events import Effect, changed
 from penstock.simulate.hydropower import AREAS
 from penstock.tables import read_table
 

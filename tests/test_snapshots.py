@@ -86,7 +86,7 @@ def empty(path: Path) -> None:
 
 
 def make_newer(path: Path) -> None:
-    from penstock.storage import _versions
+    from penstock.storage import states as _versions
 
     version = _versions.FORMAT_VERSION
     try:

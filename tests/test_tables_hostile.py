@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.column_check import check_columns, choose_inputs
+from penstock.columns import check_columns, choose_inputs
 from penstock.tables import Table, TableError, read_table
 from penstock.tables._text_source import LONGEST_LINE, CleanBytes, TextSource
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.detectors.registry import load as load
     from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
-    from penstock.graph.similarity import similarity as similarity
+    from penstock.graph.similarities import similarity as similarity
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ _HOMES = {
     "load_model": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",
-    "similarity": "penstock.graph.similarity",
+    "similarity": "penstock.graph.similarities",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -52,8 +52,8 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
 
 def learning_options(context: typer.Context) -> dict[str, Any]:
     """What is learnt, from which rows, by which method."""
+    from penstock.columns import parse_rule
     from penstock.detection._periods import check_moment
-    from penstock.row_rules import parse_rule
 
     given = context.params
     if given["train_until"] is not None and given["train_rule"] is not None:
@@ -111,7 +111,7 @@ def _threshold(context: typer.Context) -> Any:
 
 def _span(context: typer.Context, name: str) -> Any:
     """A duration, or a number of rows."""
-    from penstock.row_rules import parse_duration
+    from penstock.columns import parse_duration
 
     text: str | None = context.params[name]
     if text is None:
@@ -140,7 +140,7 @@ def _mode_options(context: typer.Context) -> dict[str, Any]:
 
 def _check_rule(spec: str) -> None:
     """Raise unless this is a rule, or a name, a colon and a rule."""
-    from penstock.row_rules import RuleError, parse_rule
+    from penstock.columns import RuleError, parse_rule
 
     name, colon, rule = spec.partition(":")
     try:

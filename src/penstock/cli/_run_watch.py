@@ -20,12 +20,12 @@ from penstock.cli._narrator import Narrator
 from penstock.cli._signals import StopSignals
 from penstock.cli._thresholds import parse_threshold
 from penstock.detectors.online import OnlineNSNMF
+from penstock.live import Watch, WatchPlan
 from penstock.sinks import OutputError
 from penstock.snapshots import SnapshotError
 from penstock.sources import InputError, TableOptions
 from penstock.storage import StorageError, WrongKindError
 from penstock.thresholds import ConformalPValue
-from penstock.watch import Watch, WatchPlan
 
 # Not the detector's own defaults, which are the paper's: docs/streaming.md has the figures, docs/watch.md the reasons.
 _FOR_SENSORS = {"similarity": "binary", "threshold": ConformalPValue(rate=0.01)}

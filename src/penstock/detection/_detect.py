@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import penstock
 from penstock._types import FloatArray
-from penstock.column_check import InputChoice
+from penstock.columns import InputChoice, RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
 from penstock.detection._periods import LabelValues, Periods, read_duration, shown, shown_names, training_rows
 from penstock.detection._preparing import (
@@ -33,7 +33,6 @@ from penstock.detection.methods import DEFAULT_METHOD, fit_to_inputs, make_detec
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
 from penstock.explain import Truth
-from penstock.row_rules import RowRule, parse_rule
 from penstock.tables import Note, Table
 from penstock.thresholds import Contamination
 

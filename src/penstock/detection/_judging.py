@@ -20,11 +20,9 @@ from penstock.detection._wording import LIKE_THE_LAST
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
 from penstock.explain import Agreement, agreement, group_events
-from penstock.graph.tree_edges import nearest_by_tree
+from penstock.graph.edges import nearest_by_tree
 from penstock.tables import Note, Table, TableError
-from penstock.thresholds import Contamination, check_contamination, score_threshold
-from penstock.thresholds.contamination import midway
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import FloatArray
-from penstock.column_check import Encoding, InputChoice, LeftOut
+from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors.registry import restore, state_of
-from penstock.row_rules import parse_rule
 from penstock.storage import Record, StorageError, read_state, write_state
 from penstock.tables._time_column import TimeOptions
 from penstock.tables._zones import as_zone

@@ -14,7 +14,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.detectors import Detector, OnlineNSNMF
 from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Exceedance
 from penstock.views.composite import VIEWS
 
 MOST_REFERENCES = 2000

@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, listed
+from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
 from penstock.explain import Truth, known_faults
-from penstock.row_rules import RowRule, RuleError, parse_duration
-from penstock.row_rules._stamps import order_to_stamp
 from penstock.tables import Note, Table, TableError
 
 

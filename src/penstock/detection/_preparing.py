@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
-from penstock.column_check import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
+from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth
 from penstock.tables import Note, Table, TableError, read_table

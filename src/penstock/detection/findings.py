@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.column_check import ColumnReport, InputChoice
+from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
 from penstock.detection._parts import Contributions, JudgedPart, rebuilds
 from penstock.detection._wording import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that

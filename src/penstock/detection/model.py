@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from penstock._messages import counted, listed
 from penstock._types import FloatArray, IndexArray
-from penstock.column_check import InputChoice
+from penstock.columns import InputChoice
 from penstock.detection._parts import (
     Part,
     is_scaled_before,
@@ -25,10 +25,10 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
-from penstock.graph.shared import find_strangers
+from penstock.graph.rows import find_strangers
 from penstock.prepare import learn_scaling
 from penstock.tables import Note, TableError
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Exceedance
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings

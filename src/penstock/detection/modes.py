@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from penstock._messages import quoted
 from penstock._types import IndexArray
+from penstock.columns import Name, RowRule, RuleError, Text, parse_rule
 from penstock.detection._parts import ALL
-from penstock.row_rules import RowRule, RuleError, parse_rule
-from penstock.row_rules._operands import Name, Text
 from penstock.tables import Table, TableError
 from penstock.tables._errors import refuse_unknown
 

@@ -19,7 +19,7 @@ from penstock.detectors._missing import compare_rows, refuse_empty_columns, refu
 from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
 from penstock.detectors._saving import Saveable
 from penstock.detectors._undo import restored_if_it_fails
-from penstock.graph.shared import shares_seen
+from penstock.graph.rows import shares_seen
 from penstock.prepare import MinMaxScaling, learn_scaling
 from penstock.storage import Record
 from penstock.thresholds import Contamination, check_contamination, score_threshold

@@ -17,8 +17,8 @@ from penstock.detectors._base import BaseDetector
 from penstock.detectors._deep_net import Autoencoder, unpack_net, weight_count
 from penstock.detectors._deep_rules import Hidden, choose_epochs, read_hidden
 from penstock.factor.start import draws_from
-from penstock.graph.duplicates import first_copies
 from penstock.graph.points import Frame, plain_frame
+from penstock.graph.rows import first_copies
 from penstock.storage import Record
 
 _LEAST_SPREAD = 1e-3  # of the rows rebuilt, relative to the rows: below, the net gives one answer to all of them

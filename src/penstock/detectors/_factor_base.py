@@ -30,9 +30,8 @@ from penstock.factor.objectives import Objective, nmf
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
-from penstock.graph.duplicates import different_rows, first_copies
-from penstock.graph.neighbors import nearest_neighbors
-from penstock.graph.search import FittedSearch, search_over
+from penstock.graph.rows import different_rows, first_copies
+from penstock.graph.search import FittedSearch, nearest_neighbors, search_over
 from penstock.scoring import residual_scores
 from penstock.storage import Record
 

@@ -14,7 +14,7 @@ from penstock._types import FloatArray
 from penstock.detectors._deep_base import DeepDetector
 from penstock.detectors._deep_net import Mixture, unpack_mixture
 from penstock.detectors._deep_rules import Hidden, first_width
-from penstock.graph.neighbors import binary_knn_graph
+from penstock.graph.similarities import binary_knn_graph
 from penstock.scoring import distance_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination

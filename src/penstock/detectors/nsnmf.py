@@ -11,9 +11,9 @@ from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.graph.edges import shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.similarity import Kind, similarity
-from penstock.graph.tree_edges import shortest_edges, tree_among
+from penstock.graph.similarities import Kind, similarity
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -116,7 +116,7 @@ class NSNMF(_TreeDetector):
     gamma : float
         Weight of the ridge term, which also pins the scale of W and H.
     similarity : {"inverse", "binary", "relative", "normalized"}
-        How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's. It has no upper bound:
+        How lengths become similarities (`penstock.similarity`); "inverse" is the paper's. It has no upper bound:
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
         norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound.
     duplicates : {"collapse", "zero", "floor"}

@@ -14,7 +14,7 @@ from penstock.detectors._factor_base import FactorDetector, Problem, nearest_dis
 from penstock.factor.objectives import Objective, snmf
 from penstock.factor.profiles import fit_profiles
 from penstock.factor.solve import MAX_ITER, TOL, Settings
-from penstock.graph.neighbors import gaussian_graph, self_tuning_graph
+from penstock.graph.similarities import gaussian_graph, self_tuning_graph
 from penstock.thresholds import Contamination
 
 

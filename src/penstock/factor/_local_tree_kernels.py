@@ -8,8 +8,8 @@ import numpy as np
 
 from penstock._jit import kernel
 from penstock.factor._memory_kernels import Memory
-from penstock.graph._kernels import distance, precedes
-from penstock.graph.similarity import LARGEST_SIMILARITY
+from penstock.graph.distances import distance, precedes
+from penstock.graph.similarities import LARGEST_SIMILARITY
 
 Array = Any
 

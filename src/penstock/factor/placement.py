@@ -12,7 +12,7 @@ from penstock._threads import for_each_range
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._placement_kernels import place
 from penstock.factor.objectives import Objective
-from penstock.graph.similarity import neighbor_mean
+from penstock.graph.similarities import neighbor_mean
 
 _MAX_STEPS = 500
 

@@ -37,7 +37,7 @@ def check_ending(path: AnyPath, known: Sequence[str]) -> str:
     '.csv'
     >>> check_ending("findings.xlsx", FINDINGS_ENDINGS)
     Traceback (most recent call last):
-    penstock.storage._errors.StorageError: Cannot write findings.xlsx: its ending must be one of .csv, .csv.gz, .json,
+    penstock.storage.files.StorageError: Cannot write findings.xlsx: its ending must be one of .csv, .csv.gz, .json,
     .parquet.
     """
     name = Path(path).name.lower()
@@ -61,7 +61,7 @@ def refuse_existing(paths: Iterable[AnyPath | None], overwrite: bool) -> None:
     >>> refuse_existing([None, "/nowhere/findings.csv"], overwrite=False)
     >>> refuse_existing([tempfile.mkdtemp()], overwrite=True)
     Traceback (most recent call last):
-    penstock.storage._errors.StorageError: Cannot write /...: it is a folder. Name a file.
+    penstock.storage.files.StorageError: Cannot write /...: it is a folder. Name a file.
     """
     for path in paths:
         if path is None or not os.path.lexists(path):

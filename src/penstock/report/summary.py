@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.column_check import ColumnReport, InputChoice
+from penstock.columns import ColumnReport, InputChoice
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record, when_and_where
 from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit

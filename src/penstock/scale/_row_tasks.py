@@ -11,8 +11,8 @@ import numpy as np
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._input import LARGEST_VALUE
-from penstock.graph.duplicates import first_copies
 from penstock.graph.partition import Partition, local_order, sample_distinct
+from penstock.graph.rows import first_copies
 from penstock.prepare import MinMaxScaling
 from penstock.scale.sources import SourceError, read_piece
 from penstock.scale.workspace import fill_rows, open_array, open_arrays, save_array, save_arrays

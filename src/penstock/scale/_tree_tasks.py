@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.graph.duplicates import first_copies
-from penstock.graph.kdtree import PointTree
 from penstock.graph.parts import Edges, Part, cross_edges, grow_part
 from penstock.graph.points import Frame
+from penstock.graph.rows import first_copies
+from penstock.graph.search import PointTree
 from penstock.scale.workspace import load_arrays, open_array, open_arrays, save_arrays
 
 _SHOWN = 64  # points of a part by which the driver bounds how near two parts come

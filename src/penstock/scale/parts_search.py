@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.graph.kdtree import PointTree
 from penstock.graph.points import Frame
-from penstock.graph.search import RowSearch, search_over
+from penstock.graph.search import PointTree, RowSearch, search_over
 from penstock.scale._tree_tasks import open_part
 from penstock.scale.workspace import open_array
 

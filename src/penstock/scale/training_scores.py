@@ -12,7 +12,7 @@ from penstock._types import Factors, FloatArray
 from penstock.factor.blocks import Crew, RowBlock, State, Wiring
 from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
-from penstock.graph.similarity import neighbor_mean
+from penstock.graph.similarities import neighbor_mean
 from penstock.scoring import residual_scores
 
 

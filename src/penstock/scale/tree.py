@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.graph.joining import join_edges, skippable_pairs
+from penstock.graph.parts import join_edges, skippable_pairs
 from penstock.graph.points import Frame
 from penstock.scale._tree_tasks import TreeSummary, edges_between, grow, join_two, own_edges, save_frame
 from penstock.scale.cluster import Call, Cluster

@@ -19,9 +19,9 @@ from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors.recommended import Detector
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
+from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_size
 from penstock.graph.search import SearchWhenAsked
-from penstock.graph.tree_edges import tree_among
 from penstock.scale import _view_tasks as tasks
 from penstock.scale.adoption import fitted_file, fitted_rows
 from penstock.scale.cluster import Cluster
