@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock import detect
 from penstock.detection._judging import default_top, flag_above, flag_top
 from penstock.detection._periods import read_duration
-from penstock.tables import TableError
+from penstock.io import TableError
 from penstock.thresholds import Fixed, TopN, score_threshold
 
 

@@ -16,7 +16,7 @@ from penstock.detection import METHODS, load_model, make_detector
 from penstock.detection._judging import flag_above
 from penstock.detection._parts import Contributions
 from penstock.detection._wording import how_rare, rows_that, seen_as
-from penstock.detectors.registry import restore, state_of
+from penstock.detectors import restore, state_of
 from penstock.report import write_findings
 from penstock.thresholds import Fixed
 from penstock.views.composite import VIEWS

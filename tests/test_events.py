@@ -13,7 +13,7 @@ from naive import detection as naive_detection
 from naive import events as naive
 
 from penstock.explain import agreement, event_days, group_events, known_faults
-from penstock.tables import TableError
+from penstock.io import TableError
 
 UNITS = st.sampled_from(["s", "ms", "us", "ns"])
 ZONES = st.sampled_from([None, "UTC", "Europe/Berlin"])

@@ -15,11 +15,11 @@ LAYERS = [
     {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "registry"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
-        *("scoring", "_scoring_kernels", "tables", "thresholds"),
+        *("scoring", "_scoring_kernels", "thresholds"),
     },
     {"columns", "explain", "sensors", "views"},
     {"detectors"},
-    {"adapters", "detection", "scale", "simulate", "sources", "sinks", "snapshots"},
+    {"adapters", "detection", "scale", "simulate"},
     {"bench", "report", "live"},
     {"cli"},
 ]
@@ -31,8 +31,8 @@ HOMES = {
     "jinja2": {"report/"},
     "matplotlib": {"report/"},
     "numba": {"_jit.py"},
-    "openpyxl": {"io/", "report/", "tables/_excel.py"},
-    "pyarrow": {"io/", "scale/", "tables/_parquet.py"},
+    "openpyxl": {"io/", "report/"},
+    "pyarrow": {"io/", "scale/"},
     "rich": {"cli/", "scale/"},
     "safetensors": {"storage/"},
     "threadpoolctl": {"_blas.py"},
@@ -102,14 +102,14 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] in 
 @pytest.mark.parametrize(
     ("commands", "absent", "most"),
     [
-        (["--version"], {"bench", "detectors", "report", "scale", "tables"}, 20),
-        (["watch table.csv -q"], {"bench", "detection", "report", "scale", "tables"}, 190),
+        (["--version"], {"bench", "detectors", "io", "report", "scale"}, 20),
+        (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 225),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
-            {"bench", "report", "scale", "sources", "live"},
-            290,
+            {"bench", "report", "scale", "live"},
+            310,
         ),
-        (["bench settings"], {"detectors", "report", "scale", "tables"}, 45),
+        (["bench settings"], {"detectors", "io", "report", "scale"}, 45),
     ],
     ids=["version", "watch", "detect, fit, score", "bench settings"],
 )

@@ -24,7 +24,7 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in 
 
 def reading_options(context: typer.Context) -> dict[str, Any]:
     """How tables are read; what was not given is left out."""
-    from penstock.tables._zones import as_zone
+    from penstock.io import as_zone
 
     given = context.params
     wrong = {

@@ -29,11 +29,12 @@ from penstock.detection._preparing import (
     with_told_columns,
 )
 from penstock.detection.findings import Findings
-from penstock.detection.methods import DEFAULT_METHOD, fit_to_inputs, make_detector
 from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
 from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
+from penstock.detectors import limit_components
 from penstock.explain import Truth
-from penstock.tables import Note, Table
+from penstock.io import Note, Table
+from penstock.registry import DEFAULT_METHOD, make_detector
 from penstock.thresholds import Contamination
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
@@ -150,7 +151,7 @@ class Job:
         inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict, asked)
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
         trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
-        detector = fit_to_inputs(self.detector, len(inputs.names)) if self.own_groups else self.detector
+        detector = limit_components(self.detector, len(inputs.names)) if self.own_groups else self.detector
         parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)
@@ -240,8 +241,8 @@ def detect(
 
     Parameters
     ----------
-    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.tables.Table`
-        As `penstock.tables.read_table` takes it.
+    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.io.Table`
+        As `penstock.io.read_table` takes it.
     time, columns, exclude, label, group, strict :
         Of `read_table`. The label is never an input; findings are compared with it. No event spans two groups (runs,
         units, machines). `strict` refuses instead of changing, leaving out or encoding anything.
@@ -301,7 +302,7 @@ def detect(
 
     Raises
     ------
-    penstock.tables.TableError
+    penstock.io.TableError
         (a ValueError) if the table cannot be used; the message says what is wrong, where, and what to do.
 
     Examples

@@ -21,7 +21,7 @@ from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
 from penstock.explain import Agreement, agreement, group_events
 from penstock.graph.edges import nearest_by_tree
-from penstock.tables import Note, Table, TableError
+from penstock.io import Note, Table, TableError
 from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty

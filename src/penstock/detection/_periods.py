@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed
 from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
 from penstock.explain import Truth, known_faults
-from penstock.tables import Note, Table, TableError
+from penstock.io import Note, Table, TableError
 
 
 def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
@@ -24,7 +24,7 @@ def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
     (Timedelta('0 days 01:30:00'), 6)
     >>> read_duration("gap", 1.5)
     Traceback (most recent call last):
-    penstock.tables._errors.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
+    penstock.io._errors.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
     """
     if value is None:
         return None

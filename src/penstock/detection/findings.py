@@ -18,7 +18,7 @@ from penstock.detection._explaining import Explainer, Explanation
 from penstock.detection._parts import Contributions, JudgedPart, rebuilds
 from penstock.detection._wording import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
 from penstock.explain import Agreement, Events, RuleTree, event_days
-from penstock.tables import Note, Table
+from penstock.io import Note, Table
 
 _NAMED_VARIABLES = 3  # in the list of rows
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray, IndexArray
 from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
+from penstock.io import TableError
 from penstock.ranking import precision_at_n
-from penstock.tables import TableError
 
 NORMAL, FAULT, UNKNOWN = "normal", "fault", "unknown"
 NORMAL_WORDS = frozenset({"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from penstock.detection.findings import Findings
+from penstock.io import TableError, need_pyarrow, parquet_pieces
 from penstock.report.document import (
     ROWS_AT_ONCE,
     as_csv,
@@ -20,8 +21,6 @@ from penstock.report.document import (
     scores_tables,
 )
 from penstock.storage import StorageError, replace_file
-from penstock.tables import TableError
-from penstock.tables._parquet import need_pyarrow, parquet_pieces
 
 CSV, PACKED_CSV, JSON, JSON_LINES, PARQUET = ".csv", ".csv.gz", ".json", ".jsonl", ".parquet"
 FINDINGS_ENDINGS = (CSV, PACKED_CSV, JSON, PARQUET)

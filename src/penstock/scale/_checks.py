@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.tables._errors import TableError, refuse_unknown
+from penstock.io import TableError, refuse_unknown
 
 _TIME_TYPES = ("datetime", "timestamp", "timedelta", "duration", "period", "date", "time")
 _CHOOSE = "pass columns=[...] with the names of those to use"
