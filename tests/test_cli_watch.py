@@ -21,9 +21,9 @@ from watch_tables import NAMES, a_pipe, as_csv, rows
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
+from penstock.cli._console import StopSignals
 from penstock.cli._defaults import detector_defaults
 from penstock.cli._run_watch import _FOR_SENSORS
-from penstock.cli._signals import StopSignals
 from penstock.cli._thresholds import parse_threshold
 from penstock.registry import THRESHOLDS, parameter_names, threshold_class
 

@@ -110,7 +110,7 @@ def test_without_time_a_rule_can_tell():
 
 
 def test_both_are_refused():
-    with pytest.raises(TableError, match="train_until and train_rule exclude each other"):
+    with pytest.raises(TableError, match="train_until and a training rule exclude each other"):
         detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
 
 

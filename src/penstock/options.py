@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
+
+from penstock.registry import DEFAULT_METHOD, METHODS
 
 _IN, _FORMAT = "Input", "How the text is written (found if not given)"
 _LEARN, _CUT, _MODEL, _OUT = "What is learnt, and what is judged", "What counts as a finding", "Model", "Output"
@@ -68,13 +70,11 @@ class ReadingOptions:
     ] = ()
     unknown_values: Annotated[
         Any,
-        Option(
-            _IN, "--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values"
-        ),
+        Option(_IN, "--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values"),
     ] = ()
-    group: Annotated[
-        str | None, Option(_IN, "--group", "A column of runs, units or machines: no event spans two.")
-    ] = None
+    group: Annotated[str | None, Option(_IN, "--group", "A column of runs, units or machines: no event spans two.")] = (
+        None
+    )
     since: Annotated[
         Any, Option(_IN, "--from", "Use rows from this time on; without times, from this row (from 0).")
     ] = None
@@ -104,14 +104,12 @@ class ReadingOptions:
     names: Annotated[
         Names, Option(_FORMAT, "--names", "The names of all columns, where there is no header: a,b,c", "names")
     ] = ()
-    separator: Annotated[
-        str | None, Option(_FORMAT, "--separator", "Between fields: one character, tab or space.")
-    ] = None
+    separator: Annotated[str | None, Option(_FORMAT, "--separator", "Between fields: one character, tab or space.")] = (
+        None
+    )
     decimal: Annotated[str | None, Option(_FORMAT, "--decimal", "Before decimals: . or ,")] = None
     thousands: Annotated[str | None, Option(_FORMAT, "--thousands", "Between thousands, if there is a sign.")] = None
-    missing: Annotated[
-        Any, Option(_FORMAT, "--missing", "Further codes for a missing value: -9999,Bad", "names")
-    ] = ()
+    missing: Annotated[Any, Option(_FORMAT, "--missing", "Further codes for a missing value: -9999,Bad", "names")] = ()
     encoding: Annotated[str | None, Option(_FORMAT, "--encoding", "Such as utf-8 or cp1252.")] = None
     sheet: Annotated[str | None, Option(_FORMAT, "--sheet", "Of a workbook; else the first.")] = None
     progress: Callable[[str], None] | None = None
@@ -121,9 +119,9 @@ class ReadingOptions:
 class LearningOptions:
     """Which columns are inputs, which rows are learnt from, and by which method."""
 
-    train_until: Annotated[
-        Any, Option(_LEARN, "--train-until", "Learn from what is good until this time, or row.")
-    ] = None
+    train_until: Annotated[Any, Option(_LEARN, "--train-until", "Learn from what is good until this time, or row.")] = (
+        None
+    )
     train_rule: Annotated[
         str | None, Option(_LEARN, "--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
     ] = None
@@ -136,9 +134,9 @@ class LearningOptions:
             "repeated",
         ),
     ] = ()
-    skip_modes: Annotated[Names, Option(_LEARN, "--skip-mode", "A mode not to judge; may be repeated.", "repeated")] = (
-        ()
-    )
+    skip_modes: Annotated[
+        Names, Option(_LEARN, "--skip-mode", "A mode not to judge; may be repeated.", "repeated")
+    ] = ()
     settle: Annotated[
         Any, Option(_LEARN, "--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")
     ] = None
@@ -155,10 +153,10 @@ class LearningOptions:
         Option(
             _MODEL,
             "--method",
-            "detector, nsnmf (the paper's NS-NMF, exactly penstock.NSNMF(); it often needs --similarity normalized), "
-            "laplacian, online, nmf, gnmf, snmf, lomst, mean, knn or norm.",
+            f"{', '.join(METHODS)}. nsnmf is the paper's NS-NMF, exactly penstock.NSNMF(), and often needs "
+            f"--similarity normalized.",
         ),
-    ] = "detector"
+    ] = DEFAULT_METHOD
     parameters: Mapping[str, Any] | None = None
     random_state: Annotated[Any, Option(_MODEL, "--seed", "The same seed gives the same findings.", int)] = 0
     fit_rows: Callable[[Any, Any], Any] | None = None
@@ -195,7 +193,7 @@ class ScoreOptions(ReadingOptions, CutOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectOptions(ReadingOptions, LearningOptions, CutOptions):
+class DetectOptions(FitOptions, CutOptions):
     """The options of `detect`."""
 
 
@@ -225,6 +223,16 @@ class MethodParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where a detector is fitted."""
+
+    engine: Annotated[
+        str,
+        Option(_MODEL, "--engine", "Where it is fitted: local, dask (all cores) or dask://HOST:PORT (a cluster)."),
+    ] = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResultOptions:
     """The files that `penstock detect` and `score` write, what they print, and their exit code."""
 
@@ -236,12 +244,18 @@ class ResultOptions:
     scores: Annotated[
         Path | None, Option(_OUT, "--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet", Path)
     ] = None
-    overwrite: Annotated[bool, Option(_OUT, "--overwrite", "Replace files that are there.", bool)] = False
-    quiet: Annotated[bool, Option(_OUT, "--quiet -q", "Say nothing but errors.", bool)] = False
     json: Annotated[bool, Option(_OUT, "--json", "The summary as JSON.", bool)] = False
     fail_on: Annotated[
         int | None, Option(_CUT, "--fail-on", "End with exit code 1 if there are so many events, or more.", int)
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Whether files are replaced, and whether anything is printed."""
+
+    overwrite: Annotated[bool, Option(_OUT, "--overwrite", "Replace files that are there.", bool)] = False
+    quiet: Annotated[bool, Option(_OUT, "--quiet -q", "Say nothing but errors.", bool)] = False
 
 
 def described(options: type) -> Iterator[tuple[str, Any, Option]]:
@@ -257,19 +271,28 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
                 yield each.name, each.default, option
 
 
-def takes(
-    options: Callable[P, Any],
-) -> Callable[[Callable[Concatenate[First, ...], Result]], Callable[Concatenate[First, P], Result]]:
-    """Give a function with `**options` the fields of a dataclass as keyword arguments, for readers and type checkers."""
+class takes(Generic[P]):  # noqa: N801 - a decorator
+    """Give a function with `**given` the fields of a dataclass as keyword arguments, for readers and type checkers."""
 
-    def decorate(function: Callable[Concatenate[First, ...], Result]) -> Callable[Concatenate[First, P], Result]:
-        own = inspect.signature(function)
-        first = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        given = inspect.signature(options).parameters.values()
-        function.__signature__ = own.replace(parameters=[*first, *given])  # type: ignore[attr-defined]
+    def __init__(self, options: Callable[P, Any]) -> None:
+        self._options = options
+
+    def __call__(self, function: Callable[Concatenate[First, ...], Result]) -> Callable[Concatenate[First, P], Result]:
+        self._declare(function)
         return cast("Callable[Concatenate[First, P], Result]", function)
 
-    return decorate
+    def second(
+        self, function: Callable[Concatenate[First, Second, ...], Result]
+    ) -> Callable[Concatenate[First, Second, P], Result]:
+        """Do the same for a function of two arguments before the options."""
+        self._declare(function)
+        return cast("Callable[Concatenate[First, Second, P], Result]", function)
+
+    def _declare(self, function: Any) -> None:
+        own = inspect.signature(function)
+        first = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        given = inspect.signature(self._options).parameters.values()
+        function.__signature__ = own.replace(parameters=[*first, *given])
 
 
 def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> Options:

@@ -13,11 +13,9 @@ from typing import Any
 import typer
 
 import penstock
-from penstock.cli._config import place_of
-from penstock.cli._errors import CommandError
-from penstock.cli._names import split_names
+from penstock.cli._console import CommandError, StopSignals
 from penstock.cli._narrator import Narrator
-from penstock.cli._signals import StopSignals
+from penstock.cli._options import place_of, split_names
 from penstock.cli._thresholds import parse_threshold
 from penstock.detectors.online import OnlineNSNMF
 from penstock.io import InputError, OutputError, SnapshotError, TableOptions

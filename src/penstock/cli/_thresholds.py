@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock import thresholds
-from penstock.cli._names import closest
+from penstock.cli._options import closest
 from penstock.registry import find_threshold, parameter_names, threshold_class
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli._config import read_config
 from penstock.cli._defaults import detector_defaults
+from penstock.cli._options import read_config
 
 _DEFAULTS = detector_defaults()
 _IN, _OUT, _STATE, _MODEL = "Input", "Output", "State", "Model"

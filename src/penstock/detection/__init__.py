@@ -4,7 +4,7 @@
 `Findings`: scored rows, events, days, and explanations. `fit_model` and `score` are its two halves.
 """
 
-from penstock.detection._detect import detect, fit_model, score
+from penstock.detection._detect import check_options, detect, fit_model, score
 from penstock.detection._explaining import Explanation
 from penstock.detection._model_files import load_model
 from penstock.detection.findings import Findings
@@ -17,6 +17,7 @@ __all__ = [
     "Findings",
     "Model",
     "ModelError",
+    "check_options",
     "detect",
     "fit_model",
     "load_model",

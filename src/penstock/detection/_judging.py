@@ -52,7 +52,8 @@ def flag_top(scores: FloatArray, candidates: NDArray[np.bool_], n: int) -> tuple
     rows = np.flatnonzero(candidates)
     if n >= len(rows):
         raise TableError(
-            f"top = {n} asks for as many findings as there are rows to judge ({len(rows):,}) or more. Ask for fewer."
+            f"top = {n} asks for as many findings as there are rows to judge ({len(rows):,}) or more. Ask for fewer.",
+            "top",
         )
     order = rows[np.argsort(-scores[rows], kind="stable")]
     flags = np.zeros(len(scores), dtype=np.bool_)
@@ -180,14 +181,14 @@ class Cut:
 
     def check(self) -> None:
         if self.top is not None and self.threshold is not None:
-            raise TableError("top and threshold exclude each other: a list has a length, or ends at a score.")
+            raise TableError("top and a threshold exclude each other: a list has a length, or ends at a score.", "top")
         if self.top is not None:
             check_whole_number("top", self.top, least=1)
         if self.threshold is not None:
             try:
                 check_contamination(self.threshold)
             except ValueError as error:
-                raise TableError(f"threshold: {error}") from None
+                raise TableError(f"threshold: {error}", "threshold") from None
 
 
 def judge(
