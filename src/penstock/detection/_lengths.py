@@ -19,7 +19,7 @@ def read_length(name: str, value: Any) -> pd.Timedelta | int | None:
     (Timedelta('0 days 01:30:00'), 6)
     >>> read_length("gap", 1.5)
     Traceback (most recent call last):
-    penstock.io._errors.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
+    penstock.io.table.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
     """
     if value is None:
         return None
