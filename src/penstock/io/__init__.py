@@ -12,7 +12,8 @@ position.
 from penstock.io._binary_files import need_pyarrow, parquet_pieces
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of
-from penstock.io.columns import Columns, TableOptions
+from penstock.io._time_texts import read_times
+from penstock.io.columns import Columns, TableOptions, is_number
 from penstock.io.faults import Fault, InputError
 from penstock.io.feeds import Feed, PipeFeed, open_feed
 from penstock.io.read import read_table
@@ -44,10 +45,12 @@ __all__ = [
     "continue_sink",
     "differences",
     "files_of",
+    "is_number",
     "need_pyarrow",
     "open_feed",
     "open_sink",
     "parquet_pieces",
     "read_table",
+    "read_times",
     "refuse_unknown",
 ]

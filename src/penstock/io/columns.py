@@ -45,8 +45,9 @@ class TableOptions:
     format: str | None = None  # "csv" or "jsonl"
     delimiter: str | None = None
     time: str | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # of numbers; all if there are none here and in `texts`
     exclude: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # columns to be handed out as they are written
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Columns:
     names: tuple[str, ...]
     time: int | None
     variables: tuple[int, ...]
+    texts: tuple[int, ...] = ()
 
     @property
     def variable_names(self) -> tuple[str, ...]:
@@ -63,11 +65,12 @@ class Columns:
 
     def state(self) -> dict[str, Any]:
         """The same in plain values, for `restore`."""
-        return {"names": list(self.names), "time": self.time, "variables": list(self.variables)}
+        texts = {"texts": list(self.texts)} if self.texts else {}
+        return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Columns:
-        return cls(tuple(state["names"]), state["time"], tuple(state["variables"]))
+        return cls(tuple(state["names"]), state["time"], tuple(state["variables"]), tuple(state.get("texts", ())))
 
 
 def choose_columns(names: Sequence[str], first_values: Sequence[object], options: TableOptions) -> Columns:
@@ -79,14 +82,15 @@ def choose_columns(names: Sequence[str], first_values: Sequence[object], options
     """
     _check_options(names, options)
     time = _time_column(names, first_values, options)
-    wanted = options.columns or tuple(name for number, name in enumerate(names) if number != time)
-    if not options.columns and _is_unnamed_index(names, time, options):
+    chosen = bool(options.columns or options.texts)
+    wanted = options.columns if chosen else tuple(name for number, name in enumerate(names) if number != time)
+    if not chosen and _is_unnamed_index(names, time, options):
         wanted = wanted[1:]
         warnings.warn("The first column has no name and another is the time: it is left out as an index.", stacklevel=2)
     variables = tuple(names.index(name) for name in wanted if name not in options.exclude)
-    if not variables:
+    if not variables and not options.texts:
         raise InputError(f"No column is left to measure anomalies in; the columns are {_listed(names)}.")
-    return Columns(tuple(names), time, variables)
+    return Columns(tuple(names), time, variables, tuple(names.index(name) for name in options.texts))
 
 
 def is_missing(text: str) -> bool:
@@ -106,7 +110,12 @@ def is_number(value: object) -> bool:
 
 
 def _check_options(names: Sequence[str], options: TableOptions) -> None:
-    for name in (*options.columns, *options.exclude, *([options.time] if options.time is not None else [])):
+    for name in (
+        *options.columns,
+        *options.texts,
+        *options.exclude,
+        *([options.time] if options.time is not None else []),
+    ):
         if name not in names:
             raise InputError(_no_such_column(name, names))
     for option, chosen in (("--columns", options.columns), ("--exclude", options.exclude)):
@@ -120,7 +129,8 @@ def _check_options(names: Sequence[str], options: TableOptions) -> None:
 def _time_column(names: Sequence[str], first_values: Sequence[object], options: TableOptions) -> int | None:
     if options.time is not None:
         return names.index(options.time)
-    free = [n for n, name in enumerate(names) if name not in options.columns and name not in options.exclude]
+    taken = {*options.columns, *options.texts, *options.exclude}
+    free = [number for number, name in enumerate(names) if name not in taken]
     for number in free:
         if names[number].strip().lower() in TIME_NAMES:
             return number

@@ -16,7 +16,7 @@ from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io.columns import Columns, TableOptions, choose_columns, is_missing, is_number
 from penstock.io.faults import InputError, LineError, quoted
 from penstock.io.lines import LONGEST
-from penstock.io.parsed import Parsed, decoded, to_number, to_numbers
+from penstock.io.parsed import Parsed, decoded, to_number, to_numbers, to_text
 
 DELIMITERS = (",", ";", "\t", "|")
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
@@ -111,7 +111,11 @@ class CsvRows:
                 read.times[number] = fields[self.columns.time or 0]
         kept = [number for number in range(len(lines)) if number not in faults] if faults else slice(None)
         times = read.times if isinstance(kept, slice) else [read.times[number] for number in kept]
-        return Parsed(read.values[kept], None if self.columns.time is None else times, sorted(faults.items()))
+        texts: dict[str, list[str | None]] = {}
+        if self.columns.texts:
+            rows = [self._fields(lines[number]) for number in range(len(lines)) if number not in faults]
+            texts = {self._names[n]: [to_text(fields[n]) for fields in rows] for n in self.columns.texts}
+        return Parsed(read.values[kept], None if self.columns.time is None else times, sorted(faults.items()), texts)
 
     def state(self) -> dict[str, Any]:
         assert self.columns is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.io.columns import Columns, TableOptions, choose_columns
 from penstock.io.faults import LineError, quoted
-from penstock.io.parsed import Parsed, as_rows, decoded, finite, to_number
+from penstock.io.parsed import Parsed, as_rows, decoded, finite, to_number, to_text
 
 
 class JsonRows:
@@ -45,6 +45,7 @@ class JsonRows:
         assert self.columns is not None
         time = None if self.columns.time is None else self.columns.names[self.columns.time]
         faults, kept, times = [], [], []
+        texts: dict[str, list[str | None]] = {self.columns.names[number]: [] for number in self.columns.texts}
         for number, line in enumerate(lines):
             try:
                 values = _object(line)
@@ -54,7 +55,12 @@ class JsonRows:
             else:
                 kept.append(row)
                 times.append(when)
-        return Parsed(as_rows(kept, self.columns), None if time is None else times, faults)
+                for name, column in texts.items():
+                    value = values.get(name)
+                    column.append(
+                        to_text("" if value is None else value if isinstance(value, str) else json.dumps(value))
+                    )
+        return Parsed(as_rows(kept, self.columns), None if time is None else times, faults, texts)
 
     def state(self) -> dict[str, Any]:
         assert self.columns is not None
@@ -71,7 +77,8 @@ class JsonRows:
         self.columns = columns
         self._names = columns.variable_names
         # With --columns, other keys do not matter; without, a new one is a column that nobody watches.
-        self._known = None if self._options.columns else frozenset(columns.names)
+        chosen = self._options.columns or self._options.texts
+        self._known = None if chosen else frozenset(columns.names)
 
     def _row(self, values: dict[str, Any]) -> list[float]:
         if self._known is not None and not values.keys() <= self._known:

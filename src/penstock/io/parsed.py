@@ -24,6 +24,7 @@ class Parsed:
     values: FloatArray
     times: list[Any] | None
     faults: list[tuple[int, str]] = field(default_factory=list)  # number of the line among those given, reason
+    texts: dict[str, list[str | None]] = field(default_factory=dict)  # columns that are not numbers, None: missing
 
 
 class RowParser(Protocol):
@@ -96,6 +97,11 @@ def decoded(line: bytes) -> str:
         return line.removesuffix(b"\r").removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
         raise LineError(f"not UTF-8 at byte {error.start + 1}") from None
+
+
+def to_text(field: str) -> str | None:
+    """The text of a field; None for one that stands for a missing reading."""
+    return None if is_missing(field) else field.strip()
 
 
 def as_rows(rows: list[list[float]], columns: Columns) -> FloatArray:

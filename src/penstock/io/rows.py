@@ -27,6 +27,7 @@ class Batch:
     lines: Sequence[int]
     times: list[Any] | None = None
     faults: list[Fault] = field(default_factory=list)
+    texts: dict[str, list[str | None]] = field(default_factory=dict)  # `TableOptions.texts`, None: missing
 
 
 class RowSource:
@@ -197,7 +198,7 @@ class RowSource:
         malformed = {number for number, _ in parsed.faults}
         read = [self._line + 1 + where for number, where in enumerate(filled) if number not in malformed]
         self._use_up(len(lines))
-        return Batch(parsed.values, read, parsed.times, faults)
+        return Batch(parsed.values, read, parsed.times, faults, parsed.texts)
 
     def _parse_before(self, fault: Fault) -> Batch | None:
         good = self._lines[: fault.line - 1 - self._line]

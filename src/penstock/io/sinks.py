@@ -8,7 +8,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, TypedDict
@@ -55,9 +55,15 @@ class JsonLinesSink:
         """What the columns are called in the output."""
         self._names = [encode_basestring_ascii(name) for name in names]
 
-    def write(self, first_row: int, times: Sequence[Any] | None, scores: StreamScores) -> None:
-        """Write the verdicts on samples number `first_row` and following."""
-        data = memoryview(format_verdicts(first_row, times, scores, self._names))
+    def write(
+        self,
+        first_row: int,
+        times: Sequence[Any] | None,
+        scores: StreamScores,
+        reasons: Mapping[int, str] | None = None,
+    ) -> None:
+        """Write the verdicts on samples number `first_row` and following; `reasons` say why some have no score."""
+        data = memoryview(format_verdicts(first_row, times, scores, self._names, reasons))
         written = 0
         try:
             while written < len(data):
@@ -186,8 +192,14 @@ def _not_ours(path: Path, reason: str) -> OutputError:
     return OutputError(f"{path} is not the output that belongs to this --state ({reason}). {_WHAT_TO_DO}")
 
 
-def format_verdicts(first_row: int, times: Sequence[Any] | None, scores: StreamScores, names: Sequence[str]) -> bytes:
-    """One line for each sample; `names` are JSON strings already.
+def format_verdicts(
+    first_row: int,
+    times: Sequence[Any] | None,
+    scores: StreamScores,
+    names: Sequence[str],
+    reasons: Mapping[int, str] | None = None,
+) -> bytes:
+    """One line for each sample; `names` are JSON strings already, `reasons` are by position and only of some samples.
 
     >>> import numpy as np
     >>> verdict = StreamScores(
@@ -204,6 +216,8 @@ def format_verdicts(first_row: int, times: Sequence[Any] | None, scores: StreamS
         f'{{"row": {row},{stamp} "score": {score}, "threshold": {threshold}, "flag": {flag}, "variables": {{{why}}}}}\n'
         for row, stamp, score, threshold, flag, why in zip(*columns, strict=True)
     ]
+    for place, reason in (reasons or {}).items():
+        lines[place] = f'{lines[place][:-2]}, "reason": {encode_basestring_ascii(reason)}}}\n'
     return "".join(lines).encode("ascii")
 
 
