@@ -25,8 +25,7 @@ from penstock.detectors._factor_state import (
     unpack_objective,
 )
 from penstock.detectors._input import refuse_huge
-from penstock.factor.incomplete import over_seen
-from penstock.factor.objectives import Objective, nmf
+from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
