@@ -180,6 +180,7 @@ class CutOptions:
         ),
     ] = None
     gap: Annotated[Any, Option(_CUT, "--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")] = None
+    most_explained: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +220,9 @@ class MethodParameters:
             "inverse",
         ),
     ] = None
-    score: Annotated[str | None, Option(_MODEL, "--score", "residual or structural.", str, "residual")] = None
+    score_kind: Annotated[
+        str | None, Option(_MODEL, "--score-kind --score", "residual or structural.", str, "residual")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,7 +164,7 @@ def _checked(value: Any, hint: Any, place: str) -> Any:
             raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
         return value
     several = [_text(each, place, value) for each in (value if isinstance(value, list) else [value])]
-    if list in map(get_origin, kinds):
+    if list in (get_origin(kind) for kind in kinds):
         return several
     return join_names(several) if isinstance(value, list) else several[0]
 

@@ -5,7 +5,7 @@
 """
 
 from penstock.detection._detect import check_options, detect, fit_model, score
-from penstock.detection._explaining import Explanation
+from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load_model
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
@@ -19,6 +19,7 @@ __all__ = [
     "ModelError",
     "check_options",
     "detect",
+    "explain",
     "fit_model",
     "load_model",
     "make_detector",

@@ -250,6 +250,9 @@ def detect(source: Any, **given: Any) -> Findings:
         cannot tell rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
+    most_explained : int, optional
+        How many events, the most severe, are explained. None: 100, of a long table fewer, but at least 20. 0: none, nor
+        is the model described, which saves time where only scores count. `explain` explains further ones.
     random_state : int
         The same seed gives the same findings.
     fit_rows : callable, optional
@@ -264,7 +267,7 @@ def detect(source: Any, **given: Any) -> Findings:
     Returns
     -------
     Findings
-        `penstock.report.write_html(findings, path)` shows them.
+        Complete: `findings.to_html(path)` and other formats only show it.
 
     Raises
     ------
@@ -327,7 +330,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         The column of groups, if it is another than that of the training data. A table without that one is one group.
     fault_values, unknown_values, since, until, exclude_periods : as in `detect`
         Those of the training data are not used.
-    top, threshold, gap : as in `detect`
+    top, threshold, gap, most_explained : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional
         As when the model was fitted if None.
@@ -390,7 +393,8 @@ def check_options(options: FitOptions | ScoreOptions) -> None:
 
 
 def _cut(options: CutOptions, *, new_only: bool = True) -> Cut:
-    cut = Cut(options.top, options.threshold, read_duration("gap", options.gap), new_only)
+    gap = read_duration("gap", options.gap)
+    cut = Cut(options.top, options.threshold, gap, new_only, options.most_explained)
     cut.check()
     return cut
 
