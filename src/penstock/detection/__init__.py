@@ -6,20 +6,30 @@
 
 from penstock.detection._detect import detect, fit_model, score
 from penstock.detection._explaining import Explanation
-from penstock.detection._model_files import load_model
+from penstock.detection._model_files import load, load_model
+from penstock.detection._parts import Part
+from penstock.detection._preparing import Reading
 from penstock.detection.findings import Findings
 from penstock.detection.methods import METHODS, make_detector
-from penstock.detection.model import Model, ModelError
+from penstock.detection.model import Model, ModelError, deviations
+from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 
 __all__ = [
     "METHODS",
+    "UNKNOWN",
     "Explanation",
     "Findings",
+    "ModePlan",
     "Model",
     "ModelError",
+    "Part",
+    "Reading",
     "detect",
+    "deviations",
     "fit_model",
+    "load",
     "load_model",
     "make_detector",
+    "mode_name",
     "score",
 ]

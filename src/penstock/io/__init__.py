@@ -15,7 +15,7 @@ from penstock.io._notes import Note, Notebook
 from penstock.io._parquet import need_pyarrow, parquet_pieces
 from penstock.io._table import Table
 from penstock.io._time_column import TimeOptions
-from penstock.io._time_texts import read_times
+from penstock.io._time_texts import read_stamps
 from penstock.io._zones import as_zone
 from penstock.io.columns import Columns, TableOptions, is_number
 from penstock.io.faults import Fault, InputError
@@ -53,7 +53,7 @@ __all__ = [
     "open_feed",
     "open_sink",
     "parquet_pieces",
+    "read_stamps",
     "read_table",
-    "read_times",
     "refuse_unknown",
 ]

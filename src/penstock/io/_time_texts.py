@@ -77,6 +77,14 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
+def read_stamps(
+    texts: Sequence[str], day_first: bool | None = None
+) -> tuple[NDArray[np.datetime64], NDArray[np.bool_], bool | None]:
+    """Return the times of a stream, which of them have an offset (and are UTC), and whether the day comes first."""
+    read = read_times(texts, day_first)
+    return read.times, read.offsets != NAIVE, read.day_first
+
+
 def _date_first(alike: Alike, form: Format) -> Alike:
     """The same with the numbers of the date before those of the clock."""
     if not form.clock_first:

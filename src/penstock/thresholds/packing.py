@@ -1,7 +1,9 @@
-"""Thresholds to plain dictionaries and back, for files: only classes listed here are ever made."""
+"""Make thresholds of dictionaries, for files, and of text, for the command line. No other classes are ever made."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
@@ -47,3 +49,78 @@ def unpack_threshold(document: dict[str, Any]) -> Threshold:
     threshold = made(**parameters)
     threshold.set_state(document["state"])
     return threshold
+
+
+_NAMES = {
+    "conformal": ConformalPValue,
+    "deviation": MeanDeviation,
+    "drifting-peaks": DriftingPeaks,
+    "fixed": Fixed,
+    "peaks": PeaksOverThreshold,
+    "quantile": RollingQuantile,
+    "top": TopN,
+}
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def parse_threshold(text: str, also: Sequence[str] = ()) -> Threshold:
+    """Make a threshold of a text, such as "quantile:rate=0.01,window=1000".
+
+    Parameters
+    ----------
+    text : str
+        A name, and after a colon parameters; the first one may be given without its name.
+    also : sequence of str, default=()
+        Other words that the caller understands, for the message of the error.
+
+    Raises
+    ------
+    ValueError
+        With what is known instead.
+
+    Examples
+    --------
+    >>> parse_threshold("fixed:0.8")
+    Fixed(value=0.8)
+    >>> parse_threshold("quantile:windw=500")
+    Traceback (most recent call last):
+    ValueError: quantile has no parameter 'windw'. Did you mean 'window'? Its parameters are ...
+    """
+    name, _, rest = text.partition(":")
+    if name not in _NAMES:
+        known = [*also, *_NAMES]
+        raise ValueError(f"There is no threshold {name!r}.{_did_you_mean(name, known)} There are {', '.join(known)}.")
+    known = list(signature(_NAMES[name]).parameters)
+    given: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            key, value = known[0], key  # fixed:0.8, top:100
+        if key not in known:
+            hint = _did_you_mean(key, known)
+            raise ValueError(f"{name} has no parameter {key!r}.{hint} Its parameters are {', '.join(known)}.")
+        if key in given:
+            raise ValueError(f"{name} is given {key!r} twice.")
+        given[key] = _value(value.strip())
+    try:
+        threshold: Threshold = _NAMES[name](**given)
+        threshold._check_parameters()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    return threshold
+
+
+def _value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
