@@ -11,7 +11,7 @@ from detection_tables import FAULT, plant, rows_found
 
 from penstock import detect, fit_model, score
 from penstock.columns import RuleError, parse_rule
-from penstock.detection._training import training_rows
+from penstock.detection._periods import training_rows
 from penstock.io import TableError, read_table
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from penstock.registry import DETECTORS
+
 TYPE_CHECKING = False  # typing's, which takes a while to import
 if TYPE_CHECKING:
     from typing import Any
@@ -40,21 +42,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Names load on first use, so that `import penstock` stays quick.
-_HOMES = {
-    "AER": "penstock.detectors",
+_HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.module.startswith("penstock.")} | {
     "CollapsedFactorsWarning": "penstock.detectors",
-    "DAGMM": "penstock.detectors",
-    "Detector": "penstock.detectors",
-    "GNMF": "penstock.detectors",
-    "KNNDistance": "penstock.detectors",
-    "LaplacianNSNMF": "penstock.detectors",
-    "LoMST": "penstock.detectors",
-    "MeanDistance": "penstock.detectors",
-    "NMF": "penstock.detectors",
-    "NSNMF": "penstock.detectors",
-    "NormScore": "penstock.detectors",
-    "OnlineNSNMF": "penstock.detectors",
-    "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
     "approximate_spanning_tree": "penstock.graph.approximate",
     "detect": "penstock.detection",

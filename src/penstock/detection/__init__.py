@@ -10,9 +10,9 @@ from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part
 from penstock.detection._preparing import Reading
 from penstock.detection.findings import Findings
-from penstock.detection.methods import METHODS, make_detector
 from penstock.detection.model import Model, ModelError, deviations
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
+from penstock.registry import METHODS, make_detector
 
 __all__ = [
     "METHODS",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock._messages import in_columns, listed
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
-from penstock.events import Truth
+from penstock.explain import Truth
 from penstock.io import Note, Table, TableError, read_table, refuse_unknown
 
 Progress = Callable[[str], None]

@@ -17,19 +17,20 @@ from sklearn.base import clone
 from penstock._messages import counted, listed
 from penstock._types import FloatArray, IndexArray
 from penstock.columns import InputChoice
-from penstock.detection._expecting import mean_of_similar, to_compare
 from penstock.detection._parts import (
     ALL,
     JudgedPart,
     Part,
     is_scaled_before,
+    mean_of_similar,
     rebuilds,
     reference_rows,
+    tell,
     tells_rates,
+    to_compare,
     usual_scores,
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
-from penstock.detection._telling import tell
 from penstock.detection.modes import ModePlan
 from penstock.graph.rows import find_strangers
 from penstock.io import Note, TableError
@@ -126,32 +127,32 @@ class Model:
         return f"<Model: {kind}, {len(self.inputs.names)} inputs, {len(self.training_scores):,} training rows{modes}>"
 
 
-def deviations(part: Part, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return how far each input of a row is from what is expected, and how much it stands out.
+def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how far the inputs of rows are from what is expected, and how much each stands out.
 
     Parameters
     ----------
     part : Part
-        The model of the row's mode.
-    row : array of shape (p,)
+        The model of the rows' mode.
+    rows : array of shape (n, p)
 
     Returns
     -------
-    residuals, weights : arrays of shape (p,)
-        Measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is the share of
-        the score where the detector can explain it, else the size of the residual in units of the input's range.
+    residuals, weights : arrays of shape (n, p)
+        Measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is what an input
+        adds to the score where the detector can explain it, else the size of the residual in units of its range. They
+        do not depend on the other rows.
     """
-    rows, detector, only = row[None], part.detector, np.zeros(1, dtype=np.intp)
-    explained = tells_rates(detector)
-    told = tell((JudgedPart(part, only, None),), rows, np.ones(1, dtype=np.bool_)) if explained else None
+    detector, every = part.detector, np.arange(len(rows))
+    told = tell((JudgedPart(part, every, None),), rows, every >= 0) if tells_rates(detector) else None
     if rebuilds(detector):
-        expected = detector.inverse_transform(detector.transform(rows))[0]
+        expected = np.vstack([detector.inverse_transform(detector.transform(row[None])) for row in rows])
     elif part.reference is not None:
-        expected = mean_of_similar(part, to_compare(only, rows, told), part.reference)[0]
+        expected = mean_of_similar(part, to_compare(every, rows, told), part.reference)
     else:
-        expected = np.full(len(row), np.nan)
-    residuals = row - expected
-    return residuals, np.abs(residuals) / part.scale if told is None else told.variables[0]
+        expected = np.full(rows.shape, np.nan)
+    residuals = rows - expected
+    return residuals, np.abs(residuals) / part.scale if told is None else told.variables
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,9 +152,8 @@ class FittedScorer:
             for place, score in enumerate(found.scores.tolist()):
                 found.thresholds[place] = self._threshold.value
                 found.flags[place] = self._threshold.update(score)
-        if not self._learns:
-            for place in np.flatnonzero(found.flags).tolist():
-                self._explain(of_mode[modes[place]], rows[place], place, found)
+        for mode, part in of_mode.items() if not self._learns else ():
+            self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found)
         return Verdicts(found, reasons, unknown)
 
     def _score_part(
@@ -193,14 +192,16 @@ class FittedScorer:
             found.thresholds[places] = result.thresholds / part.usual
             found.flags[places] = result.flags
 
-    def _explain(self, part: Part, row: FloatArray, place: int, found: StreamScores) -> None:
-        """Name the inputs that stand out in a row: measured minus expected."""
-        residuals, weights = deviations(part, row)
-        weights = np.where(np.isnan(row), -np.inf, weights)
-        worst = np.argsort(-weights, kind="stable")[: found.variables.shape[1]]
-        worst = worst[weights[worst] > 0]
-        found.variables[place, : len(worst)] = worst
-        found.residuals[place, : len(worst)] = residuals[worst]
+    def _explain(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+        """Name the inputs that stand out in rows of a mode: measured minus expected."""
+        if not len(places) or not found.variables.shape[1]:
+            return
+        residuals, weights = deviations(part, rows[places])
+        weights = np.where(np.isnan(rows[places]) | ~(weights > 0), -np.inf, weights)
+        worst = np.argsort(-weights, axis=1, kind="stable")[:, : found.variables.shape[1]]
+        named = np.take_along_axis(weights, worst, axis=1) > -np.inf
+        found.variables[places] = np.where(named, worst, -1)
+        found.residuals[places] = np.where(named, np.take_along_axis(residuals, worst, axis=1), np.nan)
 
     def _inputs(self, batch: Batch, unknown: dict[tuple[str, str], int]) -> FloatArray:
         """Return the inputs of the model, (n, p), and count texts that it has not learnt."""

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
-from inspect import signature
 from typing import Any
 
+from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
 from penstock.thresholds.base import Threshold, plain
-from penstock.thresholds.basic import Fixed, MeanDeviation, TopN
-from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
-from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
-
-_KINDS: dict[str, type[Threshold]] = {
-    kind.__name__: kind
-    for kind in (ConformalPValue, DriftingPeaks, Fixed, MeanDeviation, PeaksOverThreshold, RollingQuantile, TopN)
-}
 
 
 def pack_threshold(threshold: Threshold) -> dict[str, Any]:
     """What `unpack_threshold` needs to continue with the same bits: the class by name, parameters, and state.
 
+    >>> from penstock.thresholds import Fixed
     >>> pack_threshold(Fixed(3.0))
     {'kind': 'Fixed', 'parameters': {'value': 3.0}, 'state': {}}
     """
     kind = type(threshold).__name__
-    if _KINDS.get(kind) is not type(threshold):
+    if kind not in THRESHOLDS or threshold_class(kind) is not type(threshold):
         raise ValueError(f"Only thresholds of penstock.thresholds can be packed, not {type(threshold)!r}.")
     parameters = {name: plain(value) for name, value in threshold.get_params(deep=False).items()}
     return {"kind": kind, "parameters": parameters, "state": threshold.get_state()}
@@ -40,26 +32,17 @@ def unpack_threshold(document: dict[str, Any]) -> Threshold:
     if not isinstance(document, dict) or set(document) != {"kind", "parameters", "state"}:
         raise ValueError("A packed threshold is a dictionary of kind, parameters and state; see pack_threshold.")
     kind, parameters = document["kind"], document["parameters"]
-    made = _KINDS.get(kind) if isinstance(kind, str) else None
-    if made is None:
-        raise ValueError(f"Unknown kind of threshold: {kind!r}. Known are {', '.join(_KINDS)}.")
-    names = set(signature(made).parameters)
+    if not isinstance(kind, str) or kind not in THRESHOLDS:
+        raise ValueError(f"Unknown kind of threshold: {kind!r}. Known are {', '.join(THRESHOLDS)}.")
+    made = threshold_class(kind)
+    names = set(parameter_names(made))
     if not isinstance(parameters, dict) or set(parameters) != names:
         raise ValueError(f"A packed {kind} must give its parameters {', '.join(sorted(names))}; got {parameters!r}.")
-    threshold = made(**parameters)
+    threshold: Threshold = made(**parameters)
     threshold.set_state(document["state"])
     return threshold
 
 
-_NAMES = {
-    "conformal": ConformalPValue,
-    "deviation": MeanDeviation,
-    "drifting-peaks": DriftingPeaks,
-    "fixed": Fixed,
-    "peaks": PeaksOverThreshold,
-    "quantile": RollingQuantile,
-    "top": TopN,
-}
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -87,23 +70,21 @@ def parse_threshold(text: str, also: Sequence[str] = ()) -> Threshold:
     ValueError: quantile has no parameter 'windw'. Did you mean 'window'? Its parameters are ...
     """
     name, _, rest = text.partition(":")
-    if name not in _NAMES:
-        known = [*also, *_NAMES]
-        raise ValueError(f"There is no threshold {name!r}.{_did_you_mean(name, known)} There are {', '.join(known)}.")
-    known = list(signature(_NAMES[name]).parameters)
+    cls = threshold_class(find_threshold(name, also))
+    known = parameter_names(cls)
     given: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if not equals:
             key, value = known[0], key  # fixed:0.8, top:100
         if key not in known:
-            hint = _did_you_mean(key, known)
+            hint = did_you_mean(key, known)
             raise ValueError(f"{name} has no parameter {key!r}.{hint} Its parameters are {', '.join(known)}.")
         if key in given:
             raise ValueError(f"{name} is given {key!r} twice.")
         given[key] = _value(value.strip())
     try:
-        threshold: Threshold = _NAMES[name](**given)
+        threshold: Threshold = cls(**given)
         threshold._check_parameters()
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
@@ -119,8 +100,3 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _did_you_mean(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,8 +1,9 @@
-"""Which rows are read, learnt from and judged: periods, by time or, where there is none, by row number."""
+"""Which rows are read, fitted and judged: periods, durations, and label values, as users give them."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +11,41 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted
-from penstock.columns import RowRule, RuleError, order_to_stamp
+from penstock._messages import counted, listed
+from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
+from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError
 
+
+def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
+    """A duration from a text or an object of Python, NumPy or pandas; or a number of rows; None stays None.
+
+    >>> read_duration("gap", "90 min"), read_duration("gap", 6)
+    (Timedelta('0 days 01:30:00'), 6)
+    >>> read_duration("gap", 1.5)
+    Traceback (most recent call last):
+    penstock.io._errors.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _parsed(name, value)
+    if isinstance(value, dt.timedelta | np.timedelta64) and pd.Timedelta(value) >= pd.Timedelta(0):  # NaT is not
+        return pd.Timedelta(value)
+    if isinstance(value, int | np.integer) and type(value) not in (bool, np.timedelta64) and value >= 0:
+        return int(value)
+    raise TableError(f"{name} must be a duration, such as '30 min', or a whole number of rows; got {value!r:.100}.")
+
+
+def _parsed(name: str, text: str) -> pd.Timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise TableError(f"{name}: {error}") from None
+
+
 BoolArray = NDArray[np.bool_]
+_MOST_NAMES, _FIRST_NAMES = 20, 5
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
 
 
@@ -175,3 +206,48 @@ def _some(rows: BoolArray, otherwise: str) -> BoolArray:
     if not rows.any():
         raise TableError(f"There is nothing to learn from: {otherwise}.")
     return np.asarray(rows, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class LabelValues:
+    """The values of a label that mean a fault, and those of rows of which nothing is known; see `known_faults`."""
+
+    faults: tuple[Any, ...] = ()
+    unknown: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, faults: Any, unknown: Any) -> LabelValues:
+        """From what a user gives: one value or several."""
+        return cls(_as_values(faults), _as_values(unknown))
+
+    def read(self, table: Table) -> Truth | None:
+        """What the label of a table says; None if it has none."""
+        if table.label is not None:
+            return known_faults(table.label, self.faults, self.unknown)
+        if self.faults or self.unknown:
+            raise TableError("fault_values and unknown_values need a label: name the column that holds them.")
+        return None
+
+    def described(self) -> dict[str, str | None]:
+        """For the settings."""
+        return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
+
+
+def _as_values(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
+
+
+def shown(value: Any) -> bool | int | float | str | None:
+    """A value that can be written into any file: as it is, or as text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def shown_names(names: Sequence[str]) -> str | None:
+    """Names as text; of many their number and the first few; None for none.
+
+    >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
+    ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
+    """
+    if len(names) > _MOST_NAMES:
+        return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"
+    return listed(names, most=_MOST_NAMES) or None

@@ -1,4 +1,4 @@
-"""The latent groups: typical situations that the model has learnt, in the user's units."""
+"""What the model has learnt: latent groups, the spanning tree of each mode, and the tree of rules over all findings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock._types import FloatArray, IndexArray
 from penstock.detection import Findings
-from penstock.explain import Group, describe_groups, group_of_row
-from penstock.report.words import name_tag, numbers, percent
+from penstock.explain import Group, Leaf, RuleTree, Split, describe_groups, group_of_row, tree_layout
+from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
+from penstock.report.words import name_tag, numbers, percent, with_unit
 
 _SAMPLE = 5_000  # rows of a table that was not learnt from
 _MOST_VALUES = 500  # variables in the list of all profiles
@@ -123,3 +125,93 @@ def _place(value: float, low: float, high: float) -> float:
     if not np.isfinite([value, low, high]).all() or not high > low:
         return 50.0
     return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
+
+
+MOST_NODES = 2_000
+_STEPS = 65_534
+
+
+def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
+    """One drawing for each mode whose detector has a tree over rows of this table."""
+    return [_tree_map(findings, axis, judged) for judged in findings.parts if _has_tree(judged)]
+
+
+def _has_tree(judged: Any) -> bool:
+    tree = getattr(judged.part.detector, "tree_", None)
+    return tree is not None and judged.learnt is not None and tree.n_nodes == len(judged.learnt) > 1
+
+
+def _tree_map(findings: Findings, axis: Axis, judged: Any) -> Packed:
+    found = np.flatnonzero(findings.flags[judged.learnt])
+    gravest = found[np.argsort(-findings.scores[judged.learnt[found]], kind="stable")]
+    drawing = tree_layout(judged.part.detector.tree_, most=MOST_NODES, keep=gravest)
+    rows = judged.learnt[drawing.nodes]
+    return {
+        "mode": judged.part.mode,
+        "n_rows": len(judged.learnt),
+        "simplified": drawing.simplified,
+        "positions": pack_bytes(np.rint(_lying(drawing.positions) * _STEPS), "<u2"),
+        "edges": pack_bytes(drawing.edges, "<u2"),
+        "places": axis.places[rows].tolist(),
+        "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
+        "weights": drawing.weights.tolist(),
+        "events": findings.grouped.of_row[rows].tolist(),
+    }
+
+
+def _lying(positions: FloatArray) -> FloatArray:
+    """Turned so that the drawing is wider than high, as pages are, in the unit square again."""
+    centred = positions - positions.mean(axis=0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T if len(centred) > 1 else centred
+    turned = turned - turned.min(axis=0)
+    result: FloatArray = turned / (turned.max() or 1.0)
+    return result
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A box: the condition that leads to it, how many rows it holds, and the question that parts them."""
+
+    condition: Markup
+    flagged: int
+    normal: int
+    counts: str
+    share: str
+    width: float
+    kind: str
+    children: tuple[Branch, ...]
+
+
+def draw_rules(tree: RuleTree) -> Branch:
+    """
+    >>> tree = RuleTree(Split("flow", "m³/s", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "below"))
+    >>> drawn = draw_rules(tree)
+    >>> str(drawn.children[1].condition), drawn.children[1].counts, drawn.children[1].kind
+    ('<bdi class="name">flow</bdi> above 3 m³/s', '4 findings, 1 other row', 'findings')
+    """
+    return _branch(Markup("All judged rows"), tree.root)
+
+
+def _branch(condition: Markup, node: Split | Leaf) -> Branch:
+    total = node.flagged + node.normal
+    share = node.flagged / total if total else 0.0
+    kind = "mixed" if isinstance(node, Split) else ("findings" if share >= 0.5 else "normal")
+    if isinstance(node, Leaf) and node.flagged and kind == "normal":
+        kind = "mixed"
+    children: tuple[Branch, ...] = ()
+    if isinstance(node, Split):
+        below, above = _conditions(node)
+        children = (_branch(below, node.below), _branch(above, node.above))
+    counts = f"{counted(node.flagged, 'finding')}, {counted(node.normal, 'other row')}"
+    return Branch(condition, node.flagged, node.normal, counts, percent(share), round(100 * share, 1), kind, children)
+
+
+def _conditions(split: Split) -> tuple[Markup, Markup]:
+    name = name_tag(split.variable)
+    if not np.isfinite(split.value):
+        return Markup("{} known").format(name), Markup("{} missing").format(name)
+    value = with_unit(split.value, split.unit)
+    below, above = Markup("{} at most {}").format(name, value), Markup("{} above {}").format(name, value)
+    if split.missing:
+        return (below + " or missing", above) if split.missing_goes == "below" else (below, above + " or missing")
+    return below, above

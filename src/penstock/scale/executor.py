@@ -1,4 +1,4 @@
-"""Workers of a cluster as the crew that works on blocks of rows."""
+"""The executor that keeps blocks of rows in the memory of a cluster's workers."""
 
 from __future__ import annotations
 
