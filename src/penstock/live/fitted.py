@@ -233,7 +233,7 @@ class FittedScorer:
         columns = {
             name: batch.values[:, self._columns[name]]
             if self._kinds[name] == "number"
-            else pd.Series(self._texts(batch, name), dtype=object)
+            else np.array(self._texts(batch, name), dtype=object)
             for name in wanted
         }
         first = self._modes.rows

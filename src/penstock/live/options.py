@@ -154,4 +154,4 @@ class WatchOptions:
 
 
 def _is_delimiter(text: str | None) -> bool:
-    return text in (None, "tab", "\\t") or (len(text) == 1 and text.isascii() and text not in '"\n\r')  # type: ignore[arg-type]
+    return text in (None, "tab", "\\t") or (len(text) == 1 and text.isascii() and text not in '"\n\r')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -176,21 +176,25 @@ def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
     if options.model is None:
         parameters = _online_parameters(options)
         return lambda: OnlineScorer(OnlineNSNMF(**parameters))
+    _refuse_beside_model(options.online_parameters())
     from penstock.detection import load  # takes a while to import, and is not needed above
 
     model = load(options.model)
     origin = hashlib.sha256(Path(options.model).read_bytes()).hexdigest()[:12]
     online = isinstance(model, OnlineNSNMF)
-    beside = list(options.online_parameters())
-    beside += [name for name in (("threshold",) if online else ("columns", "exclude")) if getattr(options, name)]
-    if beside:
-        raise OptionError(beside[0], "cannot be changed: --model has its own.")
+    fixed = ("threshold",) if online else ("columns", "exclude")
+    _refuse_beside_model(name for name in fixed if getattr(options, name))
     if online:
         return lambda: OnlineScorer(copy.deepcopy(model), origin)
     from penstock.live.fitted import FittedScorer
 
     threshold = _share_or_threshold(options.threshold)
     return lambda: FittedScorer(model, threshold, origin)
+
+
+def _refuse_beside_model(names: Iterable[str]) -> None:
+    for name in names:
+        raise OptionError(name, "cannot be changed: --model has its own.")
 
 
 def _online_parameters(options: WatchOptions) -> dict[str, Any]:
