@@ -18,7 +18,7 @@ _READING = (
     "label", "group", "since", "until", "timezone", "day_first", "time_format", "decimal", "thousands", "encoding",
     "sheet", "max_bytes",
 )  # fmt: skip
-_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
+_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score_kind")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 
 

@@ -5,7 +5,7 @@
 """
 
 from penstock.detection._detect import detect, fit_model, score
-from penstock.detection._explaining import Explanation
+from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part
 from penstock.detection._preparing import Reading
@@ -26,6 +26,7 @@ __all__ = [
     "Reading",
     "detect",
     "deviations",
+    "explain",
     "fit_model",
     "load",
     "load_model",

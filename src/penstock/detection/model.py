@@ -19,13 +19,12 @@ from penstock._types import FloatArray, IndexArray
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
-    JudgedPart,
+    Contributions,
     Part,
     is_scaled_before,
     mean_of_similar,
     rebuilds,
     reference_rows,
-    tell,
     tells_rates,
     to_compare,
     usual_scores,
@@ -144,15 +143,15 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         do not depend on the other rows.
     """
     detector, every = part.detector, np.arange(len(rows))
-    told = tell((JudgedPart(part, every, None),), rows, every >= 0) if tells_rates(detector) else None
+    added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None
     if rebuilds(detector):
         expected = np.vstack([detector.inverse_transform(detector.transform(row[None])) for row in rows])
     elif part.reference is not None:
-        expected = mean_of_similar(part, to_compare(every, rows, told), part.reference)
+        expected = mean_of_similar(part, to_compare(every, rows, added), part.reference)
     else:
         expected = np.full(rows.shape, np.nan)
     residuals = rows - expected
-    return residuals, np.abs(residuals) / part.scale if told is None else told.variables
+    return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 
 
 @dataclass(frozen=True, eq=False)
