@@ -18,7 +18,6 @@ from penstock.cli._console import Stages, cleaning_up, print_text, printable
 from penstock.cli._engine import Engine
 from penstock.cli._options import chosen_options, plain_errors
 from penstock.cli._summary import note_lines, summary_lines
-from penstock.cli._thresholds import parse_threshold
 from penstock.detection import Findings, Model, check_options, detect, fit_model, load_model
 from penstock.io import Notebook, files_of
 from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
@@ -33,6 +32,7 @@ from penstock.report import (
     write_findings,
     write_scores,
 )
+from penstock.thresholds import parse_threshold
 
 _RESULTS = ("output", "scores", "report")
 _ENDINGS = {"report": (".html", ".htm"), "output": FINDINGS_ENDINGS, "scores": SCORES_ENDINGS}
