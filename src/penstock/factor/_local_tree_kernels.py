@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock._jit import kernel
 from penstock.factor._memory_kernels import Memory
-from penstock.graph.distances import distance, precedes
+from penstock.graph.distance_kernels import distance, precedes
 from penstock.graph.similarities import LARGEST_SIMILARITY
 
 Array = Any
