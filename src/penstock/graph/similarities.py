@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.graph._search_kernels import shared_squared_distances
-from penstock.graph.distance_kernels import LARGEST_SIMILARITY as LARGEST_SIMILARITY
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.points import plain_frame, prepare_incomplete
 from penstock.graph.search import nearest_neighbors
 
