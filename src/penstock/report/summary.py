@@ -5,6 +5,7 @@ Records for the template are namespaces: their fields are named where they are m
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace as Record
 from typing import Any
 
@@ -152,7 +153,7 @@ def _agreement(findings: Findings) -> Markup:
     if known.n_found > known.n_inside:
         earlier = f"{known.n_found - known.n_inside:,}"
         text += Markup("; {} more had only an alarm up to {} before").format(earlier, duration(known.horizon))
-    if pd.isna(known.precision_at_n):
+    if math.isnan(known.precision_at_n):
         return text + "."
     precision = Markup(". Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N).")
     return text + precision.format(known.n_ranked, percent(known.precision_at_n))
