@@ -117,7 +117,7 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] in 
         (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 225),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
-            {"bench", "scale", "live"},
+            {"bench", "scale"},
             310,
         ),
         (["bench settings"], {"detectors", "io", "report", "scale"}, 45),
