@@ -206,7 +206,15 @@ def _online_parameters(options: WatchOptions) -> dict[str, Any]:
     detector = OnlineNSNMF(**chosen)
     if detector.scale is not None and "warmup" not in chosen:
         chosen["warmup"] = max(_LEAST_WARMUP, detector.buffer_size)
-    OnlineNSNMF(**chosen)._check_parameters()
+    try:
+        OnlineNSNMF(**chosen)._check_parameters()
+    except ParameterError:
+        raise
+    except ValueError as error:
+        name, _, problem = str(error).partition(" ")
+        if name not in chosen:
+            raise
+        raise ParameterError(name, f" {problem}") from None
     return chosen
 
 
