@@ -14,8 +14,7 @@ import pandas as pd
 
 from penstock.bench.plant import METHODS, TOP, list_tables, search, times_of
 from penstock.detection import Findings
-from penstock.findings_files import write_findings
-from penstock.report import write_html
+from penstock.report import write_findings, write_html
 from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
 
 FOLDER = Path("demo")

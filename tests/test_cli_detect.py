@@ -22,8 +22,8 @@ from penstock.cli import main
 from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
 from penstock.detection import detect, fit_model, load_model
-from penstock.detection.methods import METHODS, make_detector
-from penstock.detection.plain_words import ONLY_RANKS
+from penstock.detection._wording import ONLY_RANKS
+from penstock.registry import METHODS, make_detector
 
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 QUICK = ["--method", "norm"]

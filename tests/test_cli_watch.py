@@ -24,7 +24,8 @@ from penstock.cli import main
 from penstock.cli._defaults import detector_defaults
 from penstock.cli._run_watch import _FOR_SENSORS
 from penstock.cli._signals import StopSignals
-from penstock.cli._thresholds import _CLASSES, parse_threshold
+from penstock.cli._thresholds import parse_threshold
+from penstock.registry import THRESHOLDS, parameter_names, threshold_class
 
 Files = Callable[[str], str]
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())", "watch"]
@@ -138,8 +139,8 @@ def test_the_page_has_every_option_with_its_default(capfd: pytest.CaptureFixture
     assert f"| `--similarity` | {_FOR_SENSORS['similarity']} |" in page
     assert f"| `--threshold` | conformal:rate={_FOR_SENSORS['threshold'].rate} |" in page
     for name, parameters in re.findall(r"^\| `([a-z-]+)[:`][^|]* \| (.*?) \|", page, flags=re.MULTILINE):
-        if name in _CLASSES and "those" not in parameters:
-            assert re.findall(r"\w+", parameters) == list(inspect.signature(_CLASSES[name]).parameters)
+        if name in [entry.method for entry in THRESHOLDS.values()] and "those" not in parameters:
+            assert re.findall(r"\w+", parameters) == parameter_names(threshold_class(name))
 
 
 def test_without_scaling_the_warm_up_is_the_buffer(table: str, out: Path) -> None:

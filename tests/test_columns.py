@@ -13,7 +13,7 @@ from naive import columns as naive
 
 from penstock.columns import ColumnReport, check_columns, choose_inputs
 from penstock.columns._patterns import copies_of_numbers, equal_runs, longest_true
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 
 ROWS = 2000
 RNG = np.random.default_rng(0)

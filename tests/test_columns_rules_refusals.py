@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from penstock.columns import RuleError, parse_duration, parse_rule
-from penstock.tables import Table
+from penstock.io import Table
 
 VALUES = pd.DataFrame({"a": [1.0, math.nan], "state": ["on", None]})
 PLANT = Table(VALUES, None, None, None, "plant.csv", ())
@@ -25,7 +25,7 @@ TIMED = Table(VALUES, pd.DatetimeIndex(["2024-05-01", "2024-05-02"]), "Zeit", No
         ("(power > 5", "after '(power > 5' 'and', 'or' or ')' is expected"),
         ("power > 5)", "but there is ')'"),
         ("power is 5", "after 'power is' 'missing' or 'not missing' is expected, but there is '5'"),
-        ("power is not", "after 'power is not' 'missing' is expected"),
+        ("power is not", "after 'power is' 'missing' or 'not missing' is expected, but there is 'not'"),
         ("power => 5", "after 'power =' a number, a text or a column is expected, but there is '>'"),
         ("5 is missing", "after '5' a comparison"),
         ("3 < 5", "after '3 < 5' there is a comparison without a column"),
@@ -76,7 +76,7 @@ def test_as_deep_as_allowed():
     ],
 )
 def test_what_does_not_fit_the_table(text, message):
-    for ask in (parse_rule(text).holds, parse_rule(text).unknown):
+    for ask in (parse_rule(text).holds, parse_rule(text).truth):
         with pytest.raises(RuleError) as caught:
             ask(PLANT)
         assert message in str(caught.value)

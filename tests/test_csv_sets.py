@@ -9,7 +9,7 @@ import pytest
 
 from penstock.bench.csv_sets import load_file
 from penstock.bench.datasets import load
-from penstock.tables import TableError
+from penstock.io import TableError
 
 
 def written(folder: Path, text: str, name: str = "pump.csv") -> Path:

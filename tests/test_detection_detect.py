@@ -12,7 +12,7 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
 import penstock
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import make_detector, score
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 
 FOUND = list(FAULT)
 

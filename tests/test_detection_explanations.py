@@ -9,7 +9,7 @@ from detection_tables import FAULT, HOT, plant, readings, two_modes
 
 from penstock import NSNMF, Detector, MeanDistance, detect, fit_model
 from penstock.detection import score
-from penstock.detection._expecting import are_usual
+from penstock.detection._parts import are_usual
 from penstock.thresholds import Fixed
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import detect
-from penstock.detection._flagging import default_top, flag_above, flag_top
-from penstock.detection._lengths import read_length
-from penstock.tables import TableError
+from penstock.detection._judging import default_top, flag_above, flag_top
+from penstock.detection._periods import read_duration
+from penstock.io import TableError
 from penstock.thresholds import Fixed, TopN, score_threshold
 
 
@@ -97,7 +97,7 @@ def test_top_and_threshold_exclude_each_other():
     ],
 )
 def test_lengths_are_durations_or_rows(given_, expected):
-    found = read_length("gap", given_)
+    found = read_duration("gap", given_)
     assert found == expected
     assert type(found) is type(expected)
 

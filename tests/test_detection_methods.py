@@ -8,7 +8,7 @@ from detection_tables import FAULT, HOT, plant, readings, rows_found
 
 from penstock import detect, fit_model
 from penstock.detection import METHODS, make_detector, score
-from penstock.detection.methods import fit_to_inputs
+from penstock.detectors import limit_components
 
 REBUILDING = ("nsnmf", "laplacian", "nmf", "gnmf", "snmf")
 
@@ -78,7 +78,7 @@ def test_where_nothing_is_rebuilt_similar_normal_rows_are_expected(method):
 def test_scores_stay_those_of_the_detector_without_modes():
     values = plant(time=False).to_numpy()
     for method in ("nmf", "lomst", "norm"):
-        by_hand = fit_to_inputs(make_detector(method), 6).fit(values)
+        by_hand = limit_components(make_detector(method), 6).fit(values)
         assert (detect(plant(), method=method, top=5).scores == by_hand.scores_).all()
 
 

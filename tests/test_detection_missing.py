@@ -9,10 +9,9 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found, two
 
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import METHODS, load_model, score
-from penstock.detection._expecting import mean_of_similar
-from penstock.detection._parts import Part
+from penstock.detection._parts import Part, mean_of_similar
+from penstock.io import TableError
 from penstock.prepare import learn_scaling
-from penstock.tables import TableError
 
 HOLES = 0.03
 

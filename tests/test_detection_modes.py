@@ -15,7 +15,7 @@ from naive import modes as naive
 from penstock import detect, fit_model, score
 from penstock.columns import RuleError
 from penstock.detection.modes import ModePlan, _with_changes, named_columns, plan_modes
-from penstock.tables import Table, TableError, read_table
+from penstock.io import Table, TableError, read_table
 
 POWER = [0.0, 3.0, 8.0, 9.0, np.nan, 2.0, 7.0, 1.0]
 STATE = ["off", "off", "on", "on", "on", None, "on", "off"]

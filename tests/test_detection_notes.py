@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
-from penstock.detection.plain_words import HOW_TO_RATES, ONLY_RANKS
+from penstock.detection._wording import HOW_TO_RATES, ONLY_RANKS
 
 
 def kinds(findings):

@@ -10,8 +10,8 @@ from detection_tables import HOT, NAMES, readings, two_modes
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import ModelError, make_detector, score
 from penstock.detection._parts import usual_scores
-from penstock.detection.methods import fit_to_inputs
-from penstock.tables import TableError
+from penstock.detectors import limit_components
+from penstock.io import TableError
 
 
 @pytest.mark.parametrize("method", ["nsnmf", "nmf", "knn", "lomst"])
@@ -20,7 +20,7 @@ def test_each_row_is_scored_by_its_own_model(method):
     findings = detect(table, modes="state", method=method, top=10)
     for part in findings.parts:
         rows = (table["state"] == part.part.mode).to_numpy()
-        by_hand = fit_to_inputs(make_detector(method), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
+        by_hand = limit_components(make_detector(method), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
         assert (part.rows == np.flatnonzero(rows)).all()
         assert (part.learnt == part.rows).all()
         np.testing.assert_allclose(findings.scores[rows], by_hand.scores_ / part.part.usual, rtol=1e-12)
@@ -66,7 +66,7 @@ def test_a_single_mode_that_is_judged_keeps_its_scores():
     table = two_modes()
     findings = detect(table, modes="state", skip_modes=["off"], method="nmf", top=5)
     rows = (table["state"] == "on").to_numpy()
-    by_hand = fit_to_inputs(make_detector("nmf"), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
+    by_hand = limit_components(make_detector("nmf"), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
     assert (findings.scores[rows] == by_hand.scores_).all()
 
 

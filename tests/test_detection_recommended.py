@@ -13,11 +13,11 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found, two
 
 from penstock import Detector, detect, fit_model, score
 from penstock.detection import METHODS, load_model, make_detector
-from penstock.detection._flagging import flag_above
-from penstock.detection._telling import Told
-from penstock.detection.plain_words import how_rare, rows_that, seen_as
-from penstock.detectors.registry import restore, state_of
-from penstock.findings_files import write_findings
+from penstock.detection._judging import flag_above
+from penstock.detection._parts import Contributions
+from penstock.detection._wording import how_rare, rows_that, seen_as
+from penstock.detectors import restore, state_of
+from penstock.report import write_findings
 from penstock.thresholds import Fixed
 from penstock.views.composite import VIEWS
 
@@ -256,9 +256,9 @@ def test_expected_is_what_the_other_variables_go_with():
 
 def test_what_stands_out_is_half_of_the_score_and_at_most_half_of_the_variables():
     added = np.array([[0.1, 3.0, 0.2, 0.1], [1.0, 1.0, 1.0, 1.0], [-1.0, 2.0, 1.9, 0.0], [1.0, 1.1, 1.0, 0.9]])
-    told = Told(np.arange(4), np.zeros((4, 4)), added)
+    told = Contributions(np.arange(4), np.zeros((4, 4)), added)
     assert [np.flatnonzero(row).tolist() for row in told.standing_out] == [[1], [0, 1], [1], [0, 1]]
-    assert not Told(np.arange(1), np.zeros((1, 4)), np.array([[5.0]])).standing_out.any()
+    assert not Contributions(np.arange(1), np.zeros((1, 4)), np.array([[5.0]])).standing_out.any()
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.01, 1e-4])

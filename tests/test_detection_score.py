@@ -9,7 +9,7 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings
 
 from penstock import fit_model
 from penstock.detection import score
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 from penstock.thresholds import Fixed, score_threshold
 
 

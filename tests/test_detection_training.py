@@ -11,8 +11,8 @@ from detection_tables import FAULT, plant, rows_found
 
 from penstock import detect, fit_model, score
 from penstock.columns import RuleError, parse_rule
-from penstock.detection._training import training_rows
-from penstock.tables import TableError, read_table
+from penstock.detection._periods import training_rows
+from penstock.io import TableError, read_table
 
 
 def hours(n: int = 72, zone: str | None = None, start: str = "2024-05-01"):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from naive import detection as naive_detection
 from naive import events as naive
 
-from penstock.events import agreement, event_days, group_events, known_faults
-from penstock.tables import TableError
+from penstock.explain import agreement, event_days, group_events, known_faults
+from penstock.io import TableError
 
 UNITS = st.sampled_from(["s", "ms", "us", "ns"])
 ZONES = st.sampled_from([None, "UTC", "Europe/Berlin"])

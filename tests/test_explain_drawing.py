@@ -9,8 +9,8 @@ from strategies_explain import trees
 
 from penstock import Tree
 from penstock.explain import tree_layout
-from penstock.explain._adjacency import rooted
-from penstock.explain._contraction import middle
+from penstock.explain.drawing import middle
+from penstock.explain.neighbors import rooted
 
 
 @given(trees(), st.integers(1, 50), st.data())

@@ -11,10 +11,18 @@ from naive import explanations as naive
 from strategies_explain import labelled_tables
 
 from penstock.explain import Condition, NormalSample, Rule, find_rule
-from penstock.explain._cart import GrownTree, grow
-from penstock.explain._paths import Bound, best_path, paths_of, rows_that_meet, simplest
-from penstock.explain._rounding import gap_around, round_between
-from penstock.explain._separation import best_separating
+from penstock.explain._conditions import (
+    Bound,
+    GrownTree,
+    best_path,
+    gap_around,
+    grow,
+    paths_of,
+    round_between,
+    rows_that_meet,
+    simplest,
+)
+from penstock.explain.rule import best_separating
 
 NAMES = list("abcde")
 

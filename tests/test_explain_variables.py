@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from naive import explanations as naive
 
 from penstock.explain import rank_variables, split_unit
-from penstock.explain.units import in_words, units_of
+from penstock.explain.variables import in_words, units_of
 
 COLUMNS = ["variable", "unit", "actual", "expected", "difference", "row", "share", "direction"]
 

@@ -21,9 +21,9 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.detection import Findings, detect
-from penstock.findings_files import (
+from penstock.detection._explaining import events_to_explain
+from penstock.report import (
     as_json,
-    events_to_explain,
     plain,
     refuse_existing,
     summarize,
@@ -31,7 +31,7 @@ from penstock.findings_files import (
     write_new,
     write_scores,
 )
-from penstock.findings_files._cells import as_csv, iso_times
+from penstock.report.document import as_csv, iso_times
 from penstock.storage import StorageError
 
 
@@ -174,7 +174,7 @@ def test_without_time(timeless: Findings, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet"])
 def test_scores(findings: Findings, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.findings_files._tables.ROWS_AT_ONCE", 150)
+    monkeypatch.setattr("penstock.report.document.ROWS_AT_ONCE", 150)
     part = replace(findings, scores=np.where(np.arange(400) == 7, np.nan, findings.scores))
     path = tmp_path / f"scores.{ending}"
     write_scores(part, path)

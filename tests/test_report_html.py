@@ -24,10 +24,10 @@ from report_tables import (
 )
 
 from penstock.detection import detect
-from penstock.findings_files._document import document_pieces
 from penstock.report import html, to_html, write_html
 from penstock.report.axis import make_axis
-from penstock.report.event_charts import event_window
+from penstock.report.document import document_pieces
+from penstock.report.event_cards import event_window
 
 ALL = [
     *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
@@ -153,7 +153,7 @@ def test_a_method_that_expects_nothing_has_a_page_too():
 
 
 def test_one_row_events_without_any_variable(monkeypatch):
-    monkeypatch.setattr("penstock.findings_files._explained.MOST_EXPLAINED", 3)
+    monkeypatch.setattr("penstock.detection._explaining.MOST_EXPLAINED", 3)
     monkeypatch.setattr(html, "MOST_LISTED", 5)
     reader = read(to_html(hostile_findings()))
     text = " ".join(" ".join(reader.texts).split())

@@ -22,18 +22,12 @@ from report_tables import (
 
 from penstock.detection import detect
 from penstock.explain import Leaf, RuleTree, Split
-from penstock.report.axis import make_axis, thin_out
-from penstock.report.calendar import LEVELS, make_calendar, shade_limits
-from penstock.report.columns import column_table
-from penstock.report.event_cards import event_card
-from penstock.report.event_charts import MOST_CHARTS, event_chart_data, event_window
-from penstock.report.groups import mode_groups
+from penstock.report.axis import make_axis, pack_curve, pack_numbers, pack_places, script_json, thin_out
+from penstock.report.event_cards import MOST_CHARTS, event_card, event_chart_data, event_window
 from penstock.report.heat_map import MOST_BINS, MOST_VARIABLES, _bins, heat_map_data
-from penstock.report.packing import pack_curve, pack_numbers, pack_places, script_json
-from penstock.report.rule_drawing import draw_rules
-from penstock.report.summary import summarize
-from penstock.report.timeline import MOST_POINTS, timeline_data
-from penstock.report.tree_map import tree_maps
+from penstock.report.model import draw_rules, mode_groups, tree_maps
+from penstock.report.summary import column_table, summarize
+from penstock.report.timeline import LEVELS, MOST_POINTS, make_calendar, shade_limits, timeline_data
 from penstock.report.words import span
 
 

@@ -13,10 +13,10 @@ import pytest
 from watch_tables import NAMES, a_pipe, as_csv, rows
 
 from penstock import OnlineNSNMF
+from penstock.io import InputError, TableOptions
+from penstock.io.sinks import OutputError
+from penstock.io.snapshots import SnapshotError
 from penstock.live import Counts, Observer, Watch, WatchPlan
-from penstock.sinks import OutputError
-from penstock.snapshots import SnapshotError
-from penstock.sources import InputError, TableOptions
 
 
 def detector(**parameters: Any) -> Callable[[], OnlineNSNMF]:

@@ -17,7 +17,7 @@ _JUDGES = (
     *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
 )
 _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # whose release may change the last digits of anything
-_APART = ("penstock.storage", "penstock.detectors.registry")  # files have no part in scores
+_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving")  # files have no part in scores
 
 
 @cache

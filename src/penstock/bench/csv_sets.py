@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
 from penstock.bench.datasets import Dataset
-from penstock.tables import Table, TableError, read_table
+from penstock.io import Table, TableError, read_table
 
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
 _NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}
@@ -24,7 +24,7 @@ _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
 def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude: Sequence[str] = ()) -> Dataset:
-    """Read a labelled table as `penstock.tables.read_table` does, with its rows in the order of the file.
+    """Read a labelled table as `penstock.io.read_table` does, with its rows in the order of the file.
 
     path : of the file, or ``path::column`` with the name of the label column, or ``path::column::others`` with the
         columns that are no inputs too, separated by commas.

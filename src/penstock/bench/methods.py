@@ -9,23 +9,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from penstock.registry import DETECTORS
+
 # Ours, by the names they have in penstock; those of the study have no other home.
-OURS = {
-    "AER": "penstock.detectors.deep.AER",
+OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items()} | {
     "BestLoMST": "penstock.bench.oracle.BestLoMST",
-    "DAGMM": "penstock.detectors.deep.DAGMM",
-    "Detector": "penstock.detectors.recommended.Detector",
-    "GNMF": "penstock.detectors.gnmf.GNMF",
     "GraphChoice": "penstock.bench.graph_choice.GraphChoice",
-    "KNNDistance": "penstock.detectors.controls.KNNDistance",
-    "LaplacianNSNMF": "penstock.detectors.nsnmf.LaplacianNSNMF",
-    "LoMST": "penstock.detectors.lomst.LoMST",
-    "MeanDistance": "penstock.detectors.controls.MeanDistance",
-    "NMF": "penstock.detectors.nmf.NMF",
-    "NSNMF": "penstock.detectors.nsnmf.NSNMF",
-    "NormScore": "penstock.detectors.controls.NormScore",
-    "OnlineNSNMF": "penstock.detectors.online.OnlineNSNMF",
-    "SNMF": "penstock.detectors.snmf.SNMF",
 }
 SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
 

@@ -24,7 +24,7 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in 
 
 def reading_options(context: typer.Context) -> dict[str, Any]:
     """How tables are read; what was not given is left out."""
-    from penstock.tables._zones import as_zone
+    from penstock.io import as_zone
 
     given = context.params
     wrong = {
@@ -53,7 +53,7 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
 def learning_options(context: typer.Context) -> dict[str, Any]:
     """What is learnt, from which rows, by which method."""
     from penstock.columns import parse_rule
-    from penstock.detection._training import check_moment
+    from penstock.detection._periods import check_moment
 
     given = context.params
     if given["train_until"] is not None and given["train_rule"] is not None:
@@ -170,7 +170,7 @@ def _method_options(context: typer.Context) -> dict[str, Any]:
 
 
 def _check_periods(context: typer.Context) -> None:
-    from penstock.detection._training import Periods, check_moment
+    from penstock.detection._periods import Periods, check_moment
 
     given = context.params
     for name in ("since", "until"):

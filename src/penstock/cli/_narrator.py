@@ -16,8 +16,8 @@ from penstock._messages import counted
 from penstock._types import StreamScores
 from penstock.cli._printable import printable
 from penstock.cli._text_columns import TextColumns
+from penstock.io import Batch, Fault
 from penstock.live import Counts, Observer, Watch, with_names
-from penstock.sources import Batch, Fault
 
 _REPORTED_SINGLY = 20  # malformed lines; after that only how many there were, every so many seconds
 _PAUSE = 10.0

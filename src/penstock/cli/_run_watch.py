@@ -20,10 +20,8 @@ from penstock.cli._narrator import Narrator
 from penstock.cli._signals import StopSignals
 from penstock.cli._thresholds import parse_threshold
 from penstock.detectors.online import OnlineNSNMF
+from penstock.io import InputError, OutputError, SnapshotError, TableOptions
 from penstock.live import Watch, WatchPlan
-from penstock.sinks import OutputError
-from penstock.snapshots import SnapshotError
-from penstock.sources import InputError, TableOptions
 from penstock.storage import StorageError, WrongKindError
 from penstock.thresholds import ConformalPValue
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from penstock import thresholds
 from penstock.cli._names import closest
-
-_CLASSES: dict[str, type[thresholds.Threshold]] = {
-    "conformal": thresholds.ConformalPValue,
-    "deviation": thresholds.MeanDeviation,
-    "drifting-peaks": thresholds.DriftingPeaks,
-    "fixed": thresholds.Fixed,
-    "peaks": thresholds.PeaksOverThreshold,
-    "quantile": thresholds.RollingQuantile,
-    "top": thresholds.TopN,
-}
+from penstock.registry import find_threshold, parameter_names, threshold_class
 
 
 def parse_threshold(text: str, also: Sequence[str] = ()) -> thresholds.Threshold:
@@ -30,11 +20,8 @@ def parse_threshold(text: str, also: Sequence[str] = ()) -> thresholds.Threshold
     ValueError: quantile has no parameter 'windw'. Did you mean 'window'? Its parameters are ...
     """
     name, _, rest = text.partition(":")
-    if name not in _CLASSES:
-        raise ValueError(
-            f"There is no threshold {name!r}.{closest(name, [*also, *_CLASSES])} There are {_all([*also, *_CLASSES])}."
-        )
-    known = list(inspect.signature(_CLASSES[name]).parameters)
+    cls = threshold_class(find_threshold(name, also))
+    known = parameter_names(cls)
     given: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
@@ -46,7 +33,7 @@ def parse_threshold(text: str, also: Sequence[str] = ()) -> thresholds.Threshold
         if key in given:
             raise ValueError(f"{name} is given {key!r} twice.")
         given[key] = _value(value.strip())
-    return _checked(_CLASSES[name], given, name)
+    return _checked(cls, given, name)
 
 
 def _checked(cls: type[thresholds.Threshold], given: dict[str, Any], name: str) -> thresholds.Threshold:

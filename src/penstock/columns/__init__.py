@@ -3,7 +3,15 @@
 from penstock.columns._patterns import LIKE_A_LABEL
 from penstock.columns.check import ColumnReport, check_columns
 from penstock.columns.choose import Encoding, InputChoice, LeftOut, choose_inputs
-from penstock.columns.rules import Name, RowRule, RuleError, Text, order_to_stamp, parse_duration, parse_rule
+from penstock.columns.rules import (
+    RowRule,
+    RuleError,
+    order_to_stamp,
+    parse_duration,
+    parse_rule,
+    quote_name,
+    quote_text,
+)
 
 __all__ = [
     "LIKE_A_LABEL",
@@ -11,13 +19,13 @@ __all__ = [
     "Encoding",
     "InputChoice",
     "LeftOut",
-    "Name",
     "RowRule",
     "RuleError",
-    "Text",
     "check_columns",
     "choose_inputs",
     "order_to_stamp",
     "parse_duration",
     "parse_rule",
+    "quote_name",
+    "quote_text",
 ]

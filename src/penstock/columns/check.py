@@ -25,7 +25,7 @@ from penstock.columns._patterns import (
     resets_of_counter,
     time_across,
 )
-from penstock.tables import Table
+from penstock.io import Table
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def check_columns(table: Table) -> list[ColumnReport]:
     """A report on each input column, in order, and one on the time column, which comes first.
 
     >>> import pandas as pd
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> rng = np.random.default_rng(0)
     >>> flow = rng.normal(5, 1, 200).round(2)
     >>> flow[50:100] = 4.2

@@ -12,7 +12,7 @@ import pandas as pd
 from penstock._types import FloatArray
 from penstock.columns._patterns import LIKE_A_LABEL
 from penstock.columns.check import ColumnReport, check_columns
-from penstock.tables import Table, TableError
+from penstock.io import Table, TableError
 
 ONE_HOT, RARITY = "one-hot", "rarity"
 
@@ -150,7 +150,7 @@ def choose_inputs(
 
     Examples
     --------
-    >>> from penstock.tables import read_table
+    >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
     >>> choice = choose_inputs(read_table(plant))
     >>> choice.counts

@@ -8,8 +8,8 @@ from penstock.detection._detect import detect, fit_model, score
 from penstock.detection._explaining import Explanation
 from penstock.detection._model_files import load_model
 from penstock.detection.findings import Findings
-from penstock.detection.methods import METHODS, make_detector
 from penstock.detection.model import Model, ModelError
+from penstock.registry import METHODS, make_detector
 
 __all__ = [
     "METHODS",

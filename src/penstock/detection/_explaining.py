@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._expecting import SIMILAR, SimilarRows, are_usual, to_compare
-from penstock.detection._parts import Part, rebuilds
-from penstock.detection.plain_words import seen_as
+from penstock.detection._parts import SIMILAR, Part, SimilarRows, are_usual, rebuilds, to_compare
+from penstock.detection._wording import seen_as
 from penstock.explain import NormalSample, Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
 from penstock.graph.search import RowSearch, search_over
 from penstock.views.composite import VIEWS
@@ -22,6 +21,8 @@ from penstock.views.composite import VIEWS
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
 
+MOST_EXPLAINED = 100
+_FEWEST_EXPLAINED, _ROWS_READ = 20, 20_000_000  # each explanation reads all rows: of a long table fewer
 N_VARIABLES = 8
 N_NEIGHBORS = SIMILAR
 _SETTING = ("variable", "unit", "before", "after", "share")
@@ -368,3 +369,11 @@ def walks_tree(part: Part) -> bool:
 def _no_neighbors(has_time: bool) -> pd.DataFrame:
     names = ["position", "row", *(["time"] if has_time else []), "distance", "steps", "score"]
     return pd.DataFrame({name: [] for name in names}).astype({"position": np.intp})
+
+
+def events_to_explain(findings: Findings, most: int | None = None) -> list[int]:
+    """The gravest events in order of time: `most` of them, or if None 100, of a long table fewer, but at least 20."""
+    if most is None:
+        most = min(MOST_EXPLAINED, max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores))))
+    gravest = findings.events.sort_values("rank").index[:most]
+    return sorted(int(event) for event in gravest)

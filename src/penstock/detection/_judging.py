@@ -1,29 +1,169 @@
-"""A model and a prepared table → scores, what was expected, and findings."""
+"""Score a prepared table by a model, flag rows, group them into events, and warn where findings are doubtful."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted
+from penstock._messages import counted, listed
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._doubts import doubts, highest_learnt, rows_like_the_last
-from penstock.detection._expecting import are_usual, mean_of_similar, rebuild, to_compare
-from penstock.detection._flagging import default_top, flag_above, flag_top
-from penstock.detection._parts import JudgedPart
+from penstock.detection._parts import Contributions, JudgedPart, are_usual, mean_of_similar, rebuild, tell, to_compare
 from penstock.detection._preparing import Prepared, Progress, rows_note
-from penstock.detection._telling import Told, tell
+from penstock.detection._wording import LIKE_THE_LAST
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.events import Agreement, agreement, group_events
-from penstock.tables import Note, Table, TableError
-from penstock.thresholds import Contamination, check_contamination
+from penstock.explain import Agreement, agreement, group_events
+from penstock.graph.edges import nearest_by_tree
+from penstock.io import Note, Table, TableError
+from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
+
+_DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
+
+
+def default_top(n_rows: int) -> int:
+    """How long the list is if nothing is said: the paper's 100, and of a small table a twentieth.
+
+    >>> default_top(9219), default_top(400), default_top(5)
+    (100, 20, 1)
+    """
+    return max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
+
+
+def flag_top(scores: FloatArray, candidates: NDArray[np.bool_], n: int) -> tuple[NDArray[np.bool_], float]:
+    """Flags of the n candidates with the highest scores, of equals the earlier, and a threshold that separates them.
+
+    Scores above it are flagged, and of those equal to it, if the cut is among equals, the earlier ones.
+
+    >>> flags, threshold = flag_top(np.array([1.0, 9.0, 3.0]), np.array([True, True, True]), 1)
+    >>> flags.tolist(), threshold
+    ([False, True, False], 6.0)
+    >>> flags, threshold = flag_top(np.array([2.0, 1.0, 2.0, 2.0]), np.ones(4, dtype=bool), 2)
+    >>> flags.tolist(), threshold
+    ([True, False, True, False], 2.0)
+    """
+    check_whole_number("top", n, least=1)
+    rows = np.flatnonzero(candidates)
+    if n >= len(rows):
+        raise TableError(
+            f"top = {n} asks for as many findings as there are rows to judge ({len(rows):,}) or more. Ask for fewer."
+        )
+    order = rows[np.argsort(-scores[rows], kind="stable")]
+    flags = np.zeros(len(scores), dtype=np.bool_)
+    flags[order[:n]] = True
+    return flags, midway(float(scores[order[n]]), float(scores[order[n - 1]]))
+
+
+def flag_above(
+    scores: FloatArray,
+    candidates: NDArray[np.bool_],
+    reference: FloatArray,
+    threshold: Contamination,
+    *,
+    by_rate: bool = False,
+) -> tuple[NDArray[np.bool_], float]:
+    """Flags of the candidates above a threshold that is learnt from reference scores.
+
+    by_rate : a share is that of normal rows, `Detector.set_false_alarm_rate`, and may be less than one of those learnt.
+    """
+    if by_rate and isinstance(threshold, Real):
+        limit = Exceedance.of(reference).exceeded_at(float(threshold))
+    else:
+        limit = score_threshold(reference, threshold)
+    return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
+
+
+_MOST_FOUND = 0.25  # of the rows judged
+_MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
+_MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where those are told by variable
+
+
+def finding_warnings(
+    prepared: Prepared,
+    candidates: NDArray[np.bool_],
+    flags: NDArray[np.bool_],
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+    told: Contributions | None = None,
+) -> list[Note]:
+    """Notes on findings that are too many, or about text."""
+    return [
+        *_too_many(int(flags.sum()), int(candidates.sum())),
+        *_about_text(prepared, flags, expected, parts, told),
+    ]
+
+
+def rows_like_the_last(parts: Sequence[JudgedPart]) -> list[Note]:
+    """A note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
+    nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
+    rows = sum(map(len, nearest))
+    close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
+    if close <= _MOST_NEXT * rows:
+        return []
+    message = (
+        f"Rows are much like the one before: {close / rows:.0%} of those learnt from are most like the row just before "
+        f"or after. A rate of false alarms learnt from them would be far too low for later rows: none is shown, only "
+        f"ranks."
+    )
+    return [Note(LIKE_THE_LAST, message, close)]
+
+
+def highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
+    """A note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
+    equal, rows = int((scores == threshold).sum()), len(scores)
+    if threshold != scores.max():
+        return []
+    have = "" if equal == 1 else f", and {equal:,} of them have it"
+    message = (
+        f"The threshold is the highest score of the {rows:,} rows learnt from{have}. They cannot tell rates of false "
+        f"alarms below {equal:,} in {rows + 1:,} apart; learn from more rows for that."
+    )
+    return [Note("highest score", message, equal)]
+
+
+def _too_many(found: int, judged: int) -> list[Note]:
+    """If so much stands out, the model should be doubted rather than the rows."""
+    if found <= _MOST_FOUND * judged:
+        return []
+    message = (
+        f"{found / judged:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
+        f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
+    )
+    return [Note("many findings", message, found)]
+
+
+def _about_text(
+    prepared: Prepared,
+    flags: NDArray[np.bool_],
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+    told: Contributions | None,
+) -> list[Note]:
+    """A column for each kind of text soon outweighs the readings."""
+    encoded = prepared.inputs.encoded
+    is_text = np.isin(prepared.inputs.names, [name for encoding in encoded for name in encoding.names])
+    text, total = 0.0, 0.0
+    for judged in parts if encoded else ():
+        rows = judged.rows[flags[judged.rows]]
+        if told is None:
+            weights = np.square((prepared.values.to_numpy()[rows] - expected[rows]) / judged.part.scale)
+        else:
+            weights = np.maximum(told.of(rows).variables, 0.0)
+        text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
+    if text <= _MOST_TEXT * total:
+        return []
+    names = tuple(encoding.column for encoding in encoded)
+    message = (
+        f"{text / total:.0%} of what stands out in the findings is text ({listed(names, most=5)}), not readings. "
+        f"Exclude it, or let it tell operating modes, to see what the readings say."
+    )
+    return [Note("text findings", message, len(names), names)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +214,7 @@ def judge(
     alike = rows_like_the_last(parts) if told is not None else []
     tells_rates = told is not None and cut.new_only and not alike
     at_the_end = highest_learnt(model.training_scores, threshold) if tells_rates else []
-    notes += [*doubts(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
+    notes += [*finding_warnings(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
     compared, labelled = _compare_with_label(prepared, flags, np.where(candidates, scores, np.nan))
     table = prepared.table
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
@@ -165,7 +305,7 @@ def _expect_similar(
     scores: FloatArray,
     flags: NDArray[np.bool_],
     expected: FloatArray,
-    told: Told | None,
+    told: Contributions | None,
 ) -> None:
     """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):

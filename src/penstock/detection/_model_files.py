@@ -14,11 +14,10 @@ from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_befo
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
+from penstock.detectors import restore, state_of
 from penstock.detectors._packing import pack_scaling, unpack_scaling
-from penstock.detectors.registry import restore, state_of
+from penstock.io import TimeOptions, as_zone
 from penstock.storage import Record, StorageError, read_state, write_state
-from penstock.tables._time_column import TimeOptions
-from penstock.tables._zones import as_zone
 
 KIND = "model"
 _NONE = type(None)

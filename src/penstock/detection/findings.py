@@ -15,12 +15,10 @@ from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._explaining import Explainer, Explanation
-from penstock.detection._parts import JudgedPart, rebuilds
-from penstock.detection._telling import Told
-from penstock.detection.plain_words import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
-from penstock.events import Agreement, Events, event_days
-from penstock.explain import RuleTree
-from penstock.tables import Note, Table
+from penstock.detection._parts import Contributions, JudgedPart, rebuilds
+from penstock.detection._wording import HOW_TO_RATES, LIKE_THE_LAST, ONLY_RANKS, how_rare, rank_in_words, rows_that
+from penstock.explain import Agreement, Events, RuleTree, event_days
+from penstock.io import Note, Table
 
 _NAMED_VARIABLES = 3  # in the list of rows
 
@@ -76,7 +74,7 @@ class Findings:
     agreement: Agreement | None = None
     rates: FloatArray | None = None
     threshold_rate: float | None = None
-    told: Told | None = None
+    told: Contributions | None = None
 
     @cached_property
     def events(self) -> pd.DataFrame:

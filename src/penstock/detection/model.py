@@ -26,8 +26,8 @@ from penstock.detection._parts import (
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
 from penstock.graph.rows import find_strangers
+from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.tables import Note, TableError
 from penstock.thresholds import Exceedance
 
 if TYPE_CHECKING:

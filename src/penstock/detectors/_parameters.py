@@ -26,10 +26,9 @@ _LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older f
 _PLAIN = (type(None), bool, int, float, str)
 
 
-def pack_parameters(detector: Any) -> dict[str, Any]:
-    """The parameters by name; a TypeError names one that cannot be stored."""
-    owner = type(detector).__name__
-    return {name: _pack(value, f"{owner}.{name}") for name, value in detector.get_params(deep=False).items()}
+def pack_parameters(owner: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters as files hold them; a TypeError names one that cannot be stored."""
+    return {name: _pack(value, f"{owner}.{name}") for name, value in parameters.items()}
 
 
 def _pack(value: Any, place: str) -> Any:

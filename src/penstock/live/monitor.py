@@ -12,13 +12,27 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock._types import StreamScores
-from penstock.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
-from penstock.snapshots import SnapshotError, Snapshots, differences
-from penstock.sources import Batch, Columns, Fault, InputError, RowSource, TableOptions, open_feed
-from penstock.sources.csv_rows import CsvRows
-from penstock.sources.faults import quoted
-from penstock.sources.json_rows import JsonRows
-from penstock.sources.marks import Mark
+from penstock.io import (
+    Batch,
+    Columns,
+    Fault,
+    InputError,
+    JsonLinesSink,
+    OutputError,
+    OutputMark,
+    RowSource,
+    SnapshotError,
+    Snapshots,
+    TableOptions,
+    continue_sink,
+    differences,
+    open_feed,
+    open_sink,
+)
+from penstock.io.csv_rows import CsvRows
+from penstock.io.faults import quoted
+from penstock.io.json_rows import JsonRows
+from penstock.io.marks import Mark
 
 _PLAIN = (type(None), bool, int, float, str)
 

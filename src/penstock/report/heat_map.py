@@ -7,8 +7,7 @@ import pandas as pd
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detection import Findings
-from penstock.report.axis import Axis
-from penstock.report.packing import Packed, finite, pack_bytes
+from penstock.report.axis import Axis, Packed, finite, pack_bytes
 from penstock.report.words import shown_name
 
 MOST_VARIABLES, MOST_BINS, MOST_EVENTS = 40, 400, 60

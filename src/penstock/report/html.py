@@ -9,20 +9,15 @@ from typing import Any
 from markupsafe import Markup
 
 from penstock.detection import Explanation, Findings
-from penstock.findings_files import events_to_explain, refuse_existing, write_new
-from penstock.report.axis import Axis, make_axis
-from penstock.report.calendar import make_calendar
+from penstock.detection._explaining import events_to_explain
+from penstock.report.axis import Axis, make_axis, script_json
 from penstock.report.closed_page import environment, policy, template_text
-from penstock.report.columns import column_table
-from penstock.report.event_cards import event_card
-from penstock.report.event_charts import event_chart_data
-from penstock.report.groups import mode_groups
+from penstock.report.event_cards import event_card, event_chart_data
+from penstock.report.files import refuse_existing, write_new
 from penstock.report.heat_map import heat_map_data
-from penstock.report.packing import script_json
-from penstock.report.rule_drawing import draw_rules
-from penstock.report.summary import period, summarize
-from penstock.report.timeline import timeline_data
-from penstock.report.tree_map import tree_maps
+from penstock.report.model import draw_rules, mode_groups, tree_maps
+from penstock.report.summary import column_table, period, summarize
+from penstock.report.timeline import make_calendar, timeline_data
 from penstock.report.words import numbers
 
 Progress = Callable[[str], None]

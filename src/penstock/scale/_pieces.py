@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.tables._errors import TableError, refuse_unknown
+from penstock.io import TableError, refuse_unknown
 
 PIECE_BYTES = 32 << 20  # large enough that loading outweighs the scheduling, small enough that many fit into a worker
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._types import FloatArray
+from penstock.detectors import load
 from penstock.detectors._base import BaseDetector, bounded
-from penstock.detectors.registry import load
 from penstock.scale.cluster import Call, Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.model_files import FolderModel, FolderViews, folder_model
 from penstock.scale.plan import check_memory_for_model, check_pieces

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.overlap import Overlap
 from penstock.bench.results import Results
-from penstock.findings_files import refuse_existing, write_new
+from penstock.report import refuse_existing, write_new
 from penstock.report.study.blocks import Block, one_line
 from penstock.report.study.compose import compose, pictures
 from penstock.report.study.markdown import to_text
