@@ -74,9 +74,7 @@ def step_length(settings: BlockSGD, number: int) -> float:
     return settings.first_step + share * (settings.last_step - settings.first_step)
 
 
-def step_scales(
-    terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, n_blocks: int
-) -> tuple[float, float]:
+def step_scales(terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, n_blocks: int) -> tuple[float, float]:
     """The factors of W's and H's steps, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
     if not settings.scale_steps:
         return 1.0, 1.0

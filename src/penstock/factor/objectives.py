@@ -305,7 +305,7 @@ class SeenObjective(Objective):
 
 def over_seen(objective: Objective) -> Objective:
     """Return the objective over the entries that are not missing: itself, if none is."""
-    if objective.A is None or not np.isnan(objective.A).any():
+    if isinstance(objective, SeenObjective) or objective.A is None or not np.isnan(objective.A).any():
         return objective
     return SeenObjective(**{field.name: getattr(objective, field.name) for field in fields(objective)})
 

@@ -136,7 +136,8 @@ def one_start(problem: BlockProblem, n_components: int, random_state: Any) -> Bl
 def best_start(problem: BlockProblem, n_components: int, n_starts: int, burn_in: int, random_state: Any) -> BlockStart:
     """Find the best of some random starts after a burn-in of each."""
     seed = draw_seed(draws_from(random_state))
-    best, keep, ends = BlockStart(np.zeros((0, 0))), False, []
+    best, keep = BlockStart(np.zeros((0, 0))), False
+    ends: list[float] = []
     for start in range(n_starts):
         H, standings = _drawn(problem, n_components, seed, start, keep, FLOOR)
         tried = _burn_in(problem, H, standings, burn_in)
@@ -173,13 +174,13 @@ def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing]
     terms = problem.terms
     H = np.maximum(H, FLOOR) if terms.alpha else H
     exponent = Multiplicative().exponent if terms.symmetric else 1.0
-    history = []
-    for step in range(steps + 1):
-        if step:
-            borders = problem.borders([it.place for it in standings])
-            standings = problem.executor.each(multiply, terms, H, sums.G, exponent, apart=borders)
+    sums = problem.sums_of(standings)
+    history = [check_finite(problem.value(H, sums, offers_of([it.place for it in standings])))]
+    for _ in range(steps):
+        borders = problem.borders([it.place for it in standings])
+        standings = problem.executor.each(multiply, terms, H, sums.G, exponent, apart=borders)
         sums = problem.sums_of(standings)
-        if step and terms.alpha:
+        if terms.alpha:
             H = H.copy()  # what blocks received stays as it was: a cluster may send it again
             scale_profiles(terms, H, sums.G, sums.V)
         history.append(check_finite(problem.value(H, sums, offers_of([it.place for it in standings]))))

@@ -14,7 +14,7 @@ TOL = 1e-4
 
 @dataclass(frozen=True, repr=False)
 class Auto:
-    """Settings of the default solver: random starts, a multiplicative burn-in of each, coordinate descent from the best.
+    """Settings of the default solver: random starts, a burn-in of each, coordinate descent from the best.
 
     Use it unless you have a reason not to. Coordinate descent alone is quickest but greedy: it gives each group to the
     rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. The defaults
@@ -198,5 +198,7 @@ Settings = Auto | Coordinate | RowBlocks | Multiplicative | BlockSGD
 
 
 def _shown(settings: Auto | BlockSGD, hidden: tuple[str, ...]) -> str:
-    values = [f"{field.name}={getattr(settings, field.name)!r}" for field in fields(settings) if field.name not in hidden]
+    values = [
+        f"{field.name}={getattr(settings, field.name)!r}" for field in fields(settings) if field.name not in hidden
+    ]
     return f"{type(settings).__name__}({', '.join(values)})"

@@ -137,9 +137,7 @@ class ExecutorSGDDescent(Descent):
     def _measure(self) -> float:
         """The objective, from the blocks' sums."""
         standings = self._problem.executor.each(stand, self._problem.terms)
-        return self._problem.value(
-            self.H, self._problem.sums_of(standings), offers_of([it.place for it in standings])
-        )
+        return self._problem.value(self.H, self._problem.sums_of(standings), offers_of([it.place for it in standings]))
 
     def _take_round(self, instances: list[tuple[int, int, int]], number: int) -> None:
         """Ahmed et al. (2021), eq:update: every block steps once, then every block of columns of H that was drawn."""

@@ -78,7 +78,9 @@ def solve(
             return _solve_locally(objective, start, settings, max_iter, tol, progress, random_state)
         if isinstance(settings, Auto):
             start, history = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
-            return _run(CoordinateDescent(objective, start, Coordinate().profile_passes), max_iter, tol, progress, history)
+            return _run(
+                CoordinateDescent(objective, start, Coordinate().profile_passes), max_iter, tol, progress, history
+            )
         return _run_from(objective, start, settings, max_iter, tol, progress, draws_from(random_state))
 
 
