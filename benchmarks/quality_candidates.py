@@ -139,7 +139,7 @@ def _halves(rows: FloatArray) -> FloatArray:
 def _factorised(A: FloatArray) -> LaplacianNSNMF:
     groups = min(4, max(1, A.shape[1] // 2), max(1, len(A) - 1))
     detector = LaplacianNSNMF(
-        groups, similarity="relative", score="structural", scale=None, max_iter=100, random_state=0
+        groups, similarity="relative", score_kind="structural", scale=None, max_iter=100, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations are enough to compare

@@ -172,7 +172,7 @@ def test_parquet_and_packed_files(table: str) -> None:
     (["--n-components", "2", "--alpha", "0.6"], {"n_components": 2, "alpha": 0.6}),
     (["-K", "2", "--gamma", "0.1"], {"n_components": 2, "gamma": 0.1}),
     (["-K", "2", "--similarity", "binary"], {"n_components": 2, "similarity": "binary"}),
-    (["-K", "2", "--score", "structural"], {"n_components": 2, "score": "structural"}),
+    (["-K", "2", "--score", "structural"], {"n_components": 2, "score_kind": "structural"}),
 ])  # fmt: skip
 def test_options_of_the_model(table: str, option: list[str], parameters: dict[str, float | str]) -> None:
     chosen = ["--method", "nsnmf", "--seed", "3", *option]

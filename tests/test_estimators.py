@@ -21,7 +21,7 @@ LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTOR
 CLASSES: list[BaseDetector] = [detector for name, detector in LISTED.items() if DETECTORS[name].method]
 VARIANTS: list[BaseDetector] = [
     *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
-    NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
+    NSNMF(similarity="relative", score_kind="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
     SNMF(graph="gaussian", random_state=0),
     LoMST("stable"),

@@ -12,13 +12,13 @@ from penstock.cli._config import place_of
 from penstock.cli._errors import CommandError
 from penstock.cli._names import split_names
 from penstock.cli._plain_errors import plain_errors
-from penstock.cli._thresholds import parse_threshold
+from penstock.thresholds import parse_threshold
 
 _READING = (
     "label", "group", "since", "until", "timezone", "day_first", "time_format", "decimal", "thousands", "encoding",
     "sheet", "max_bytes",
 )  # fmt: skip
-_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
+_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score_kind")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 
 

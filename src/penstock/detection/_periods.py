@@ -24,7 +24,7 @@ def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
     (Timedelta('0 days 01:30:00'), 6)
     >>> read_duration("gap", 1.5)
     Traceback (most recent call last):
-    penstock.io._errors.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
+    penstock.io.table.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
     """
     if value is None:
         return None

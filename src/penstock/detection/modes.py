@@ -190,12 +190,12 @@ def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
     codes, distinct = pd.factorize(table.values[column])
     if len(distinct) > _MOST_VALUES:
         first = distinct[0]
-        part = f"> {_written(first)}" if isinstance(first, float) else f"== {quote_text(str(first))}"
+        part = f"> {mode_name(first)}" if isinstance(first, float) else f"== {quote_text(str(first))}"
         raise TableError(
             f"Column {column!r} has {len(distinct):,} different values, too many to be modes (at most {_MOST_VALUES}). "
             f'Use a rule, such as "{quote_name(column)} {part}".'
         )
-    names = [_written(value) for value in distinct]
+    names = [mode_name(value) for value in distinct]
     for name in names:
         _refuse_reserved(column, name)
         _refuse_long(name)
@@ -210,7 +210,8 @@ def _refuse_reserved(column: str, value: str) -> None:
         )
 
 
-def _written(value: float | str) -> str:
+def mode_name(value: float | str) -> str:
+    """Return the name of the mode of rows with this value in the column of modes."""
     return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 

@@ -23,6 +23,7 @@ _SETTINGS: dict[str, Any] = {
     "RowBlocks": RowBlocks,
 }
 _LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
+_RENAMED = {"score": "score_kind"}  # parameters by the names they have in older files
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -71,6 +72,7 @@ def unpack_parameters(cls: type, content: Any) -> dict[str, Any]:
     """Parameters for the class. One that the file lacks keeps its default; one that the class lacks is refused."""
     Record(content, "parameters")
     known = cls._get_param_names()  # type: ignore[attr-defined]
+    content = {_RENAMED.get(name, name) if name not in known else name: value for name, value in content.items()}
     strange = sorted(set(content) - set(known))
     if strange:
         raise StorageError(f"{cls.__name__} has no parameter {strange[0]!r:.80}")

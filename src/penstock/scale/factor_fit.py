@@ -75,7 +75,7 @@ class FactorJob(Job):
         if is_zero:  # as on one machine: solvers that come near 0 but not down to it, where H = 0 is exact
             H = np.zeros_like(H)
         settle = isinstance(detector, NMF)
-        structural = getattr(detector, "_score_kind", "residual") == "structural"
+        structural = getattr(detector, "score_kind", "residual") == "structural"
         scores = score_training_rows(executor, coupling, Scoring(H, structural, settle))
         places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
         W = in_table_order(space, "weights", places, executor.gather("W"))

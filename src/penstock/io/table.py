@@ -1,16 +1,87 @@
-"""A table as it was read."""
+"""A table as it was read, the notes on what was changed or is odd in it, and the error if it cannot be used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.io._notes import Note
+from penstock._messages import listed, quoted
+
+
+class TableError(ValueError):
+    """The table cannot be used as it is; the message says what is wrong, where, and what to do."""
+
+
+def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, source: str) -> None:
+    """Raise if a name given for an option is not a column, with the known name nearest to it."""
+    for name in wanted:
+        if name in known:
+            continue
+        folded = {other.casefold(): other for other in known}
+        close = get_close_matches(str(name).casefold(), list(folded), n=1)
+        hint = f" Did you mean {quoted(folded[close[0]])}?" if close else ""
+        raise TableError(
+            f"{source} has no column {quoted(name)} (given as {option}); its columns are {listed(known)}.{hint}"
+        )
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing worth knowing about a table.
+
+    kind : a fixed word to select by, such as "duplicate times"; message : a sentence; count : of how many values, rows
+    or columns; columns, rows : which, as far as that is known (of rows the first few, numbered as in `Table.values`);
+    changed : whether something is now other than in the source, which `strict` refuses.
+    """
+
+    kind: str
+    message: str
+    count: int
+    columns: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    changed: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Notebook:
+    """Collects notes while a table is read; if `strict`, refuses the first that tells of a change.
+
+    >>> notebook = Notebook("plant.csv", strict=True)
+    >>> notebook.add("duplicate times", "2 rows share their time stamp with another.", 2)
+    >>> notebook.add("order", "The rows were sorted by time.", 9, changed=True)
+    Traceback (most recent call last):
+    penstock.io.table.TableError: strict refuses what would be done to plant.csv otherwise: The rows were sorted
+    by time. Mend the table, or read it without strict.
+    """
+
+    def __init__(self, source: str, strict: bool = False) -> None:
+        self.source = source
+        self.strict = strict
+        self.notes: list[Note] = []
+
+    def add(
+        self,
+        kind: str,
+        message: str,
+        count: int,
+        columns: tuple[str, ...] = (),
+        rows: tuple[int, ...] = (),
+        changed: bool = False,
+    ) -> None:
+        if changed and self.strict:
+            raise TableError(
+                f"strict refuses what would be done to {self.source} otherwise: {message} Mend the table, or read it "
+                f"without strict."
+            )
+        self.notes.append(Note(kind, message, count, columns, rows, changed))
 
 
 @dataclass(frozen=True, eq=False)
