@@ -16,7 +16,7 @@ help:
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
-	@echo "make lint      ruff and mypy"
+	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
@@ -66,6 +66,7 @@ lint: install
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/python tools/check_docs.py
 
 bench: $(VENV)/.installed-bench
 	@missed=0; for part in start detect fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed

@@ -209,7 +209,7 @@ def detect(source: Any, **given: Any) -> Findings:
     ----------
     source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.io.Table`
         As `penstock.io.read_table` takes it.
-    time, columns, exclude, label, group, strict :
+    time, columns, exclude, label, group, strict : as in `penstock.io.read_table`
         Of `read_table`. The label is never an input; findings are compared with it. No event spans two groups (runs,
         units, machines). `strict` refuses instead of changing, leaving out or encoding anything.
     keep : names
@@ -260,9 +260,10 @@ def detect(source: Any, **given: Any) -> Findings:
         fits on a cluster.
     progress : callable, optional
         Called with the name of each stage that begins.
-    **reading :
-        The other parameters of `read_table`: timezone, day_first, time_format, names, separator, decimal, thousands,
-        encoding, sheet, max_bytes.
+    timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
+        How the text is written; found if not given.
+    missing, encoding, sheet, max_bytes : as in `penstock.io.read_table`
+        Further codes for missing values, and how much is read.
 
     Returns
     -------
@@ -300,8 +301,30 @@ def detect(source: Any, **given: Any) -> Findings:
 
 @takes(FitOptions)
 def fit_model(source: Any, **given: Any) -> Model:
-    """The first half of the job: learn what is usual, to judge other tables later. Parameters are those of `detect`.
+    """Learn from a table what is usual, to judge other tables later: the first half of `detect`.
 
+    Parameters
+    ----------
+    source : as in `detect`
+        The training data.
+    time, columns, exclude, keep, label, fault_values, unknown_values, group, strict : as in `detect`
+        Columns.
+    since, until, exclude_periods, train_until, train_rule, modes, skip_modes, settle : as in `detect`
+        Rows.
+    timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
+        How the text is written.
+    encoding, sheet, max_bytes, units : as in `detect`
+        Files.
+    method, parameters, random_state, fit_rows, progress : as in `detect`
+        The detector, and how it is fitted.
+
+    Returns
+    -------
+    Model
+        For `score`, or `save` and `penstock.load_model`.
+
+    Examples
+    --------
     >>> import numpy as np, pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> usual = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
@@ -316,7 +339,7 @@ def fit_model(source: Any, **given: Any) -> Model:
 
 @takes(ScoreOptions).second
 def score(model: Model, source: Any, **given: Any) -> Findings:
-    """The second half of the job: judge a table by a model.
+    """Judge a table by a model: the second half of `detect`.
 
     Parameters
     ----------
@@ -336,9 +359,10 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         As when the model was fitted if None.
     progress : callable, optional
         Called with the name of each stage that begins.
-    **reading :
-        Other parameters of `read_table` than the training data were read with: time, timezone, day_first,
-        time_format, names, separator, decimal, thousands, encoding, sheet, max_bytes.
+    time, timezone, day_first, time_format, names, separator, decimal, thousands : as in `detect`
+        If the table is written otherwise than the training data.
+    missing, encoding, sheet, max_bytes : as in `detect`
+        Likewise.
 
     Returns
     -------

@@ -91,7 +91,22 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Load a model of `penstock fit`, as `load` does; a `WrongKindError` for a file that holds a detector."""
+    """Load a model of `penstock fit`.
+
+    Parameters
+    ----------
+    path : path
+        A file that `Model.save` or `penstock fit` wrote. It is checked, and nothing in it is executed.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    penstock.storage.WrongKindError
+        If the file holds a detector: `penstock.load` opens both.
+    """
     model = load(path)
     if not isinstance(model, Model):
         raise WrongKindError(

@@ -2,6 +2,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const axis = data.axis;
+const charts = {}; // by the id of its element, what starts a chart; each adds itself
 const SVG = "http://www.w3.org/2000/svg";
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 

@@ -126,3 +126,5 @@ function startHeat(box, key) {
   drawKey();
   return { draw, drawKey };
 }
+
+charts.heat = (box) => startHeat(box, document.getElementById("heat-key"));

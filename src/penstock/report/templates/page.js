@@ -2,9 +2,8 @@
 
 const parts = [];
 const find = (id) => document.getElementById(id);
-if (find("timeline")) parts.push(startTimeline(find("timeline")));
+for (const id in charts) if (find(id)) parts.push(charts[id](find(id)));
 const eventTable = find("event-table") ? startEvents(find("event-table")) : null;
-if (find("heat")) parts.push(startHeat(find("heat"), find("heat-key")));
 for (const box of document.querySelectorAll(".plot.tree")) parts.push(startTree(box));
 
 function drawAll() {

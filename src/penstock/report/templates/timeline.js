@@ -185,3 +185,5 @@ function startTimeline(box) {
   buttons[2].addEventListener("click", () => show(whole[0], whole[1]));
   return { draw };
 }
+
+charts.timeline = startTimeline;
