@@ -23,7 +23,7 @@ from penstock.factor.row_blocks import BlockSolution, RowBlockDescent, fit_by_bl
 from penstock.factor.sgd_by_blocks import sgd_by_blocks
 from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.terms import Terms
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskCrew, save_block
@@ -114,7 +114,7 @@ class FactorJob(Job):
         detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
         detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
         if self._has_tree():
-            detector._tree = SearchWhenAsked(rows)
+            detector._tree = LazySearch(rows)
             detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
 
 
