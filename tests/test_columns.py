@@ -31,7 +31,7 @@ def report_on(values: object, time: bool = True) -> ColumnReport:
 def test_a_sound_sensor_is_an_a():
     report = report_on(NOISE)
     assert (report.grade, report.kind, report.reasons) == ("A", "measurement", ())
-    assert (report.share_missing, report.longest_gap, report.usual_run) == (0, None, 1)
+    assert (report.share_missing, report.longest_gap) == (0, None)
 
 
 @pytest.mark.parametrize(("share", "grade"), [(0.001, "B"), (0.15, "B"), (0.5, "C"), (0.97, "D")])
@@ -63,7 +63,6 @@ def test_a_sensor_that_stood_still():
     values[500:600] = 47.11
     report = report_on(values)
     assert (report.grade, report.stuck) == ("C", True)
-    assert report.longest_run == pytest.approx(100, abs=2)
     assert "It stood still at 47.11 for 100 values" in report.reasons[0]
     assert "from 2024-01-01 08:20:00" in report.reasons[0]
     values[550] = np.nan
@@ -98,30 +97,29 @@ def test_what_rightly_keeps_its_value_is_not_stuck(values):
 
 def test_a_constant_is_a_d():
     report = report_on([5.0, np.nan] * (ROWS // 2))
-    assert (report.grade, report.kind, report.constant) == ("D", "constant", True)
+    assert (report.grade, report.kind) == ("D", "constant")
     assert report.reasons[0] == "It never changes: it is always 5."
-    assert report_on(["same"] * ROWS).constant
+    assert report_on(["same"] * ROWS).kind == "constant"
 
 
 def test_few_values_are_categories_and_many_texts_are_text():
     report = report_on(RNG.integers(0, 3, ROWS))
-    assert (report.grade, report.categorical, report.n_distinct) == ("A", True, 3)
+    assert (report.grade, report.kind, report.n_distinct) == ("A", "categorical", 3)
     report = report_on(RNG.choice(["on", "off", "idle"], ROWS))
-    assert (report.grade, report.categorical, report.n_distinct) == ("B", True, 3)
+    assert (report.grade, report.kind, report.n_distinct) == ("B", "categorical", 3)
     report = report_on([f"note {row}" for row in range(ROWS)])
-    assert (report.grade, report.text) == ("D", True)
+    assert (report.grade, report.kind) == ("D", "text")
 
 
 def test_a_spike_is_told_from_heavy_tails():
     values = NOISE.copy()
     values[7] = 1e7
     report = report_on(values)
-    assert (report.grade, report.extreme) == ("C", True)
-    assert report.extremeness > 1e5
+    assert report.grade == "C"
     assert "Its value 1e+07 is" in report.reasons[0]
-    assert report_on(-values).extreme
-    assert not report_on(RNG.lognormal(0, 1.5, ROWS)).extreme
-    assert not report_on((RNG.random(ROWS) < 0.01) * 1.0).extreme
+    assert "Its value -1e+07 is" in report_on(-values).reasons[0]
+    for tail in (RNG.lognormal(0, 1.5, ROWS), (RNG.random(ROWS) < 0.01) * 1.0):
+        assert not any("usual ranges" in reason for reason in report_on(tail).reasons)
 
 
 @pytest.mark.parametrize("code", [-9999, -999, 9999, 32767, -32768, 1e30])

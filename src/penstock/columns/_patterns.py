@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,6 +87,26 @@ def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
             return found
 
 
+def extent_of_outliers(ordered: FloatArray) -> tuple[float, float]:
+    """Return the value that is farthest outside the range of the middle 90 % (or 98 %), and how many ranges away it is.
+
+    >>> extent_of_outliers(np.append(np.arange(100.0), 5000.0))[0]
+    5000.0
+    """
+    farthest = float(ordered[-1])
+    if len(ordered) < _FEWEST_OTHERS:
+        return farthest, 0.0
+    for share in (0.05, 0.01):
+        cut = int(share * len(ordered))
+        low, high = ordered[cut], ordered[-1 - cut]
+        if high > low:
+            with np.errstate(over="ignore"):
+                below, above, width = low - ordered[0], ordered[-1] - high, high - low
+            farthest = float(ordered[0] if below > above else ordered[-1])
+            return farthest, float(max(below, above) / width) if np.isfinite(width) else 0.0
+    return farthest, 0.0
+
+
 def _ends(ordered: FloatArray) -> list[tuple[float, FloatArray]]:
     """The smallest and the largest value, each with the values that differ from it."""
     low, high = ordered[0], ordered[-1]
@@ -142,25 +161,25 @@ _MOVING = 0.5  # of the steps apart from its usual values are changes, and of al
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Run:
     """Some rows in a row: where they start, and how many they are."""
 
     start: int
     length: int
 
 
-def longest_true(mask: NDArray[np.bool_]) -> Stretch:
-    """The longest stretch in which a condition holds.
+def longest_true(mask: NDArray[np.bool_]) -> Run:
+    """The longest run in which a condition holds.
 
     >>> longest_true(np.array([True, False, True, True, False]))
-    Stretch(start=2, length=2)
+    Run(start=2, length=2)
     """
     if not mask.any():
-        return Stretch(0, 0)
+        return Run(0, 0)
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     starts, stops = edges[::2], edges[1::2]
     longest = int(np.argmax(stops - starts))
-    return Stretch(int(starts[longest]), int(stops[longest] - starts[longest]))
+    return Run(int(starts[longest]), int(stops[longest] - starts[longest]))
 
 
 @dataclass(frozen=True)
@@ -170,7 +189,7 @@ class EqualRuns:
     elsewhere : the share of the other values that are equal to those of the longest run.
     """
 
-    longest: Stretch
+    longest: Run
     usual: int
     count: int
     elsewhere: float
@@ -190,19 +209,19 @@ def equal_runs(values: FloatArray) -> EqualRuns:
 
     >>> runs = equal_runs(np.array([1.0, 2.0, 2.0, 2.0, 3.0, 4.0, 4.0]))
     >>> runs.longest, runs.usual, runs.count
-    (Stretch(start=1, length=3), 2, 4)
+    (Run(start=1, length=3), 2, 4)
     """
     last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
     lengths = np.diff(last, prepend=-1)
     longest = int(np.argmax(lengths))
-    stretch = Stretch(int(last[longest] - lengths[longest] + 1), int(lengths[longest]))
-    rows_by_length = np.bincount(lengths) * np.arange(stretch.length + 1)
-    rows_by_length[-1] -= stretch.length
+    run = Run(int(last[longest] - lengths[longest] + 1), int(lengths[longest]))
+    rows_by_length = np.bincount(lengths) * np.arange(run.length + 1)
+    rows_by_length[-1] -= run.length
     up_to = np.cumsum(rows_by_length)
     usual = int(np.searchsorted(up_to, _USUAL_SHARE * up_to[-1])) if up_to[-1] else 0
-    others = len(values) - stretch.length
-    equal = int(np.count_nonzero(values == values[stretch.start])) - stretch.length
-    return EqualRuns(stretch, usual, len(lengths), equal / others if others else 0.0)
+    others = len(values) - run.length
+    equal = int(np.count_nonzero(values == values[run.start])) - run.length
+    return EqualRuns(run, usual, len(lengths), equal / others if others else 0.0)
 
 
 def is_setting(values: FloatArray) -> bool:
@@ -226,16 +245,6 @@ def is_setting(values: FloatArray) -> bool:
     steps = apart[1:] | apart[:-1]
     moves = np.count_nonzero(changed & steps)
     return bool(moves < _MOVING * n_changes or moves < _MOVING * np.count_nonzero(steps))
-
-
-def time_across(time: pd.DatetimeIndex | None, stretch: Stretch) -> pd.Timedelta | None:
-    """The time from the row before a stretch to the row after it, or to the ends of the table."""
-    if time is None or not stretch.length:
-        return None
-    before = max(stretch.start - 1, 0)
-    after = min(stretch.start + stretch.length, len(time) - 1)
-    across: Any = time[after] - time[before]
-    return pd.Timedelta(across)
 
 
 _ROUNDING = 1e-9  # of 1 − |correlation|
