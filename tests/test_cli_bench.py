@@ -11,11 +11,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from bench_detectors import write_data, write_module
 from loopback import archive, arff, serving
-from study_detectors import write_data, write_module
 
-from penstock.bench import datasets
 from penstock.cli import main
+from studies.ahmed2021 import datasets
 
 NO_RUN = ["--data", "healthy.csv", "--method", "Norm", "--part", "controls"]  # nothing to find: no cell is run
 
@@ -165,7 +165,7 @@ def test_a_wrong_use_is_one_line(
 
 
 def test_a_folder_that_is_in_use(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from penstock.bench.rows_file import RowsFile
+    from penstock.bench.results import RowsFile
 
     with RowsFile(here / "study"):
         assert "in use by another study" in complaint(capfd, ["bench", *NO_RUN], code=1)

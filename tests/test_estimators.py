@@ -14,8 +14,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from penstock.detectors import (
-    AER,
-    DAGMM,
     GNMF,
     NMF,
     NSNMF,
@@ -29,6 +27,7 @@ from penstock.detectors import (
     NormScore,
 )
 from penstock.factor import BlockSGD, Multiplicative
+from studies.ahmed2021.deep import AER, DAGMM
 
 CLASSES: list[BaseDetector] = [
     NSNMF(random_state=0),

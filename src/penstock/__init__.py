@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from penstock.detection import fit_model as fit_model
     from penstock.detection import load_model as load_model
     from penstock.detection import score as score
-    from penstock.detectors import AER as AER
-    from penstock.detectors import DAGMM as DAGMM
     from penstock.detectors import GNMF as GNMF
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF
@@ -41,9 +39,7 @@ __version__ = "0.1.0"
 
 # Names load on first use, so that `import penstock` stays quick.
 _HOMES = {
-    "AER": "penstock.detectors",
     "CollapsedFactorsWarning": "penstock.detectors",
-    "DAGMM": "penstock.detectors",
     "Detector": "penstock.detectors",
     "GNMF": "penstock.detectors",
     "KNNDistance": "penstock.detectors",

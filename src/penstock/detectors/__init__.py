@@ -3,7 +3,6 @@
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._factor_base import CollapsedFactorsWarning, FactorDetector
 from penstock.detectors.controls import KNNDistance, MeanDistance, NormScore
-from penstock.detectors.deep import AER, DAGMM
 from penstock.detectors.gnmf import GNMF
 from penstock.detectors.lomst import LoMST
 from penstock.detectors.nmf import NMF
@@ -13,8 +12,6 @@ from penstock.detectors.recommended import Detector
 from penstock.detectors.snmf import SNMF
 
 __all__ = [
-    "AER",
-    "DAGMM",
     "GNMF",
     "NMF",
     "NSNMF",

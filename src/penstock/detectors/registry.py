@@ -12,8 +12,8 @@ from penstock.storage import Record, StorageError, read_state
 
 # The name in a file, and where the class of that name lives. A file names nothing that is not listed here.
 _HOMES = {
-    "AER": "penstock.detectors.deep",
-    "DAGMM": "penstock.detectors.deep",
+    "AER": "studies.ahmed2021.deep",
+    "DAGMM": "studies.ahmed2021.deep",
     "Detector": "penstock.detectors.recommended",
     "GNMF": "penstock.detectors.gnmf",
     "KNNDistance": "penstock.detectors.controls",
@@ -78,7 +78,13 @@ def class_named(name: str) -> Any:
     """The detector of this name."""
     if name not in _HOMES:
         raise StorageError(f"{name!r:.80} is not a detector of this version of penstock")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        raise StorageError(
+            f"it holds {name}, which needs the module {error.name!r}. {name} is not part of the penstock package: it "
+            f"is in the folder studies/ of penstock's repository, and needs PyTorch (torch)"
+        ) from error
 
 
 def name_of(cls: type) -> str:
