@@ -47,7 +47,7 @@ _HOMES = {
     "significance": ("compare_table", "conover", "friedman", "mean_ranks", "nemenyi", "wilcoxon"),
     "summary": ("compare_rows", "failures", "method_summary", "pivot"),
 }
-__all__ = [name for names in _HOMES.values() for name in names]  # noqa: PLE0604
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:

@@ -74,7 +74,7 @@ def _study(options: dict[str, Any]) -> Study:
     if config is None and not data:
         raise CommandError(
             "penstock bench needs labelled data: --data FILE or FILE::LABEL, or --config with a settings file that "
-            "names some. The study of the paper by Ahmed et al. (2021) is in penstock's repository: 'make study' runs it.",
+            "names some. The study of the paper (Ahmed et al. 2021) is in penstock's repository: 'make study' runs it.",
             exit_code=2,
         )
     try:
