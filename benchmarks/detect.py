@@ -34,7 +34,7 @@ print(json.dumps({"code": code, "wall": time.perf_counter() - started, "cpu": us
 _READ = """
 import json, sys, time
 import pandas
-from penstock.tables import read_table
+from penstock.io import read_table
 read = {"penstock": read_table, "pandas": lambda path: pandas.read_csv(path, parse_dates=["time"])}[sys.argv[1]]
 wall, cpu = time.perf_counter(), time.process_time()
 read(sys.argv[2])

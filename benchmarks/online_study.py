@@ -26,7 +26,7 @@ from penstock import KNNDistance, OnlineNSNMF
 from penstock._types import FloatArray
 from penstock.bench import Dataset
 from penstock.bench.metrics import precision_at_n, roc_auc, true_detections
-from penstock.graph.similarity import Kind
+from penstock.graph.similarities import Kind
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021.datasets import data_folder, load, names

@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator
 
 from penstock import KNNDistance, LaplacianNSNMF
 from penstock._types import FloatArray
-from penstock.graph.duplicates import different_rows, first_copies
 from penstock.graph.mst import minimum_spanning_tree
+from penstock.graph.rows import different_rows, first_copies
 from penstock.prepare import learn_scaling
 from penstock.views.encoding import learn_encoding
 from penstock.views.joining import join_rows
@@ -139,7 +139,7 @@ def _halves(rows: FloatArray) -> FloatArray:
 def _factorised(A: FloatArray) -> LaplacianNSNMF:
     groups = min(4, max(1, A.shape[1] // 2), max(1, len(A) - 1))
     detector = LaplacianNSNMF(
-        groups, similarity="relative", score="structural", scale=None, max_iter=100, random_state=0
+        groups, similarity="relative", score_kind="structural", scale=None, max_iter=100, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations are enough to compare

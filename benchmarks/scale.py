@@ -202,7 +202,7 @@ def _compile() -> None:
 
     from penstock import NSNMF
     from penstock.factor import Auto
-    from penstock.graph.joining import spanning_tree_by_parts
+    from penstock.graph.parts import spanning_tree_by_parts
 
     warnings.simplefilter("ignore")
     X = np.random.default_rng(0).normal(size=(10_000, 3))

@@ -14,10 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from penstock.detection import Findings
-from penstock.findings_files import write_findings
-from penstock.report import write_html
-from penstock.simulate import simulate_hydropower, write_plant
-from penstock.simulate.hydropower import SimulatedPlant
+from penstock.report import write_findings, write_html
+from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021.plant import METHODS, TOP, list_tables, search, times_of

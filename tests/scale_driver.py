@@ -20,7 +20,7 @@ from distributed import SchedulerPlugin
 
 from penstock import NSNMF, scale
 from penstock.factor import Auto
-from penstock.scale import factorise
+from penstock.scale import factor_fit
 
 
 class Log(SchedulerPlugin):
@@ -43,7 +43,7 @@ class Log(SchedulerPlugin):
 
 def main(task):
     warnings.simplefilter("ignore")
-    factorise._CHECKPOINT_EVERY = task["checkpoint_every"]
+    factor_fit._CHECKPOINT_EVERY = task["checkpoint_every"]
     if "tempdir" in task:
         Path(task["tempdir"]).mkdir()
         tempfile.tempdir = task["tempdir"]

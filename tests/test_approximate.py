@@ -11,7 +11,7 @@ from strategies import tables
 
 from penstock import approximate_spanning_tree, minimum_spanning_tree
 from penstock.graph.approximate import Approximation, list_some_neighbors
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import build_tree
 
 pytestmark = pytest.mark.kernels
 compiled_only = pytest.mark.compiled

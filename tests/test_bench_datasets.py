@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from penstock.bench import load_file
-from penstock.tables import TableError
+from penstock.io import TableError
 
 
 def written(folder: Path, text: str, name: str = "pump.csv") -> Path:

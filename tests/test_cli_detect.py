@@ -22,8 +22,8 @@ from penstock.cli import main
 from penstock.cli._plain_errors import in_options
 from penstock.cli._stages import Stages
 from penstock.detection import detect, fit_model, load_model
-from penstock.detection.methods import METHODS, make_detector
-from penstock.detection.plain_words import ONLY_RANKS
+from penstock.detection._wording import ONLY_RANKS
+from penstock.registry import METHODS, make_detector
 
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 QUICK = ["--method", "norm"]
@@ -172,7 +172,7 @@ def test_parquet_and_packed_files(table: str) -> None:
     (["--n-components", "2", "--alpha", "0.6"], {"n_components": 2, "alpha": 0.6}),
     (["-K", "2", "--gamma", "0.1"], {"n_components": 2, "gamma": 0.1}),
     (["-K", "2", "--similarity", "binary"], {"n_components": 2, "similarity": "binary"}),
-    (["-K", "2", "--score", "structural"], {"n_components": 2, "score": "structural"}),
+    (["-K", "2", "--score", "structural"], {"n_components": 2, "score_kind": "structural"}),
 ])  # fmt: skip
 def test_options_of_the_model(table: str, option: list[str], parameters: dict[str, float | str]) -> None:
     chosen = ["--method", "nsnmf", "--seed", "3", *option]
@@ -389,7 +389,7 @@ def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: 
 SLOW_WRITER = """
 import os, sys, time
 from penstock.cli import main
-import penstock.storage._files as files
+import penstock.storage.files as files
 sync = os.fsync
 def slow(descriptor):
     print("writing", flush=True)

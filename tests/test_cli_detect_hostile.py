@@ -132,7 +132,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "alpha is no number": (["--method", "nsnmf", "--alpha", "nan"], "--alpha: alpha must be a"),
     "gamma below 0": (["--method", "nsnmf", "--gamma", "-1"], "--gamma: gamma must be a"),
     "unknown similarity": (["--method", "nsnmf", "--similarity", "cosine"], "--similarity: similarity must be one of"),
-    "unknown score": (["--method", "nsnmf", "--score", "best"], "--score: score must be one of"),
+    "unknown score": (["--method", "nsnmf", "--score", "best"], "--score-kind: score_kind must be one of"),
     "negative seed": (["--seed", "-1"], "--seed must be a whole number from 0 to 4294967295; got -1."),
     "two periods": (["--train-until", "2024-05-01", "--train-rule", "head > 1"], "exclude each other"),
     "no time": (["--train-until", "next week or so"], "--train-until is not a time; got 'next week or so'."),
@@ -265,7 +265,7 @@ def test_outputs_that_cannot_be(run: Run, table: str, name: str, monkeypatch: py
     Path("hard.csv").hardlink_to("plant.csv")
     Path("full.csv").symlink_to("/dev/full")
     os.mkfifo("pipe.csv")
-    monkeypatch.setattr("penstock.tables._files.read_file", lambda *_: pytest.fail("it began to read"))
+    monkeypatch.setattr("penstock.io._files.read_file", lambda *_: pytest.fail("it began to read"))
     options, message = OUTPUTS[name]
     assert message in run.refusal("detect", table, *QUICK, *options)
 

@@ -9,11 +9,11 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import boruvka, clumps, points
-from penstock.graph._kernels import TILE
+from penstock.graph import boruvka, points
 from penstock.graph.boruvka import joining_edges
-from penstock.graph.forest import squares_of
-from penstock.graph.kdtree import build_tree
+from penstock.graph.distances import TILE
+from penstock.graph.edges import squares_of
+from penstock.graph.search import build_tree
 
 pytestmark = pytest.mark.kernels
 
@@ -24,11 +24,11 @@ def joined(monkeypatch):
     monkeypatch.setattr(boruvka, "_VISITS_PER_LEAF", -1)
     monkeypatch.setattr(boruvka, "_VISITS_PER_PAIR", 0)
     monkeypatch.setattr(boruvka, "_SAMPLED_LEAVES", 2)
-    counts = []
+    counts, original = [], boruvka.join_clumps
 
     def counted(tree, component, nearest, known):
         counts.append(int(component.max()) + 1)
-        return clumps.join_clumps(tree, component, nearest, known)
+        return original(tree, component, nearest, known)
 
     monkeypatch.setattr(boruvka, "join_clumps", counted)
     return counts
@@ -115,10 +115,10 @@ def test_equals_prim_on_anything(X):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_nothing(threads, monkeypatch):
-    monkeypatch.setattr(clumps, "_GROWTH", 1 << 20)
+    monkeypatch.setattr(boruvka, "_GROWTH", 1 << 20)
     X = np.random.default_rng(3).integers(0, 9, (200, 3)) + 12.0 * np.random.default_rng(4).integers(0, 2, (200, 1))
-    original = clumps.for_each_range
-    monkeypatch.setattr(clumps, "for_each_range", lambda work, n, *, smallest: original(work, n, smallest=1))
+    original = boruvka.for_each_range
+    monkeypatch.setattr(boruvka, "for_each_range", lambda work, n, *, smallest: original(work, n, smallest=1))
     monkeypatch.setattr(boruvka, "_VISITS_PER_LEAF", -1)
     monkeypatch.setattr(boruvka, "_VISITS_PER_PAIR", 0)
     with thread_limit(threads):
@@ -132,7 +132,7 @@ def test_any_components_are_joined_by_their_shortest_edges():
     component = np.r_[np.arange(9), rng.integers(5, 9, size=141)]
     n = len(component)
     nothing = np.empty((0, 2), dtype=np.int64)
-    rows = clumps.join_clumps(tree, component, np.zeros(n), nothing)
+    rows = boruvka.join_clumps(tree, component, np.zeros(n), nothing)
     expected = joining_edges(tree, component)
     assert len(rows) == 8
     np.testing.assert_array_equal(
@@ -152,7 +152,7 @@ def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
         far = np.argsort(np.argsort(X @ way)) >= few  # divided by a plane, and a little apart
         X += np.outer(far, rng.uniform(0, 2) * way)
         tree = build_tree((X + rng.choice([0.0, 1e3])) * scale)
-        sides = [clumps.Clump(tree, np.flatnonzero(far[tree.names] == side)) for side in (False, True)]
+        sides = [boruvka.Clump(tree, np.flatnonzero(far[tree.names] == side)) for side in (False, True)]
         for host, guest in (sides, sides[::-1]):
             shift, stretch = host.slack(guest)
             gaps = host.leaf_gaps(guest)
@@ -160,7 +160,7 @@ def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
             nearest = (difference**2).sum(axis=2).min(axis=1)
             some += (gaps > 0).sum()
             for leaf, gap in enumerate(gaps):
-                assert gap <= clumps.search_limit(nearest[leaf * TILE : (leaf + 1) * TILE].min(), shift, stretch)
+                assert gap <= boruvka.search_limit(nearest[leaf * TILE : (leaf + 1) * TILE].min(), shift, stretch)
     assert some > 10
 
 
@@ -170,7 +170,7 @@ def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
 )
 def test_axes_are_found_only_where_they_are_worth_it(n, p, turned):
     tree = build_tree(np.random.default_rng(8).normal(size=(n + 2, p)))
-    clump = clumps.Clump(tree, np.arange(n))
+    clump = boruvka.Clump(tree, np.arange(n))
     assert (clump.axes is not None) == turned
 
 
@@ -193,12 +193,12 @@ def test_most_of_two_clumps_that_are_far_apart_is_ruled_out(tilted, monkeypatch)
     moved = line + np.array([4.0, 0, 0, 0])
     tree = build_tree(np.r_[line @ turn, moved] + 1e-3 * rng.normal(size=(1280, 4)))
     entered = []
-    original = clumps._Joining._search_rows
+    original = boruvka._Joining._search_rows
     monkeypatch.setattr(
-        clumps._Joining,
+        boruvka._Joining,
         "_search_rows",
         lambda self, host, rows, bound: (entered.append(len(rows)), original(self, host, rows, bound))[1],
     )
     component = (tree.names >= 640).astype(np.int64)
-    clumps.join_clumps(tree, component, np.zeros(1280), np.empty((0, 2), dtype=np.int64))
+    boruvka.join_clumps(tree, component, np.zeros(1280), np.empty((0, 2), dtype=np.int64))
     assert sum(entered) <= 3 * 64

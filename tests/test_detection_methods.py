@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from detection_tables import FAULT, HOT, plant, readings, rows_found
+from detection_tables import FAULT, HOT, plant, readings, residuals, rows_found
 
 from penstock import detect, fit_model
 from penstock.detection import METHODS, make_detector, score
-from penstock.detection.methods import fit_to_inputs
+from penstock.detectors import limit_components
 
 REBUILDING = ("nsnmf", "laplacian", "nmf", "gnmf", "snmf")
 
@@ -49,7 +49,7 @@ def test_what_is_expected_is_in_the_users_units(found):
         scaled = detector.scaling_.apply(values)
         rebuilt = np.vstack([detector.embedding_, detector.transform(values[144:])]) @ detector.components_
         np.testing.assert_allclose(residuals, part.scale * (scaled - rebuilt), atol=1e-9)
-        np.testing.assert_allclose(np.sqrt((findings.residuals() ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
+        np.testing.assert_allclose(np.sqrt((residuals(findings) ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
     else:
         assert (np.isfinite(residuals).all(axis=1) == findings.flags).all()
 
@@ -58,7 +58,7 @@ def test_what_is_expected_is_in_the_users_units(found):
 def test_residuals_of_new_rows_make_up_their_scores(method):
     model = fit_model(readings(200), method=method)
     findings = score(model, plant(time=False).iloc[190:])
-    np.testing.assert_allclose(np.sqrt((findings.residuals() ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
+    np.testing.assert_allclose(np.sqrt((residuals(findings) ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["mean", "online"])
@@ -78,7 +78,7 @@ def test_where_nothing_is_rebuilt_similar_normal_rows_are_expected(method):
 def test_scores_stay_those_of_the_detector_without_modes():
     values = plant(time=False).to_numpy()
     for method in ("nmf", "lomst", "norm"):
-        by_hand = fit_to_inputs(make_detector(method), 6).fit(values)
+        by_hand = limit_components(make_detector(method), 6).fit(values)
         assert (detect(plant(), method=method, top=5).scores == by_hand.scores_).all()
 
 

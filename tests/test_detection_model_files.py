@@ -17,9 +17,9 @@ import penstock
 from penstock import fit_model
 from penstock.detection import Model, load_model, score
 from penstock.detection._model_files import KIND
-from penstock.detectors.registry import state_of
+from penstock.detectors import state_of
+from penstock.io import TableError
 from penstock.storage import StorageError, read_state, write_state
-from penstock.tables import TableError
 
 FITS: dict[str, dict[str, Any]] = {
     "detector": {},

@@ -13,38 +13,15 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from penstock.detectors import (
-    GNMF,
-    NMF,
-    NSNMF,
-    SNMF,
-    BaseDetector,
-    Detector,
-    KNNDistance,
-    LaplacianNSNMF,
-    LoMST,
-    MeanDistance,
-    NormScore,
-)
+from penstock.detectors import NSNMF, SNMF, BaseDetector, LoMST, NormScore
 from penstock.factor import BlockSGD, Multiplicative
-from studies.ahmed2021.deep import AER, DAGMM
+from penstock.registry import DETECTORS, detector_class
 
-CLASSES: list[BaseDetector] = [
-    NSNMF(random_state=0),
-    LaplacianNSNMF(random_state=0),
-    NMF(n_components=2, random_state=0),
-    GNMF(random_state=0),
-    SNMF(random_state=0),
-    LoMST(),
-    KNNDistance(),
-    Detector(),
-    NormScore(),
-    MeanDistance(),
-]
+LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTORS.items() if name != "OnlineNSNMF"}
+CLASSES: list[BaseDetector] = [detector for name, detector in LISTED.items() if DETECTORS[name].method]
 VARIANTS: list[BaseDetector] = [
-    AER(max_iter=30, random_state=0),
-    DAGMM(max_iter=30, random_state=0),
-    NSNMF(similarity="relative", score="structural", solver=Multiplicative(), random_state=0),
+    *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
+    NSNMF(similarity="relative", score_kind="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
     SNMF(graph="gaussian", random_state=0),
     LoMST("stable"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.thresholds import p_value
 
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Exceedance
 
 RATES = [0.9, 0.5, 0.1, 0.05, 0.011, 0.01, 0.001, 1e-4, 1e-7, 1e-30]
 scores_of_all_kinds = st.one_of(

@@ -11,8 +11,8 @@ from scipy import sparse
 from strategies_factors import random_tree, tables
 
 from penstock._threads import thread_limit
-from penstock.factor import BlockSGD, Coordinate, fit_factors, laplacian_nsnmf, nsnmf, snmf, solve, strata
-from penstock.factor.strata import draw_instances
+from penstock.factor import BlockSGD, Coordinate, _sgd_work, fit_factors, laplacian_nsnmf, nsnmf, snmf, solve
+from penstock.factor.sgd_by_blocks import draw_instances
 
 pytestmark = pytest.mark.kernels
 
@@ -39,7 +39,7 @@ def test_equal_and_unequal_pairs_both_occur():
 @settings(max_examples=15, deadline=None)
 def test_rounds_equal_the_formulas(scale_steps, problem):
     A, S, K, rng = problem
-    strata.PIECE, kept = 2, strata.PIECE  # several pieces per block even in a small table
+    _sgd_work.PIECE, kept = 2, _sgd_work.PIECE  # several pieces per block even in a small table
     try:
         objective = nsnmf(A, sparse.csr_array(S))
         chosen = BlockSGD(n_blocks=3, first_step=0.01, last_step=0.002, rounds=9, scale_steps=scale_steps)
@@ -56,11 +56,11 @@ def test_rounds_equal_the_formulas(scale_steps, problem):
                 np.testing.assert_allclose(solver.factors.W, W, rtol=1e-10, atol=1e-12)
                 np.testing.assert_allclose(solver.factors.H, H, rtol=1e-10, atol=1e-12)
     finally:
-        strata.PIECE = kept
+        _sgd_work.PIECE = kept
 
 
 def test_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(strata, "PIECE", 7)
+    monkeypatch.setattr(_sgd_work, "PIECE", 7)
     rng = np.random.default_rng(0)
     objective = nsnmf(rng.random((60, 7)), sparse.csr_array(random_tree(60, rng)))
     runs = []

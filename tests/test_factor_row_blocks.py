@@ -34,12 +34,21 @@ from penstock.factor import (
     solve,
 )
 from penstock.factor import _block_work as work
-from penstock.factor._block_sums import borders_of, gaps_after, gram_of, mean_of, offers_after, steps_of, sums_after
+from penstock.factor._block_sums import (
+    JointSteps,
+    borders_of,
+    gaps_after,
+    gram_of,
+    lowest_on_unit_interval,
+    mean_of,
+    offers_after,
+    polynomial,
+    steps_of,
+    sums_after,
+)
 from penstock.factor.blocks import LocalCrew
-from penstock.factor.incomplete import over_seen
-from penstock.factor.line_search import JointSteps, lowest_on_unit_interval, polynomial
-from penstock.factor.local_blocks import LocalBlocks
-from penstock.factor.row_blocks import RowBlockDescent, fit_by_blocks
+from penstock.factor.objectives import over_seen
+from penstock.factor.row_blocks import LocalBlocks, RowBlockDescent, fit_by_blocks
 from penstock.factor.terms import Terms, value_of
 
 

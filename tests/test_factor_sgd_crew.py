@@ -16,18 +16,17 @@ from strategies_factors import draw_factors, family, random_tree
 from penstock import NSNMF, load
 from penstock._threads import thread_limit
 from penstock._types import Factors
-from penstock.factor import BlockSGD, fit_factors, laplacian_nsnmf, nmf, nsnmf, snmf, strata
+from penstock.factor import BlockSGD, _sgd_work, fit_factors, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import sgd_by_blocks as sgd_by_blocks_module
 from penstock.factor.block_sgd import BlockDescent
-from penstock.factor.blocks import ArrayRows, LocalCrew
-from penstock.factor.incomplete import over_seen
-from penstock.factor.layout import Layout
-from penstock.factor.sgd_by_blocks import CrewDescent, sgd_by_blocks
-from penstock.factor.sgd_in_space import begin_in_space
+from penstock.factor.blocks import ArrayRows, Layout, LocalCrew
+from penstock.factor.objectives import over_seen
+from penstock.factor.sgd_by_blocks import CrewDescent, begin_in_space, sgd_by_blocks
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(strata, "PIECE", 7)  # several pieces per block even in a small table
+    monkeypatch.setattr(_sgd_work, "PIECE", 7)  # several pieces per block even in a small table
 
 
 def a_problem(n=60, p=7, largest=20.0, seed=0):
@@ -86,7 +85,7 @@ class DistantCrew(LocalCrew):
 )
 @settings(max_examples=40, deadline=None)
 def test_a_crew_does_what_one_machine_does_with_the_rows_rearranged(kind, B, seed, scale_steps):
-    strata.PIECE, kept = 3, strata.PIECE
+    _sgd_work.PIECE, kept = 3, _sgd_work.PIECE
     rng = np.random.default_rng(seed)
     n = int(rng.integers(B + 1, 25))
     S = random_tree(n, rng, 3.0, diagonal=True) if seed % 2 else np.ones((n, n))
@@ -107,7 +106,7 @@ def test_a_crew_does_what_one_machine_does_with_the_rows_rearranged(kind, B, see
         assert by_crew.finished
         assert alone.finished
     finally:
-        strata.PIECE = kept
+        _sgd_work.PIECE = kept
 
 
 @pytest.mark.parametrize("random_state", [5, np.random.default_rng])
@@ -246,7 +245,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="7 columns, but has 6"):
         CrewDescent(LocalCrew(blocks, states), wiring, objective, BlockSGD(), np.ones((2, 6)), np.random.default_rng())
     with pytest.raises(ValueError, match="no source of random numbers"):
-        strata.read_draws('{"generator": true, "state": {"bit_generator": "seed"}}')
+        sgd_by_blocks_module.read_draws('{"generator": true, "state": {"bit_generator": "seed"}}')
 
 
 def test_what_is_not_the_default_is_shown():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.sources import InputError, RowSource, TableOptions, open_feed
-from penstock.sources.follow import FollowFeed
+from penstock.io import InputError, RowSource, TableOptions, open_feed
+from penstock.io.follow import FollowFeed
 
 HEADER = "time,a\n"
 Follower = Callable[[Path], RowSource]

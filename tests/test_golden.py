@@ -11,7 +11,7 @@ from golden.make_golden import CASES, FOLDER, what_it_says
 
 import penstock
 from penstock.detection import load_model
-from penstock.detectors.registry import _HOMES
+from penstock.registry import DETECTORS
 from penstock.storage import FORMAT_VERSION
 
 FILES = sorted(FOLDER.glob("format-*/*.safetensors"))
@@ -37,4 +37,4 @@ def test_golden_models_of_fit_load(path: Path) -> None:
 def test_every_class_has_a_golden_file_of_this_format() -> None:
     written = {path.stem for path in FILES if path.parent.name == f"format-{FORMAT_VERSION}"}
     assert written == set(CASES)
-    assert {name.split("-")[0] for name in written} >= set(_HOMES)
+    assert {name.split("-")[0] for name in written} >= set(DETECTORS)

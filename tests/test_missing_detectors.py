@@ -15,8 +15,8 @@ from test_estimators import ALL_DETECTORS, some_rows
 
 import penstock
 from penstock.detectors import NMF, NSNMF, BaseDetector, FactorDetector, KNNDistance, LoMST, MeanDistance, NormScore
-from penstock.graph.duplicates import first_copies
-from penstock.graph.tree_edges import tree_among
+from penstock.graph.edges import tree_among
+from penstock.graph.rows import first_copies
 
 TAKERS = [detector for detector in ALL_DETECTORS if type(detector)._takes_missing]
 pytestmark = [

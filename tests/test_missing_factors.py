@@ -12,10 +12,10 @@ from scipy.optimize import nnls
 from penstock import minimum_spanning_tree, similarity
 from penstock._types import Factors
 from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf
-from penstock.factor.incomplete import SeenObjective, fit_incomplete, over_seen
+from penstock.factor.coordinate import fit_profiles
+from penstock.factor.objectives import SeenObjective, over_seen
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
-from penstock.factor.profiles import fit_profiles
-from penstock.factor.solve import solve
+from penstock.factor.solve import fit_incomplete, solve
 from penstock.factor.start import random_start
 from penstock.scoring import distance_scores, residual_scores, structural_scores
 

@@ -12,21 +12,20 @@ from strategies_missing import tables_with_holes, tables_with_strangers
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph._kernels import count_shared, search_limit, shared_squared_distance, squared_distance
-from penstock.graph.duplicates import first_copies
-from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.neighbors import binary_knn_graph, gaussian_graph, nearest_neighbors, self_tuning_graph
+from penstock.graph.distances import count_shared, search_limit, shared_squared_distance, squared_distance
+from penstock.graph.mst import prim_edges, spanning_tree_of_comparable
 from penstock.graph.points import prepare_incomplete, prepare_points
-from penstock.graph.prim import spanning_edges
-from penstock.graph.search import SharedSearch, search_over
-from penstock.graph.shared import (
+from penstock.graph.rows import (
     find_groups,
     find_strangers,
+    first_copies,
     patterns_seen,
     refuse_groups,
     refuse_strangers,
     shares_seen,
 )
+from penstock.graph.search import SharedSearch, nearest_neighbors, search_over
+from penstock.graph.similarities import binary_knn_graph, gaussian_graph, self_tuning_graph
 
 pytestmark = pytest.mark.kernels
 
@@ -139,7 +138,7 @@ def test_without_holes_the_kernel_returns_the_plain_tree():
     np.testing.assert_array_equal(with_hole.lengths[:-1], plain.lengths)
     points = prepare_points(X, rotate=False)
     np.testing.assert_array_equal(points.search, prepare_incomplete(X).search)
-    np.testing.assert_array_equal(spanning_edges(points), spanning_edges(prepare_incomplete(X)))
+    np.testing.assert_array_equal(prim_edges(points), prim_edges(prepare_incomplete(X)))
 
 
 @given(X=tables_with_holes())
@@ -183,7 +182,7 @@ def test_strangers_are_found_among_all_pairs(seen):
 
 
 def test_strangers_in_a_large_table(monkeypatch):
-    monkeypatch.setattr("penstock.graph.shared._AT_ONCE", 16)
+    monkeypatch.setattr("penstock.graph.rows._AT_ONCE", 16)
     seen = np.random.default_rng(0).random((200, 40)) < 0.45
     seen[:, 0] = seen[:, 1] = False
     seen[:, 2] = ~seen[:, 3]

@@ -16,9 +16,9 @@ from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import mst as mst_module
 from penstock.graph import points as points_module
-from penstock.graph.kdtree import build_tree
-from penstock.graph.mst import edge_lengths
+from penstock.graph.edges import edge_lengths
 from penstock.graph.points import prepare_incomplete, prepare_points
+from penstock.graph.search import build_tree
 
 pytestmark = pytest.mark.kernels
 STRATEGIES = ["prim", "kdtree"]
@@ -243,16 +243,14 @@ def test_lengths_do_not_vanish_beside_a_huge_range():
 @pytest.mark.compiled
 def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch):
     taken = []
-    for module, name in ((mst_module.prim, "prim"), (mst_module.boruvka, "kdtree")):
-        original = module.spanning_edges
-        monkeypatch.setattr(
-            module, "spanning_edges", lambda *a, _n=name, _o=original, **k: (taken.append(_n), _o(*a, **k))[1]
-        )
+    for name in ("prim_edges", "boruvka_edges"):
+        original = getattr(mst_module, name)
+        monkeypatch.setattr(mst_module, name, lambda *a, _n=name, _o=original: (taken.append(_n), _o(*a))[1])
     monkeypatch.setattr(mst_module, "_SMALLEST_FOR_KDTREE", 1000)
     rng = np.random.default_rng(0)
     for X in (rng.normal(size=(900, 2)), rng.normal(size=(3000, 2)), rng.normal(size=(2000, 40))):
         minimum_spanning_tree(X)
-    assert taken == ["prim", "kdtree", "prim"]
+    assert taken == ["prim_edges", "boruvka_edges", "prim_edges"]
 
 
 def test_sparse_tables_are_refused():

@@ -7,13 +7,8 @@ from hypothesis import strategies as st
 from naive import detection as naive_detect
 
 from penstock.detectors._company import keep_rows
-from penstock.graph.kdtree import build_tree
-from penstock.graph.neighbors import (
-    binary_knn_graph,
-    gaussian_graph,
-    nearest_neighbors,
-    self_tuning_graph,
-)
+from penstock.graph.search import build_tree, nearest_neighbors
+from penstock.graph.similarities import binary_knn_graph, gaussian_graph, self_tuning_graph
 
 pytestmark = pytest.mark.kernels
 

@@ -19,12 +19,12 @@ from penstock import GNMF, NMF, NSNMF, SNMF, CollapsedFactorsWarning, KNNDistanc
 from penstock._threads import thread_limit
 from penstock.bench.metrics import true_detections
 from penstock.factor import BlockSGD, Coordinate, Multiplicative
-from penstock.graph.similarity import similarity
+from penstock.graph.similarities import similarity
 from studies.ahmed2021 import datasets
 
 FAMILY = [
     NSNMF(random_state=0),
-    NSNMF(score="structural", random_state=0),
+    NSNMF(score_kind="structural", random_state=0),
     NSNMF(similarity="normalized", random_state=0),
     LaplacianNSNMF(random_state=0),
     NMF(random_state=0),
@@ -213,7 +213,7 @@ def test_stopping_early_is_said():
         ({"gamma": -1.0}, "gamma must be a finite number ≥ 0"),
         ({"similarity": "cosine"}, "similarity must be one of 'inverse', 'binary', 'relative', 'normalized'"),
         ({"duplicates": "drop"}, "duplicates must be one of"),
-        ({"score": "norm"}, "score must be one of 'residual', 'structural'"),
+        ({"score_kind": "norm"}, "score_kind must be one of 'residual', 'structural'"),
         ({"solver": "newton"}, "solver must be 'auto' or settings"),
         ({"n_components": 0}, "n_components must be a whole number ≥ 1"),
         ({"max_iter": 0}, "max_iter must be a whole number ≥ 1"),
@@ -276,11 +276,11 @@ def test_other_parameters_are_checked(X):
         SNMF(graph="complete").fit(X)
 
 
-def test_the_parameter_score_and_the_method(X):
-    detector = NSNMF(score="structural", random_state=0)
-    assert detector.get_params()["score"] == "structural"
+def test_the_kind_of_score_is_a_parameter_and_score_a_method(X):
+    detector = NSNMF(score_kind="structural", random_state=0)
+    assert detector.get_params()["score_kind"] == "structural"
     assert "structural" in repr(detector)
-    detector.set_params(score="residual").fit(X)
+    detector.set_params(score_kind="residual").fit(X)
     assert detector.score(X) == pytest.approx(detector.score_samples(X).mean())
     search = GridSearchCV(
         make_pipeline(MinMaxScaler(), NSNMF(n_components=2, similarity="normalized", random_state=0)),

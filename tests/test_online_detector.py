@@ -25,7 +25,7 @@ import penstock
 from penstock import OnlineNSNMF
 from penstock.factor import fit_factors, nsnmf
 from penstock.graph.mst import minimum_spanning_tree
-from penstock.graph.similarity import similarity
+from penstock.graph.similarities import similarity
 from penstock.storage import StorageError, write_state
 from penstock.thresholds import Fixed, MeanDeviation, RollingQuantile
 

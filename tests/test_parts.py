@@ -13,13 +13,22 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import joining, mst
-from penstock.graph._kernels import TILE
+from penstock.graph import mst, parts
 from penstock.graph.approximate import Approximation
-from penstock.graph.crossing import Crossing, Side
-from penstock.graph.joining import Edges, join_edges, join_parts, skippable_pairs, spanning_tree_by_parts
+from penstock.graph.distances import TILE
 from penstock.graph.partition import plan_partition, sample_distinct
-from penstock.graph.parts import common_frame, cross_edges, grow_part
+from penstock.graph.parts import (
+    Crossing,
+    Edges,
+    Side,
+    common_frame,
+    cross_edges,
+    grow_part,
+    join_edges,
+    join_parts,
+    skippable_pairs,
+    spanning_tree_by_parts,
+)
 
 pytestmark = pytest.mark.kernels
 compiled_only = pytest.mark.compiled
@@ -283,7 +292,7 @@ def test_no_edge_joins_parts_that_may_be_skipped(table, seed, units):
 def test_far_parts_are_skipped(monkeypatch):
     """Of eight clusters in a row only neighbours are looked at: 7 pairs of 28."""
     looked = []
-    monkeypatch.setattr(joining, "cross_edges", lambda a, b: (looked.append(1), cross_edges(a, b))[1])
+    monkeypatch.setattr(parts, "cross_edges", lambda a, b: (looked.append(1), cross_edges(a, b))[1])
     X = np.random.default_rng(0).uniform(size=(160, 2)) + np.repeat(np.arange(8) * [[3.0], [0.0]], 20, axis=1).T
     assert_same_tree(X, np.repeat(np.arange(8), 20))
     assert len(looked) == 7

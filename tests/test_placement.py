@@ -15,9 +15,9 @@ from strategies_factors import random_tree
 from penstock import minimum_spanning_tree, similarity
 from penstock._types import Factors
 from penstock.factor import fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
-from penstock.factor._placement_kernels import jump
+from penstock.factor._kernels import jump
+from penstock.factor.coordinate import fit_profiles
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
-from penstock.factor.profiles import fit_profiles
 
 pytestmark = pytest.mark.kernels
 

@@ -18,9 +18,9 @@ import penstock
 from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
 from penstock.detectors import BaseDetector, FactorDetector
 from penstock.detectors._saving import Saveable
-from penstock.detectors.registry import _HOMES
 from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
-from penstock.graph.kdtree import build_tree
+from penstock.graph.search import build_tree
+from penstock.registry import DETECTORS
 from penstock.storage import StorageError, WrongKindError, read_state, write_state
 
 pytestmark = [
@@ -309,7 +309,7 @@ def test_a_foreign_class_is_refused_before_anything_is_packed(tmp_path: Path) ->
 
 
 def test_every_detector_has_a_name_in_files() -> None:
-    assert set(_HOMES) == {type(detector).__name__ for detector in ALL_DETECTORS} | {"OnlineNSNMF"}
+    assert set(DETECTORS) == {type(detector).__name__ for detector in ALL_DETECTORS} | {"OnlineNSNMF"}
 
 
 def test_other_files(tmp_path: Path) -> None:

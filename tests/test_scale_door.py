@@ -13,7 +13,8 @@ import pytest
 
 from penstock import NSNMF, LaplacianNSNMF, scale
 from penstock.factor import Auto, BlockSGD, Multiplicative
-from penstock.scale import _row_tasks, workspace
+from penstock.scale import rows as rows_module
+from penstock.scale import workspace
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -80,12 +81,12 @@ def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, t
 
 def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     rows = some_rows()
-    before = _row_tasks.extent_of(rows)
+    before = rows_module.extent_of(rows)
     workspace.create_array(tmp_path / "rows.npy", rows.shape)
     arguments = ("the table", None, before, None, tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy", True)
-    _row_tasks.scale_piece(rows, *arguments)
+    rows_module.scale_piece(rows, *arguments)
     with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
-        _row_tasks.scale_piece(rows + 0.001, *arguments)
+        rows_module.scale_piece(rows + 0.001, *arguments)
 
 
 def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, tmp_path):

@@ -32,7 +32,7 @@ from scale_kills import (
 from penstock import NSNMF, scale
 from penstock.factor import Auto
 from penstock.scale import cluster as cluster_module
-from penstock.scale import factorise
+from penstock.scale import factor_fit
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -89,7 +89,7 @@ def client():
 @pytest.fixture(scope="module")
 def ground(client, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factorise, "_CHECKPOINT_EVERY", 3)
+        patch.setattr(factor_fit, "_CHECKPOINT_EVERY", 3)
         yield Ground(client, tmp_path_factory.mktemp("faults"))
 
 

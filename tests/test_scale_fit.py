@@ -74,7 +74,7 @@ def assert_same_fit(found, expected):
 
 SETTINGS = [
     (NSNMF, {}),
-    pytest.param(NSNMF, {"score": "structural"}, marks=pytest.mark.slow),
+    pytest.param(NSNMF, {"score_kind": "structural"}, marks=pytest.mark.slow),
     pytest.param(NSNMF, {"duplicates": "zero"}, marks=pytest.mark.slow),
     (NSNMF, {"duplicates": "floor", "similarity": "binary"}),
     pytest.param(NSNMF, {"scale": None}, marks=pytest.mark.slow),

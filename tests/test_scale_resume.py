@@ -15,7 +15,7 @@ from scale_kills import is_running, wait_until
 
 from penstock import NSNMF, scale
 from penstock.factor import Coordinate
-from penstock.scale import factorise
+from penstock.scale import factor_fit
 from penstock.scale.workspace import read_json, save_arrays, write_json
 
 pytestmark = [
@@ -209,7 +209,7 @@ def fit(client, folder, progress=None):
 
 def test_stopped_and_taken_up_on_the_same_cluster(client, tmp_path, monkeypatch):
     """The error is kept, as a notebook keeps it: tasks of the first run must not be taken for those of the second."""
-    monkeypatch.setattr(factorise, "_CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(factor_fit, "_CHECKPOINT_EVERY", 2)
     expected = fit(client, tmp_path / "unbroken")
     errors = []
     for stop in (3, 5, 6):
@@ -230,7 +230,7 @@ def test_stopped_and_taken_up_on_the_same_cluster(client, tmp_path, monkeypatch)
 
 def test_half_a_checkpoint_is_not_mistaken_for_one(client, tmp_path, monkeypatch):
     """States that a killed driver left without saying so, of whatever moment, are not those of the next checkpoint."""
-    monkeypatch.setattr(factorise, "_CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(factor_fit, "_CHECKPOINT_EVERY", 2)
     expected = fit(client, tmp_path / "unbroken")
 
     def interrupt(stage, done, total):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.graph.parts import common_frame, grow_part
 from penstock.graph.search import search_over
-from penstock.scale._tree_tasks import load_frame, save_frame, save_part
-from penstock.scale.parts_search import PartsSearch
+from penstock.scale.tree import PartsSearch, load_frame, save_frame, save_part
 from penstock.scale.workspace import save_array
 
 

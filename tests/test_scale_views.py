@@ -18,9 +18,10 @@ from test_scale_fit import NAMES, some_rows
 from penstock import Detector, load, scale
 from penstock.graph import partition
 from penstock.graph.approximate import approximate_spanning_tree
-from penstock.scale import _pieces, adoption, medians, runs, views_fit
-from penstock.scale.medians import middle_values
+from penstock.scale import _pieces, job, views_fit
+from penstock.scale import rows as rows_module
 from penstock.scale.model_files import FolderViews, folder_model
+from penstock.scale.views_fit import middle_values
 from penstock.scale.workspace import open_array, save_array
 from penstock.views.blocks import BLOCK
 
@@ -110,8 +111,8 @@ def test_rows_that_differ_may_be_encoded_equal():
 
 
 def test_in_many_runs_with_medians_by_bins(client, monkeypatch):
-    monkeypatch.setattr(medians, "_MOST_PICKED", 5)
-    monkeypatch.setattr(runs, "_RUNS_PER_THREAD", 1000)
+    monkeypatch.setattr(views_fit, "_MOST_PICKED", 5)
+    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1000)
     X = np.round(some_rows(2 * BLOCK + 100, seed=1), 2)  # many ties
     assert_same_fit(scale.fit(Detector(), X, client, n_parts=5), Detector().fit(X), X[::50])
 
@@ -222,7 +223,7 @@ class RunsHere:
 @pytest.mark.parametrize("most_picked", [1, 10, 1024])
 @pytest.mark.parametrize("n", [1, 2, 7, 600, 601])
 def test_medians_are_exact(tmp_path, monkeypatch, n, most_picked):
-    monkeypatch.setattr(medians, "_MOST_PICKED", most_picked)
+    monkeypatch.setattr(views_fit, "_MOST_PICKED", most_picked)
     rng = np.random.default_rng(n)
     normal, tiny = rng.normal(size=n), np.finfo(np.float64).tiny
     columns = [
@@ -286,7 +287,7 @@ def test_a_finished_job_is_not_done_again(client, in_folder):
 def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     """A driver that dies while rows are looked at has the finished runs the next time, on however many workers."""
     X = some_rows(3 * BLOCK, seed=4)
-    monkeypatch.setattr(runs, "_RUNS_PER_THREAD", 1000)
+    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1000)
 
     def stop(stage, done, total):
         if stage == "looking at rows" and done >= 1:
@@ -295,7 +296,7 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     folder = tmp_path / "job"
     with pytest.raises(KeyboardInterrupt):
         scale.fit(Detector(), X, client, n_parts=2, folder=folder, progress=stop)
-    monkeypatch.setattr(runs, "_RUNS_PER_THREAD", 1)
+    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1)
     finished = list((folder / "values").glob("[0-9]*.npy"))
     assert finished
     written = {file: file.stat().st_mtime_ns for file in finished}
@@ -317,7 +318,7 @@ TASKS = ["add-units", "add-squares", "count-keys", "pick-keys", "encode", "count
 
 def killed_in(client, marks, names, n, monkeypatch):
     """A fit during which a worker is killed in a task of each name."""
-    monkeypatch.setattr(medians, "_MOST_PICKED", 50)
+    monkeypatch.setattr(views_fit, "_MOST_PICKED", 50)
     X = some_rows(n, seed=6)
     for _ in range(3):
         aims = [Aim(rf"^{name}-[0-9a-f]+-\d+$", 1, 0.0) for name in names]
@@ -351,7 +352,7 @@ def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name, monkeypat
 def test_the_driver_never_holds_the_rows(client, tmp_path, monkeypatch):
     """With few draws and small buffers: a few numbers of each row are a tenth of what the rows would be."""
     monkeypatch.setattr(views_fit, "FINE", (4, 32))
-    monkeypatch.setattr(adoption, "_ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(job, "_ROWS_AT_ONCE", 1000)
     monkeypatch.setattr(partition, "_FEWEST_SAMPLED", 256)
     monkeypatch.setattr(partition, "_PER_PART", 64)
     n, p = 12_000, 300

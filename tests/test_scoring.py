@@ -9,7 +9,7 @@ from scipy import sparse
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph.similarity import neighbor_mean, similarity
+from penstock.graph.similarities import neighbor_mean, similarity
 from penstock.scoring import distance_scores, residual_scores, structural_scores
 
 pytestmark = pytest.mark.kernels

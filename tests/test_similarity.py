@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from naive import detection as naive_detect
 
 from penstock import Tree, minimum_spanning_tree
-from penstock.graph.similarity import normalize, similarity
+from penstock.graph.similarities import normalize, similarity
 
 KINDS = ["inverse", "binary", "relative", "normalized"]
 

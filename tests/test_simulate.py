@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from penstock import MeanDistance
+from penstock.io import read_table
 from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
-from penstock.simulate._effects import changed
-from penstock.simulate._events import Effect
+from penstock.simulate._events import Effect, changed
 from penstock.simulate.hydropower import AREAS
-from penstock.tables import read_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
 STEP = pd.Timedelta(minutes=10)

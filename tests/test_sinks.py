@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock._types import StreamScores
-from penstock.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, format_verdicts, open_sink
+from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, format_verdicts, open_sink
 
 any_float = st.floats() | st.just(math.nan)
 

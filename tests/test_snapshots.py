@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.snapshots import SnapshotError, Snapshots, differences
+from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.storage import write_state
 
 
@@ -86,7 +86,7 @@ def empty(path: Path) -> None:
 
 
 def make_newer(path: Path) -> None:
-    from penstock.storage import _versions
+    from penstock.storage import states as _versions
 
     version = _versions.FORMAT_VERSION
     try:
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("penstock.snapshots.write_state", full)
+    monkeypatch.setattr("penstock.io.snapshots.write_state", full)
     with pytest.raises(SnapshotError, match=r"cannot be written to .*state: No space left on device"):
         snapshots.write({}, 1)
 

@@ -16,11 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive.tables import read_line
 
-from penstock.sources import Batch, Columns, InputError, PipeFeed, RowSource, TableOptions, open_feed
-from penstock.sources.csv_rows import CsvRows
-from penstock.sources.json_rows import JsonRows
-from penstock.sources.lines import LONGEST, LineCutter, byte_length
-from penstock.tables import TableError, read_table
+from penstock.io import Batch, Columns, InputError, PipeFeed, RowSource, TableError, TableOptions, open_feed, read_table
+from penstock.io.csv_rows import CsvRows
+from penstock.io.json_rows import JsonRows
+from penstock.io.lines import LONGEST, LineCutter, byte_length
 
 Opener = Callable[[Path], RowSource]
 numbers = st.one_of(

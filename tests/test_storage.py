@@ -23,11 +23,11 @@ from penstock.storage import (
     Record,
     StorageError,
     WrongKindError,
-    _versions,
     read_state,
     write_state,
 )
-from penstock.storage._document import DTYPES
+from penstock.storage import states as _versions
+from penstock.storage.states import DTYPES
 
 STATE = {
     "name": 'é\n"quoted" \\ \ud800 [[[{',

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from penstock.storage import StorageError, _files, read_state, remove_leftovers, write_state
+from penstock.storage import StorageError, read_state, remove_leftovers, write_state
+from penstock.storage import files as _files
 
 
 class _Stop(BaseException):

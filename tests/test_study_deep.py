@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_saving_refusals import count_refused
 
 import penstock
-from penstock.graph.neighbors import binary_knn_graph
+from penstock.graph.similarities import binary_knn_graph
 from penstock.storage import StorageError, read_state
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")
@@ -412,7 +412,7 @@ def test_layers_that_do_not_fit_are_refused(kind, sizes: list[int], tmp_path: Pa
     kind(hidden=3, max_iter=3, random_state=0).fit(some_rows(20)).save(tmp_path / "saved")
     state = read_state(tmp_path / "saved")[1]
     state["fitted"]["model"]["net"]["sizes"] = np.array(sizes)
-    monkeypatch.setattr("penstock.detectors.registry.read_state", lambda *_: ("detector", state))
+    monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_: ("detector", state))
     with pytest.raises(StorageError, match=r"sizes.* should be layers from 4 to 4 that read the same both ways"):
         penstock.load("file")
 
@@ -455,8 +455,10 @@ except StorageError as error:
 def test_a_saved_file_names_the_module_that_is_missing(module: str) -> None:
     command = [sys.executable, "-c", WITHOUT, str(GOLDEN), module]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"it holds DAGMM, which needs the module '{module}'" in done.stdout
-    assert "studies/ of penstock's repository" in done.stdout
+    assert f"DAGMM is defined in studies.ahmed2021.deep, which cannot be imported here (No module named '{module}" in (
+        done.stdout
+    )
+    assert "It is part of penstock's repository" in done.stdout
 
 
 @both

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.column_check import check_columns, choose_inputs
-from penstock.tables import Table, TableError, read_table
-from penstock.tables._text_source import LONGEST_LINE, CleanBytes, TextSource
+from penstock.columns import check_columns, choose_inputs
+from penstock.io import Table, TableError, read_table
+from penstock.io._text import LONGEST_LINE, CleanBytes, TextSource
 
 HOSTILE = hostile_tables.hostile()
 LONGEST = 10.0  # seconds of CPU time, which other processes do not count in; the slowest takes about four
@@ -74,7 +74,7 @@ def test_large_files_are_read_as_small_ones(tmp_path, name, monkeypatch):
     path.write_bytes(TEXTS[name]())
     found = []
     for large in (2**60, 0):
-        monkeypatch.setattr("penstock.tables._text_table._LARGE", large)
+        monkeypatch.setattr("penstock.io._text._LARGE", large)
         try:
             table = read_table(path)
             found.append((table.values.to_csv(), str(table.time), table.time_name, table.notes))
@@ -170,7 +170,7 @@ def test_an_error_of_ours_is_a_refusal_with_its_cause(tmp_path, monkeypatch):
     def broken(*_: object) -> None:
         raise KeyError("a slip")
 
-    monkeypatch.setattr("penstock.tables.read.combine", broken)
+    monkeypatch.setattr("penstock.io.read.combine", broken)
     (tmp_path / "plant.csv").write_text("a,b\n1,2\n3,4\n")
     with pytest.raises(TableError, match=r"plant\.csv cannot be read \(KeyError: 'a slip'\)") as caught:
         read_table(tmp_path / "plant.csv")

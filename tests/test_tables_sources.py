@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 
 HOURS = pd.date_range("2024-01-01", periods=6, freq="h")
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.times import CLOCKS, DATES, read_stamp
 
-from penstock.tables import Table, TableError, read_table
-from penstock.tables._time_texts import NAIVE, read_times
+from penstock.io import Table, TableError, read_table
+from penstock.io._time_texts import NAIVE, read_times
 
 MINUTE = timedelta(minutes=1)
 

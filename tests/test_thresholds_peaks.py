@@ -12,7 +12,7 @@ from naive import thresholds as naive
 from scipy import stats
 
 from penstock.thresholds import DriftingPeaks, PeaksOverThreshold
-from penstock.thresholds._pareto import ParetoTail, fit_tail
+from penstock.thresholds.pareto import ParetoTail, fit_tail
 
 NONE = np.empty(0)
 hundredths = st.integers(-90, 150).map(lambda number: number / 100)

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from penstock.thresholds import ConformalPValue, DriftingPeaks, PeaksOverThreshold, RollingQuantile, Threshold
-from penstock.thresholds.rolling_quantile import most_above
+from penstock.thresholds.quantile import most_above
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 TAILS: dict[str, tuple[int, Draw]] = {

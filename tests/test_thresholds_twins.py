@@ -19,7 +19,7 @@ from penstock.thresholds import (
     Threshold,
     TopN,
 )
-from penstock.thresholds.rolling_quantile import fewest_for, most_above
+from penstock.thresholds.quantile import fewest_for, most_above
 
 some_score = st.one_of(st.sampled_from([0.0, -0.0, 1.0, 1.0, 2.0, math.nan]), st.floats(-100, 100))
 some_scores = st.one_of(st.lists(some_score, max_size=30), st.lists(some_score, min_size=40, max_size=60))

@@ -16,8 +16,8 @@ from naive import views as naive
 
 from penstock import Detector
 from penstock._types import Tree
+from penstock.graph.edges import nearest_by_tree, shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.tree_edges import nearest_by_tree, shortest_edges, tree_among
 from penstock.views import composite
 from penstock.views.composite import counted
 from penstock.views.encoding import learn_encoding

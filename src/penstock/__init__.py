@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from penstock.registry import DETECTORS
+
 TYPE_CHECKING = False  # typing's, which takes a while to import
 if TYPE_CHECKING:
     from typing import Any
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from penstock._types import Tree as Tree
     from penstock.detection import detect as detect
     from penstock.detection import fit_model as fit_model
+    from penstock.detection import load as load
     from penstock.detection import load_model as load_model
     from penstock.detection import score as score
     from penstock.detectors import GNMF as GNMF
@@ -30,36 +33,24 @@ if TYPE_CHECKING:
     from penstock.detectors import MeanDistance as MeanDistance
     from penstock.detectors import NormScore as NormScore
     from penstock.detectors import OnlineNSNMF as OnlineNSNMF
-    from penstock.detectors.registry import load as load
     from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
-    from penstock.graph.similarity import similarity as similarity
+    from penstock.graph.similarities import similarity as similarity
 
 __version__ = "0.1.0"
 
 # Names load on first use, so that `import penstock` stays quick.
-_HOMES = {
+_HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.module.startswith("penstock.")} | {
     "CollapsedFactorsWarning": "penstock.detectors",
-    "Detector": "penstock.detectors",
-    "GNMF": "penstock.detectors",
-    "KNNDistance": "penstock.detectors",
-    "LaplacianNSNMF": "penstock.detectors",
-    "LoMST": "penstock.detectors",
-    "MeanDistance": "penstock.detectors",
-    "NMF": "penstock.detectors",
-    "NSNMF": "penstock.detectors",
-    "NormScore": "penstock.detectors",
-    "OnlineNSNMF": "penstock.detectors",
-    "SNMF": "penstock.detectors",
     "Tree": "penstock._types",
     "approximate_spanning_tree": "penstock.graph.approximate",
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",
-    "load": "penstock.detectors.registry",
+    "load": "penstock.detection",
     "load_model": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",
-    "similarity": "penstock.graph.similarity",
+    "similarity": "penstock.graph.similarities",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -16,6 +16,7 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
+Array = Any  # inside kernels an array is an array; its type is settled by the caller
 
 # Rounding may differ, nothing else: a relaxed kernel may sum in another order and fuse a product with a sum, but must
 # honour infinities and NaN. Only for values that a proven slack covers, never for a length that is returned.

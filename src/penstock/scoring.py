@@ -7,7 +7,7 @@ import numpy as np
 from penstock._scoring_kernels import distances_to, residual_norms
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, SparseMatrix
-from penstock.graph.similarity import neighbor_mean
+from penstock.graph.similarities import neighbor_mean
 
 _SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs more than it saves
 

@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.factor.start import draws_from
-from penstock.graph.duplicates import first_copies
-from penstock.graph.neighbors import binary_knn_graph
 from penstock.graph.points import Frame, plain_frame
+from penstock.graph.rows import first_copies
+from penstock.graph.similarities import binary_knn_graph
 from penstock.scoring import distance_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -183,13 +182,12 @@ class DeepDetector(BaseDetector):
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return self._score_framed(self._frame.scale(A))
 
-    def _whole_state(self, fitted: dict[str, Any] | None) -> dict[str, Any]:
+    def _storable_parameters(self) -> dict[str, Any]:
         """Files hold plain parameters only: several sizes become a text, which means the same."""
-        sizes = read_hidden(self.hidden)
-        if sizes is None or isinstance(self.hidden, int | str | np.integer):
-            return super()._whole_state(fitted)
-        plain: DeepDetector = clone(self).set_params(hidden="-".join(map(str, sizes)))
-        return plain._whole_state(fitted)
+        sizes, parameters = read_hidden(self.hidden), super()._storable_parameters()
+        if sizes is not None and not isinstance(self.hidden, int | str | np.integer):
+            parameters["hidden"] = "-".join(map(str, sizes))
+        return parameters
 
     def _pack_model(self) -> dict[str, Any]:
         return {

@@ -17,8 +17,7 @@ from penstock.detectors._factor_base import FactorDetector, Problem, nearest_dis
 from penstock.factor.objectives import laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.neighbors import binary_knn_graph, gaussian_graph, self_tuning_graph
-from penstock.graph.similarity import similarity
+from penstock.graph.similarities import binary_knn_graph, gaussian_graph, self_tuning_graph, similarity
 from penstock.thresholds import Contamination
 
 Form = Literal["symmetric", "laplacian"]

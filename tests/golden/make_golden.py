@@ -76,7 +76,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "NSNMF": lambda: NSNMF(2, random_state=np.random.RandomState(0), contamination=0.1).fit(by_time()),
     "NSNMF-block-sgd": lambda: NSNMF(2, duplicates="zero", solver=BlockSGD(rounds=30), random_state=0).fit(table()),
     "NSNMF-not-fitted": lambda: NSNMF(7, alpha=0.25, scale=None, random_state=3),
-    "LaplacianNSNMF": lambda: LaplacianNSNMF(2, score="structural", random_state=0).fit(by_name()),
+    "LaplacianNSNMF": lambda: LaplacianNSNMF(2, score_kind="structural", random_state=0).fit(by_name()),
     "NMF": lambda: NMF(2, solver=Multiplicative(0.25), random_state=0).fit(table()),
     "GNMF": lambda: GNMF(2, n_neighbors=3, random_state=0).fit(table()),
     "SNMF": lambda: SNMF(2, random_state=0).fit(table()),

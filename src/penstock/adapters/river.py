@@ -15,7 +15,7 @@ from penstock._types import FloatArray
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.detectors._stream import Stream
 from penstock.detectors.online import OnlineNSNMF as Detector
-from penstock.graph.similarity import Kind
+from penstock.graph.similarities import Kind
 from penstock.thresholds import Threshold
 
 

@@ -17,7 +17,7 @@ _JUDGES = (
     *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
 )
 _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may change the last digits of anything
-_APART = ("penstock.storage", "penstock.detectors.registry")  # saving files has no part in scores
+_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving")  # saving files has no part in scores
 
 
 @cache

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.tables import TableError, read_table
+from penstock.io import TableError, read_table
 
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
 _NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}

@@ -15,20 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penstock._types import FloatArray
+from penstock.registry import DETECTORS
 
-OURS = {
-    "Detector": "penstock.detectors.recommended.Detector",
-    "GNMF": "penstock.detectors.gnmf.GNMF",
-    "KNNDistance": "penstock.detectors.controls.KNNDistance",
-    "LaplacianNSNMF": "penstock.detectors.nsnmf.LaplacianNSNMF",
-    "LoMST": "penstock.detectors.lomst.LoMST",
-    "MeanDistance": "penstock.detectors.controls.MeanDistance",
-    "NMF": "penstock.detectors.nmf.NMF",
-    "NSNMF": "penstock.detectors.nsnmf.NSNMF",
-    "NormScore": "penstock.detectors.controls.NormScore",
-    "OnlineNSNMF": "penstock.detectors.online.OnlineNSNMF",
-    "SNMF": "penstock.detectors.snmf.SNMF",
-}
+OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
 SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
 _REHEARSED = ("penstock", "pyod", "sklearn")
 

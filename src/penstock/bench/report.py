@@ -15,7 +15,7 @@ from penstock._messages import counted
 from penstock.bench.results import Results
 from penstock.bench.significance import Comparison
 from penstock.bench.summary import compare_rows, failures, marks, method_summary, pivot, saw_labels
-from penstock.findings_files import refuse_existing, write_new
+from penstock.report import refuse_existing, write_new
 
 PAGE, TEXT = "study.html", "study.md"
 _MOST_FAILURES = 200  # listed one by one

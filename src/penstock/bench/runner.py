@@ -51,8 +51,8 @@ def run_study(
     """Run the cells of a study that are not done yet, and return all of its results.
 
     Outcomes go to `rows.jsonl` in the folder as they come, so that an interrupted study goes on where it stopped. A
-    cell is run again only if its data, parameters, seed or code changed, if `retry` asks for those that failed, or if it
-    was stopped by a lower time limit.
+    cell is run again only if its data, parameters, seed or code changed, if `retry` asks for those that failed, or if
+    it was stopped by a lower time limit.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ Similarity = Annotated[
         default="inverse",
     ),
 ]
-Score = Annotated[str | None, _model("--score", text="residual or structural.", default="residual")]
+Score = Annotated[str | None, _model("--score-kind", "--score", text="residual or structural.", default="residual")]
 Seed = Annotated[int, _model("--seed", text="The same seed gives the same findings.", default=True)]
 Engine = Annotated[
     str,

@@ -12,19 +12,19 @@ from penstock.cli._config import place_of
 from penstock.cli._errors import CommandError
 from penstock.cli._names import split_names
 from penstock.cli._plain_errors import plain_errors
-from penstock.cli._thresholds import parse_threshold
+from penstock.thresholds import parse_threshold
 
 _READING = (
     "label", "group", "since", "until", "timezone", "day_first", "time_format", "decimal", "thousands", "encoding",
     "sheet", "max_bytes",
 )  # fmt: skip
-_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score")
+_DETECTOR = ("n_components", "alpha", "gamma", "similarity", "score_kind")
 _COMPARES = re.compile(r"[<>]|[=!]=")  # tags of plants may begin with =, as in =MKA10
 
 
 def reading_options(context: typer.Context) -> dict[str, Any]:
     """How tables are read; what was not given is left out."""
-    from penstock.tables._zones import as_zone
+    from penstock.io import as_zone
 
     given = context.params
     wrong = {
@@ -52,8 +52,8 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
 
 def learning_options(context: typer.Context) -> dict[str, Any]:
     """What is learnt, from which rows, by which method."""
-    from penstock.detection._training import check_moment
-    from penstock.row_rules import parse_rule
+    from penstock.columns import parse_rule
+    from penstock.detection._periods import check_moment
 
     given = context.params
     if given["train_until"] is not None and given["train_rule"] is not None:
@@ -111,7 +111,7 @@ def _threshold(context: typer.Context) -> Any:
 
 def _span(context: typer.Context, name: str) -> Any:
     """A duration, or a number of rows."""
-    from penstock.row_rules import parse_duration
+    from penstock.columns import parse_duration
 
     text: str | None = context.params[name]
     if text is None:
@@ -140,7 +140,7 @@ def _mode_options(context: typer.Context) -> dict[str, Any]:
 
 def _check_rule(spec: str) -> None:
     """Raise unless this is a rule, or a name, a colon and a rule."""
-    from penstock.row_rules import RuleError, parse_rule
+    from penstock.columns import RuleError, parse_rule
 
     name, colon, rule = spec.partition(":")
     try:
@@ -170,7 +170,7 @@ def _method_options(context: typer.Context) -> dict[str, Any]:
 
 
 def _check_periods(context: typer.Context) -> None:
-    from penstock.detection._training import Periods, check_moment
+    from penstock.detection._periods import Periods, check_moment
 
     given = context.params
     for name in ("since", "until"):

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from penstock.cli._plain_errors import plain_errors
-from penstock.findings_files import (
+from penstock.report import (
     FINDINGS_ENDINGS,
     SCORES_ENDINGS,
     check_ending,

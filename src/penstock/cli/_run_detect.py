@@ -21,10 +21,9 @@ from penstock.cli._stages import Stages
 from penstock.cli._standard_output import print_text
 from penstock.cli._summary import note_lines, summary_lines
 from penstock.detection import Findings, Model, detect, fit_model, load_model
-from penstock.detection.methods import DEFAULT_METHOD, PAPERS_METHOD
-from penstock.findings_files import as_json, summarize
-from penstock.tables._files import files_of
-from penstock.tables._notes import Notebook
+from penstock.io import Notebook, files_of
+from penstock.registry import DEFAULT_METHOD, PAPERS_METHOD
+from penstock.report import as_json, summarize
 
 _RESULTS = ("output", "scores", "report")
 _TOLD = (UserWarning, RuntimeWarning)  # others are for programmers

@@ -55,7 +55,7 @@ def detect(
     alpha: option.Alpha = None,
     gamma: option.Gamma = None,
     similarity: option.Similarity = None,
-    score: option.Score = None,
+    score_kind: option.Score = None,
     random_state: option.Seed = 0,
     engine: option.Engine = "local",
     config: table.Config = None,

@@ -48,7 +48,7 @@ def fit(
     alpha: option.Alpha = None,
     gamma: option.Gamma = None,
     similarity: option.Similarity = None,
-    score: option.Score = None,
+    score_kind: option.Score = None,
     random_state: option.Seed = 0,
     engine: option.Engine = "local",
     config: table.Config = None,

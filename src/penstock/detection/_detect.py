@@ -2,29 +2,208 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
 from typing import Any
 
-from penstock.detection._job import Job
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import penstock
+from penstock._types import FloatArray
+from penstock.columns import InputChoice, RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
-from penstock.detection._labels import LabelValues
-from penstock.detection._lengths import read_length
+from penstock.detection._periods import LabelValues, Periods, read_duration, shown, shown_names, training_rows
 from penstock.detection._preparing import (
     Progress,
     Reading,
     check_table,
+    choose_columns,
     input_columns,
     prepare,
+    read_units,
     refuse_read_already,
+    with_told_columns,
 )
-from penstock.detection._settings import describe_reading, shown
-from penstock.detection._training import Periods
 from penstock.detection.findings import Findings
-from penstock.detection.methods import DEFAULT_METHOD
-from penstock.detection.model import FitRows, Model
-from penstock.detection.modes import ModeSpec
+from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
+from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
+from penstock.detectors import limit_components
+from penstock.explain import Truth
+from penstock.io import Note, Table
+from penstock.registry import DEFAULT_METHOD, make_detector
 from penstock.thresholds import Contamination
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+
+
+def describe_run(table: Table, inputs: InputChoice, detector: Any) -> dict[str, Any]:
+    """What was learnt from, and by what: plain texts and numbers, by name."""
+    return {
+        "source": table.source,
+        "rows": len(table.values),
+        "inputs": len(inputs.names),
+        "detector": " ".join(repr(detector).split()),
+    }
+
+
+def describe_reading(reading: Reading) -> dict[str, Any]:
+    """How the source was read, where that is not the default."""
+    given = {field.name: getattr(reading, field.name) for field in fields(reading) if field.name != "max_bytes"}
+    return {
+        name: shown_names(value) if isinstance(value, tuple) else shown(value)
+        for name, value in given.items()
+        if value != getattr(_DEFAULTS, name)
+    }
+
+
+def describe_training(until: Any, rule: RowRule | None) -> str:
+    if rule is not None:
+        return f"rows where {rule}"
+    return "all rows" if until is None else f"until {until}"
+
+
+def describe_versions() -> dict[str, str]:
+    return {
+        "penstock": penstock.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _LIBRARIES},
+    }
+
+
+_DEFAULTS = Reading()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for, ready to be fitted: see `penstock.detect` for the meaning of each."""
+
+    reading: Reading
+    keep: tuple[str, ...]
+    units: Any
+    detector: Any
+    own_groups: bool  # the number of latent groups was not asked for
+    modes: ModeSpec
+    skip_modes: tuple[str, ...]
+    settle: pd.Timedelta | int | None
+    train_until: Any
+    train_rule: RowRule | None
+    random_state: Any
+    periods: Periods
+    labels: LabelValues
+
+    @classmethod
+    def of(
+        cls,
+        reading: Reading,
+        keep: Sequence[str],
+        units: Any,
+        method: Any,
+        parameters: Mapping[str, Any] | None,
+        random_state: Any,
+        modes: ModeSpec,
+        skip_modes: Sequence[str],
+        settle: Any,
+        train_until: Any,
+        train_rule: str | None,
+        periods: Periods,
+        labels: LabelValues,
+    ) -> Job:
+        """From what a user gives."""
+        given = dict(parameters or {})
+        return cls(
+            reading,
+            (keep,) if isinstance(keep, str) else tuple(keep),
+            units,
+            make_detector(method, random_state, **given),
+            isinstance(method, str) and given.get("n_components") is None,
+            modes,
+            (skip_modes,) if isinstance(skip_modes, str) else tuple(skip_modes),
+            read_duration("settle", settle),
+            train_until,
+            None if train_rule is None else parse_rule(train_rule),
+            random_state,
+            periods,
+            labels,
+        )
+
+    def fit(
+        self, source: Any, fit_rows: FitRows | None, progress: Progress, *, judged_alone: bool = False
+    ) -> tuple[Model, FittedRows]:
+        """The model, and where its training rows are in the table. `judged_alone`: only these rows are to be judged."""
+        period = () if self.train_rule is None else (self.train_rule,)
+        told = [*named_columns(self.modes), *(name for rule in period for name in rule.columns)]
+        perhaps = [*perhaps_columns(self.modes), *(name for rule in period for name in rule.perhaps_columns)]
+        also = [*perhaps, *(name for name in told if name == self.reading.group)]
+        table = self.periods.read_from(with_told_columns(self.reading, told).read(source, progress, also=also))
+        truth = self.labels.read(table)
+        excluded, left_out = self.periods.excluded(table)
+        plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle).resolved(table)
+        plan.refuse_unknown_skips(table)
+        candidates = self.reading.candidates(table, without={str(plan.column)} - set(self.keep))
+        if excluded.any():
+            candidates = candidates.only(~excluded)
+        checks = check_table(candidates, progress)
+        asked = self.reading.columns is not None
+        inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict, asked)
+        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
+        trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
+        detector = limit_components(self.detector, len(inputs.names)) if self.own_groups else self.detector
+        parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
+        notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
+        notes += [] if judged_alone else _about_learnt_faults(truth, trained)
+        settings = {
+            **describe_run(table, inputs, detector),
+            **describe_reading(self.reading),
+            "keep": shown_names(self.keep),
+            "modes": str(plan) or None,
+            "settle": shown(self.settle),
+            "training": describe_training(self.train_until, self.train_rule),
+            **self.periods.described(),
+            **self.labels.described(),
+            "random_state": shown(self.random_state),
+            **describe_versions(),
+        }
+        units = read_units(self.units, inputs.names, table.units)
+        model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
+        return model, FittedRows(replace(prepared, notes=model.notes), learnt)
+
+
+def _own_fit(detector: Any, rows: FloatArray) -> None:
+    detector.fit(rows)
+
+
+def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
+    """A note on known faults among the rows that others are to be judged by."""
+    count = 0 if truth is None else int((truth.faults & trained).sum())
+    if not count:
+        return []
+    message = (
+        f"Known faults among the {int(trained.sum()):,} rows learnt from: {count:,}. Rows like these will not stand "
+        f"out; learn from good rows (--train-until, --train-rule)."
+    )
+    return [Note("faults learnt", message, count)]
+
+
+def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
+    """What follows from there being few inputs."""
+    if p == 1 and hasattr(used, "n_components"):
+        message = (
+            "There is one input alone. A factorisation can then say little: high values stand out, low ones do not. "
+            "Method knn compares values instead."
+        )
+        return [Note("one input", message, 1)]
+    if asked is used:
+        return []
+    groups = "1 latent group was" if used.n_components == 1 else f"{used.n_components} latent groups were"
+    message = (
+        f"{groups} used instead of {asked.n_components}, as there are {p} inputs: as many groups as inputs could "
+        f"rebuild any row."
+    )
+    return [Note("groups", message, used.n_components)]
 
 
 def detect(
@@ -52,6 +231,7 @@ def detect(
     top: int | None = None,
     threshold: Contamination | None = None,
     gap: Any = None,
+    most_explained: int | None = None,
     strict: bool = False,
     random_state: Any = 0,
     fit_rows: FitRows | None = None,
@@ -62,8 +242,8 @@ def detect(
 
     Parameters
     ----------
-    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.tables.Table`
-        As `penstock.tables.read_table` takes it.
+    source : path, folder, list of paths, a pandas, polars or NumPy table, or a `penstock.io.Table`
+        As `penstock.io.read_table` takes it.
     time, columns, exclude, label, group, strict :
         Of `read_table`. The label is never an input; findings are compared with it. No event spans two groups (runs,
         units, machines). `strict` refuses instead of changing, leaving out or encoding anything.
@@ -72,7 +252,7 @@ def detect(
         like a label, which are no inputs unless they are named here or in `columns`.
     fault_values, unknown_values : value or values
         Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
-        counted. With `fault_values` all others are normal; without, see `penstock.events.known_faults`.
+        counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
     since, until : time, or row number (from 0) of a table without time
         Use no other rows. Both ends are included; of a day or a month, all of it.
     exclude_periods : "START..END", or several of these, or of pairs
@@ -105,6 +285,9 @@ def detect(
         cannot tell rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
+    most_explained : int, optional
+        How many events, the most severe, are explained. None: 100, of a long table fewer, but at least 20. 0: none, nor
+        is the model described, which saves time where only scores count. `explain` explains further ones.
     random_state : int
         The same seed gives the same findings.
     fit_rows : callable, optional
@@ -119,11 +302,11 @@ def detect(
     Returns
     -------
     Findings
-        `penstock.report.write_html(findings, path)` shows them.
+        Complete: `findings.to_html(path)` and other formats only show it.
 
     Raises
     ------
-    penstock.tables.TableError
+    penstock.io.TableError
         (a ValueError) if the table cannot be used; the message says what is wrong, where, and what to do.
 
     Examples
@@ -142,7 +325,8 @@ def detect(
     >>> why["variable"], why["unit"], why["direction"]
     ('bearing [°C]', '°C', 'above')
     """
-    cut = Cut(top, threshold, read_length("gap", gap), train_until is not None or train_rule is not None)
+    new_only = train_until is not None or train_rule is not None
+    cut = Cut(top, threshold, read_duration("gap", gap), new_only, most_explained)
     cut.check()
     refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
     job = Job.of(
@@ -217,6 +401,7 @@ def score(
     top: int | None = None,
     threshold: Contamination | None = None,
     gap: Any = None,
+    most_explained: int | None = None,
     strict: bool | None = None,
     progress: Progress | None = None,
     **reading: Any,
@@ -235,7 +420,7 @@ def score(
         The column of groups, if it is another than that of the training data. A table without that one is one group.
     fault_values, unknown_values, since, until, exclude_periods : as in `detect`
         Those of the training data are not used.
-    top, threshold, gap : as in `detect`
+    top, threshold, gap, most_explained : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional
         As when the model was fitted if None.
@@ -258,7 +443,7 @@ def score(
     >>> findings.flags.tolist(), findings.explain(1).variables["variable"].iloc[0]
     ([True], 'c')
     """
-    cut = Cut(top, threshold, read_length("gap", gap))
+    cut = Cut(top, threshold, read_duration("gap", gap), most_explained=most_explained)
     cut.check()
     periods, labels = Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values)
     refuse_read_already(source, {"label": label, "group": group, **reading})
@@ -287,4 +472,4 @@ def _describe_cut(top: int | None, threshold: Contamination | None, gap: Any) ->
 
 
 def _silent(stage: str) -> None:
-    """Nobody wants to know."""
+    """Ignore the stages."""

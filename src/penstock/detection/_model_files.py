@@ -9,17 +9,15 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import FloatArray
-from penstock.column_check import Encoding, InputChoice, LeftOut
+from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
+from penstock.detectors import restore, state_of
 from penstock.detectors._packing import pack_scaling, unpack_scaling
-from penstock.detectors.registry import restore, state_of
-from penstock.row_rules import parse_rule
-from penstock.storage import Record, StorageError, read_state, write_state
-from penstock.tables._time_column import TimeOptions
-from penstock.tables._zones import as_zone
+from penstock.io import TimeOptions, as_zone
+from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
 KIND = "model"
 _NONE = type(None)
@@ -44,20 +42,60 @@ def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = 
     write_state(path, KIND, state)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a file: the same scores to the last bit.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load what `save` of a detector, `penstock fit` or `penstock.scale` wrote: the same scores to the last bit.
 
-    Nothing in the file is executed; one that is damaged, that was not made by penstock, or whose content does not fit
-    is a `penstock.storage.StorageError`.
+    Nothing is fitted again, and nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    detector or Model
+        The detector that was saved, or the `Model` of `fit_model`.
+
+    Raises
+    ------
+    penstock.storage.StorageError
+        If the file is damaged, was not made by penstock, or holds what does not fit.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from penstock import LoMST, fit_model, load
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> path = tempfile.mkdtemp() + "/lomst.safetensors"
+    >>> detector = LoMST(5, contamination=0.1).fit(X)
+    >>> detector.save(path)
+    >>> load(path)
+    LoMST(contamination=0.1, n_neighbors=5)
+    >>> bool((load(path).predict(X) == detector.predict(X)).all())
+    True
     """
-    _, state = read_state(path, KIND)
+    kind, state = read_state(path)
     try:
-        return _unpack(Record(state, "model"))
+        if kind == "detector":
+            return restore(state)
+        if kind == KIND:
+            return _unpack(Record(state, "model"))
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
-            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a model of this version of "
+            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a {kind} of this version of "
             f"penstock ({error!s:.500})."
         ) from error
+    raise WrongKindError(f"Cannot load {os.fspath(path)}: it holds a {kind!r:.80}, not a detector or a model")
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Load a model of `penstock fit`, as `load` does; a `WrongKindError` for a file that holds a detector."""
+    model = load(path)
+    if not isinstance(model, Model):
+        raise WrongKindError(
+            f"Cannot load {os.fspath(path)}: it holds a detector, {type(model).__name__}, not a model of penstock fit"
+        )
+    return model
 
 
 def _pack(model: Model) -> dict[str, Any]:

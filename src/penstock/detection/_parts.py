@@ -1,4 +1,4 @@
-"""The models of the operating modes."""
+"""The model of each operating mode, what it adds up to a score, and what it expects of a row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors import Detector, OnlineNSNMF
+from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Exceedance
 from penstock.views.composite import VIEWS
 
 MOST_REFERENCES = 2000
@@ -138,3 +140,111 @@ def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
 
 def _high(scores: FloatArray) -> float:
     return float(np.quantile(scores, 0.95)) or float(scores.max())
+
+
+_MOST_OF_IT = 0.5  # of a score
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Of findings, at these rows of the table: (m, views) and (m, variables), what each adds to the score."""
+
+    rows: IndexArray
+    views: FloatArray
+    variables: FloatArray
+
+    def of(self, rows: IndexArray) -> Contributions:
+        """Of some of them."""
+        places = np.searchsorted(self.rows, rows)
+        return Contributions(rows, self.views[places], self.variables[places])
+
+    @property
+    def standing_out(self) -> NDArray[np.bool_]:
+        """(m, variables) the fewest that make up half of the score, but no more than half of the variables."""
+        added = np.maximum(self.variables, 0.0)
+        order = np.argsort(-added, axis=1, kind="stable")
+        sums = np.cumsum(np.take_along_axis(added, order, axis=1), axis=1)
+        before = np.concatenate([np.zeros((len(sums), 1)), sums[:, :-1]], axis=1)
+        chosen = before < _MOST_OF_IT * sums[:, -1:]
+        chosen[:, added.shape[1] // 2 :] = False
+        found = np.zeros(added.shape, dtype=np.bool_)
+        np.put_along_axis(found, order, chosen, axis=1)
+        return found
+
+
+def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: NDArray[np.bool_]) -> Contributions:
+    """Explain the scores of all findings by the detectors of the parts, which can."""
+    rows = np.flatnonzero(flags)
+    found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
+    for judged in parts:
+        mine = np.isin(rows, judged.rows)
+        found.views[mine], found.variables[mine] = judged.part.explained(values[rows[mine]])
+    return found
+
+
+SIMILAR = 3  # rows whose mean is expected; an explanation shows them
+
+
+def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
+    """Fill in what the latent groups make of the part's rows; nothing for a detector without groups."""
+    detector = part.detector
+    if not rebuilds(detector):
+        return
+    if learnt is not None:
+        expected[learnt] = detector.inverse_transform(detector.embedding_)
+    if len(new):
+        expected[new] = detector.inverse_transform(detector.transform(values[new]))
+
+
+class SimilarRows:
+    """Normal rows of a part, ready to be searched for those nearest to another row.
+
+    What a normal row lacks counts as the median of the others when near ones are looked for: else those would seem
+    nearest that lack the very reading that stands out.
+    """
+
+    def __init__(self, part: Part, rows: FloatArray) -> None:
+        self.rows, self.medians = rows, _medians(rows)
+        self._part = part
+        self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
+
+    def nearest(self, values: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        """For each row of values, which k normal rows are nearest (−1 where it shares no reading), and how far."""
+        return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
+
+
+def to_compare(rows: IndexArray, values: FloatArray, contributions: Contributions | None) -> FloatArray:
+    """Readings by which rows of a table are similar to others, NaN for the rest.
+
+    Where it is known what makes up a score, those that make up half of it do not count, unless nothing else is left:
+    else what is wrong in some would be expected of all.
+    """
+    if contributions is None:
+        return values[rows]
+    others = np.where(contributions.of(rows).standing_out, np.nan, values[rows])
+    return np.where(np.isnan(others).all(axis=1, keepdims=True), values[rows], others)
+
+
+def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> FloatArray:
+    """For each row of `to_compare` the mean of the nearest normal rows."""
+    similar = SimilarRows(part, normal)
+    near, _ = similar.nearest(compared, SIMILAR)
+    expected = np.empty(compared.shape)
+    for position, found in enumerate(near):
+        rows = similar.rows[found[found >= 0]]
+        known = ~np.isnan(rows)
+        total = np.where(known, rows, 0.0).sum(axis=0)
+        expected[position] = np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), similar.medians)
+    return expected
+
+
+def _medians(values: FloatArray) -> FloatArray:
+    """Of the readings of each column; NaN for a column without any."""
+    return np.array([np.median(known) if len(known := column[~np.isnan(column)]) else np.nan for column in values.T])
+
+
+def are_usual(rows: IndexArray, scores: FloatArray, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows to compare with: no findings and no shoulders of one, so those with a score of the lower half."""
+    if not np.isfinite(scores[rows]).any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    return ~flags[rows] & (scores[rows] <= np.nanmedian(scores[rows]))

@@ -13,18 +13,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
-from penstock.column_check import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
+from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
-from penstock.events import Truth
-from penstock.tables import Note, Table, TableError, read_table
-from penstock.tables._errors import refuse_unknown
+from penstock.explain import Truth
+from penstock.io import Note, Table, TableError, read_table, refuse_unknown
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is read: the parameters of `penstock.tables.read_table`, kept so that new data are read alike."""
+    """How a source is read: the parameters of `penstock.io.read_table`, kept so that new data are read alike."""
 
     time: str | tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None

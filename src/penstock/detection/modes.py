@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from penstock._messages import quoted
 from penstock._types import IndexArray
+from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
-from penstock.row_rules import RowRule, RuleError, parse_rule
-from penstock.row_rules._operands import Name, Text
-from penstock.tables import Table, TableError
-from penstock.tables._errors import refuse_unknown
+from penstock.io import Table, TableError, refuse_unknown
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
@@ -192,12 +190,12 @@ def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
     codes, distinct = pd.factorize(table.values[column])
     if len(distinct) > _MOST_VALUES:
         first = distinct[0]
-        part = f"> {_written(first)}" if isinstance(first, float) else f"== {Text(str(first))}"
+        part = f"> {mode_name(first)}" if isinstance(first, float) else f"== {quote_text(str(first))}"
         raise TableError(
             f"Column {column!r} has {len(distinct):,} different values, too many to be modes (at most {_MOST_VALUES}). "
-            f'Use a rule, such as "{Name(column, ticked=True)} {part}".'
+            f'Use a rule, such as "{quote_name(column)} {part}".'
         )
-    names = [_written(value) for value in distinct]
+    names = [mode_name(value) for value in distinct]
     for name in names:
         _refuse_reserved(column, name)
         _refuse_long(name)
@@ -208,11 +206,12 @@ def _refuse_reserved(column: str, value: str) -> None:
     if value in _RESERVED:
         raise TableError(
             f"Column {column!r} has the value {value!r}, which is what rows of no mode are called. Use rules with "
-            f'other names, such as "mode {value}: {Name(column, ticked=True)} == {Text(value)}".'
+            f'other names, such as "mode {value}: {quote_name(column)} == {quote_text(value)}".'
         )
 
 
-def _written(value: float | str) -> str:
+def mode_name(value: float | str) -> str:
+    """Return the name of the mode of rows with this value in the column of modes."""
     return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
@@ -220,10 +219,10 @@ def _modes_by_rules(table: Table, rules: Sequence[tuple[str, RowRule]]) -> NDArr
     modes = np.full(len(table.values), OTHER, dtype=object)
     open_rows = np.ones(len(table.values), dtype=np.bool_)
     for name, rule in rules:
-        truth = rule.truth(table)
-        modes[open_rows & truth.unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
-        modes[open_rows & truth.true] = name
-        open_rows &= truth.false
+        true, unknown = rule.truth(table)
+        modes[open_rows & unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
+        modes[open_rows & true] = name
+        open_rows &= ~(true | unknown)
     return modes.astype(np.str_)
 
 

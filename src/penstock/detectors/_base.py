@@ -17,11 +17,11 @@ from penstock.detectors._input import pandas_index, read_table, refuse_negative
 from penstock.detectors._labels import pack_labels, unpack_labels
 from penstock.detectors._missing import compare_rows, refuse_empty_columns, refuse_empty_rows
 from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
-from penstock.detectors._saving import Saveable
+from penstock.detectors._saving import KIND, Saveable
 from penstock.detectors._undo import restored_if_it_fails
-from penstock.graph.shared import shares_seen
+from penstock.graph.rows import shares_seen
 from penstock.prepare import MinMaxScaling, learn_scaling
-from penstock.storage import Record
+from penstock.storage import Record, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -204,8 +204,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         The file appears wholly or not at all. Attributes that you added yourself are not in it, nor, with
         `labels=False`, the index of the rows: `top` of the loaded detector then shows row numbers.
         """
-        self._name_in_files()  # first, as in `Saveable`
-        self._write(path, self._pack(labels=labels) if self._has_state() else None)
+        write_state(path, KIND, self._whole_state(labels=labels))
 
     def _has_state(self) -> bool:
         return "scores_" in vars(self)

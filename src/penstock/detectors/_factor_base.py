@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,14 +25,12 @@ from penstock.detectors._factor_state import (
     unpack_objective,
 )
 from penstock.detectors._input import refuse_huge
-from penstock.factor.incomplete import over_seen
-from penstock.factor.objectives import Objective, nmf
+from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
-from penstock.graph.duplicates import different_rows, first_copies
-from penstock.graph.neighbors import nearest_neighbors
-from penstock.graph.search import FittedSearch, search_over
+from penstock.graph.rows import different_rows, first_copies
+from penstock.graph.search import FittedSearch, nearest_neighbors, search_over
 from penstock.scoring import residual_scores
 from penstock.storage import Record
 
@@ -334,3 +332,19 @@ def nearest_distances(A: FloatArray) -> FloatArray:
     nearest = nearest_neighbors(A, 1)[1][:, 0]
     positive = nearest[nearest > 0]
     return np.where(nearest > 0, nearest, np.median(positive) if len(positive) else 1.0)
+
+
+def limit_components(detector: Any, n_columns: int) -> Any:
+    """Return a detector with at most half as many latent groups as there are columns, rounded up.
+
+    As many groups as columns could rebuild any row, and no row would stand out.
+
+    >>> from penstock.registry import make_detector
+    >>> limit_components(make_detector("nsnmf"), 3)
+    NSNMF(n_components=2, random_state=0)
+    >>> limit_components(make_detector("nmf"), 30)
+    NMF(random_state=0)
+    """
+    groups = getattr(detector, "n_components", None)
+    most = max(1, (n_columns + 1) // 2)
+    return detector if groups is None or groups <= most else clone(detector).set_params(n_components=most)

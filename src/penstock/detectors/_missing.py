@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.detectors._input import column_name, row_name
-from penstock.graph.shared import find_strangers, refuse_groups
+from penstock.graph.rows import find_strangers, refuse_groups
 
 
 def refuse_empty_rows(table: FloatArray, X: Any) -> None:

@@ -23,13 +23,13 @@ _SETTINGS: dict[str, Any] = {
     "RowBlocks": RowBlocks,
 }
 _LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
+_RENAMED = {"score": "score_kind"}  # parameters by the names they have in older files
 _PLAIN = (type(None), bool, int, float, str)
 
 
-def pack_parameters(detector: Any) -> dict[str, Any]:
-    """The parameters by name; a TypeError names one that cannot be stored."""
-    owner = type(detector).__name__
-    return {name: _pack(value, f"{owner}.{name}") for name, value in detector.get_params(deep=False).items()}
+def pack_parameters(owner: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters as files hold them; a TypeError names one that cannot be stored."""
+    return {name: _pack(value, f"{owner}.{name}") for name, value in parameters.items()}
 
 
 def _pack(value: Any, place: str) -> Any:
@@ -72,6 +72,7 @@ def unpack_parameters(cls: type, content: Any) -> dict[str, Any]:
     """Parameters for the class. One that the file lacks keeps its default; one that the class lacks is refused."""
     Record(content, "parameters")
     known = cls._get_param_names()  # type: ignore[attr-defined]
+    content = {_RENAMED.get(name, name) if name not in known else name: value for name, value in content.items()}
     strange = sorted(set(content) - set(known))
     if strange:
         raise StorageError(f"{cls.__name__} has no parameter {strange[0]!r:.80}")

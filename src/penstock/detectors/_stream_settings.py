@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from penstock._parameters import check_choice, check_number, check_whole_number
 from penstock.factor.online import OnlineSettings
 from penstock.factor.start import draws_from
-from penstock.graph.similarity import Kind
+from penstock.graph.similarities import Kind
 from penstock.thresholds import Threshold
 
 if TYPE_CHECKING:

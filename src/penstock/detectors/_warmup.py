@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from penstock._types import Factors, FloatArray, Solution
 from penstock.detectors._stream_settings import StreamSettings
-from penstock.factor.incomplete import fit_incomplete
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors
+from penstock.factor.solve import fit_incomplete
 from penstock.prepare import MinMaxScaling, learn_scaling
 
 

@@ -11,7 +11,7 @@ from penstock._types import FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.objectives import gnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
-from penstock.graph.neighbors import binary_knn_graph
+from penstock.graph.similarities import binary_knn_graph
 from penstock.thresholds import Contamination
 
 

@@ -135,10 +135,10 @@ class LoMST(BaseDetector):
 def local_tree_lengths(X: FloatArray, neighbors: IndexArray, k: int) -> FloatArray:
     """T, (n, k): in column m − 1 the length of the minimum spanning tree of each row and its m nearest rows.
 
-    `neighbors` has at least k columns, nearest first, as from `penstock.graph.neighbors.nearest_neighbors`.
+    `neighbors` has at least k columns, nearest first, as from `penstock.graph.nearest_neighbors`.
 
     >>> import numpy as np
-    >>> from penstock.graph.neighbors import nearest_neighbors
+    >>> from penstock.graph.search import nearest_neighbors
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> local_tree_lengths(X, nearest_neighbors(X, 2)[0], 2).tolist()
     [[1.0, 3.0], [1.0, 3.0], [2.0, 3.0]]

@@ -10,8 +10,7 @@ import numpy as np
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem
-from penstock.factor.incomplete import over_seen
-from penstock.factor.objectives import Objective, nmf
+from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import settle_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.thresholds import Contamination

@@ -11,28 +11,14 @@ from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.graph.edges import shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.similarity import Kind, similarity
-from penstock.graph.tree_edges import shortest_edges, tree_among
+from penstock.graph.similarities import Kind, similarity
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
 
 Duplicates = Literal["collapse", "zero", "floor"]
-
-
-class _ScoreWord:
-    """The parameter `score` beside scikit-learn's method of that name: set the one, call the other.
-
-    scikit-learn and its searches call `score(X)` wherever an estimator has an attribute `score`, so the parameter is
-    kept where `get_params` finds it and the name stays the method's: docs/decisions/0005-score.md.
-    """
-
-    def __set__(self, detector: _TreeDetector, value: str) -> None:
-        detector.__dict__["score"] = value
-
-    def __get__(self, detector: _TreeDetector | None, owner: type | None = None) -> Any:
-        return self if detector is None else detector._mean_score
 
 
 class _TreeDetector(FactorDetector):
@@ -41,19 +27,13 @@ class _TreeDetector(FactorDetector):
     alpha: float
     similarity: Kind
     duplicates: Duplicates
-    score = _ScoreWord()
+    score_kind: Literal["residual", "structural"]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        parameters: dict[str, Any] = super().get_params(deep)
-        return parameters | {"score": self._score_kind}
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
 
-    @property
-    def _score_kind(self) -> str:
-        kind: str = vars(self)["score"]
-        return kind
-
-    def _mean_score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples(X)`: the higher, the better the rows are explained. `y` is ignored."""
+        `y` is ignored. Grid searches use it where no `scoring` is given.
+        """
         return float(self.score_samples(X).mean())
 
     def _check_parameters(self) -> None:
@@ -61,7 +41,7 @@ class _TreeDetector(FactorDetector):
         check_number("alpha", self.alpha, least=0.0, above=True)
         check_choice("similarity", self.similarity, get_args(Kind))
         check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
-        check_choice("score", self._score_kind, ("residual", "structural"))
+        check_choice("score_kind", self.score_kind, ("residual", "structural"))
 
     @property
     def _merges_copies(self) -> bool:  # type: ignore[override]
@@ -83,13 +63,13 @@ class _TreeDetector(FactorDetector):
         """What is minimised, given the scaled rows and their similarities."""
 
     def _training_scores(self, A: FloatArray) -> FloatArray:
-        if self._score_kind == "residual":
+        if self.score_kind == "residual":
             return super()._training_scores(A)
         return structural_scores(A, self._factors.W, self._factors.H, self._problem.objective.S)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)
-        return residual_scores(A, placed if self._score_kind == "residual" else around, self._factors.H)
+        return residual_scores(A, placed if self.score_kind == "residual" else around, self._factors.H)
 
     def _pack_model(self) -> dict[str, Any]:
         return {"tree": pack_tree(self.tree_), "factorisation": super()._pack_model()}
@@ -116,7 +96,7 @@ class NSNMF(_TreeDetector):
     gamma : float
         Weight of the ridge term, which also pins the scale of W and H.
     similarity : {"inverse", "binary", "relative", "normalized"}
-        How lengths become similarities (`penstock.graph.similarity`); "inverse" is the paper's. It has no upper bound:
+        How lengths become similarities (`penstock.similarity`); "inverse" is the paper's. It has no upper bound:
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
         norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound.
     duplicates : {"collapse", "zero", "floor"}
@@ -129,7 +109,7 @@ class NSNMF(_TreeDetector):
         "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
         `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
         `Auto(n_starts=…)`; for many rows and several cores `Auto(n_blocks=…)` or `RowBlocks()`.
-    score : {"residual", "structural"}
+    score_kind : {"residual", "structural"}, default="residual"
         "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
     contamination : "auto" or float in (0, 0.5]
         The share of rows to flag; "auto" flags above mean + 3 standard deviations of the unflagged scores.
@@ -166,7 +146,7 @@ class NSNMF(_TreeDetector):
         similarity: Kind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
-        score: Literal["residual", "structural"] = "residual",
+        score_kind: Literal["residual", "structural"] = "residual",
         contamination: Contamination = "auto",
         scale: Literal["minmax"] | None = "minmax",
         max_iter: int = MAX_ITER,
@@ -179,7 +159,7 @@ class NSNMF(_TreeDetector):
         self.similarity = similarity
         self.duplicates = duplicates
         self.solver = solver
-        self.score = score
+        self.score_kind = score_kind
         self.contamination = contamination
         self.scale = scale
         self.max_iter = max_iter
@@ -214,7 +194,7 @@ class LaplacianNSNMF(_TreeDetector):
         similarity: Kind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
-        score: Literal["residual", "structural"] = "residual",
+        score_kind: Literal["residual", "structural"] = "residual",
         contamination: Contamination = "auto",
         scale: Literal["minmax"] | None = "minmax",
         max_iter: int = MAX_ITER,
@@ -226,7 +206,7 @@ class LaplacianNSNMF(_TreeDetector):
         self.similarity = similarity
         self.duplicates = duplicates
         self.solver = solver
-        self.score = score
+        self.score_kind = score_kind
         self.contamination = contamination
         self.scale = scale
         self.max_iter = max_iter

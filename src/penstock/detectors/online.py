@@ -21,7 +21,7 @@ from penstock.detectors._stream_settings import check_stream_parameters, stream_
 from penstock.detectors._stream_state import pack_stream, unpack_stream
 from penstock.detectors._undo import restored_if_it_fails
 from penstock.detectors._warmup_warnings import announcing
-from penstock.graph.similarity import Kind
+from penstock.graph.similarities import Kind
 from penstock.storage import Record
 from penstock.thresholds import MeanDeviation, Threshold, score_threshold
 

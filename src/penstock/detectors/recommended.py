@@ -15,12 +15,11 @@ from penstock.detectors._factor_state import pack_copies, unpack_copies
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.detectors._views_state import pack_views, unpack_views
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.duplicates import different_rows, first_copies
+from penstock.graph.edges import tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.tree_edges import tree_among
+from penstock.graph.rows import different_rows, first_copies
 from penstock.storage import Record
-from penstock.thresholds import Contamination
-from penstock.thresholds.exceedance import Exceedance
+from penstock.thresholds import Contamination, Exceedance
 from penstock.views.composite import VIEWS, counted, learn_composite, total_of
 
 if TYPE_CHECKING:

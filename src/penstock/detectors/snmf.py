@@ -11,10 +11,10 @@ from penstock._blas import one_blas_thread
 from penstock._parameters import check_choice
 from penstock._types import Factors, FloatArray
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
+from penstock.factor.coordinate import fit_profiles
 from penstock.factor.objectives import Objective, snmf
-from penstock.factor.profiles import fit_profiles
 from penstock.factor.solve import MAX_ITER, TOL, Settings
-from penstock.graph.neighbors import gaussian_graph, self_tuning_graph
+from penstock.graph.similarities import gaussian_graph, self_tuning_graph
 from penstock.thresholds import Contamination
 
 

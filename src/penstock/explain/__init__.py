@@ -1,16 +1,22 @@
-"""Why an event is one: its variables, its normal neighbours, a rule for it, and pictures of the whole."""
+"""Explain flagged rows: group them into events, compare them with labels, and find what is behind each event.
 
-from penstock.explain._separation import NormalSample
+`events.py` joins flagged rows, `labels.py` compares them with known faults, `variables.py`, `neighbors.py`, `rule.py`
+and `tree.py` say why, `groups.py` and `drawing.py` describe what a model has learnt.
+"""
+
 from penstock.explain.drawing import TreeDrawing, tree_layout
-from penstock.explain.neighbors import NormalNeighbors, TreeWalker, nearest_normal
-from penstock.explain.profiles import Group, describe_groups, group_of_row
-from penstock.explain.rule import Condition, Rule, find_rule
+from penstock.explain.events import Events, event_days, group_events
+from penstock.explain.groups import Group, describe_groups, group_of_row
+from penstock.explain.labels import Agreement, Truth, agreement, known_faults
+from penstock.explain.neighbors import NormalNeighbors, TreeWalker
+from penstock.explain.rule import Condition, NormalSample, Rule, find_rule
 from penstock.explain.tree import Leaf, RuleTree, Split, grow_tree
-from penstock.explain.units import split_unit
-from penstock.explain.variables import rank_variables
+from penstock.explain.variables import rank_variables, split_unit
 
 __all__ = [
+    "Agreement",
     "Condition",
+    "Events",
     "Group",
     "Leaf",
     "NormalNeighbors",
@@ -20,11 +26,15 @@ __all__ = [
     "Split",
     "TreeDrawing",
     "TreeWalker",
+    "Truth",
+    "agreement",
     "describe_groups",
+    "event_days",
     "find_rule",
+    "group_events",
     "group_of_row",
     "grow_tree",
-    "nearest_normal",
+    "known_faults",
     "rank_variables",
     "split_unit",
     "tree_layout",

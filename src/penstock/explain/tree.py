@@ -9,9 +9,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.explain._cart import BoolArray, GrownTree, grow, sample_rows, smallest_leaf
-from penstock.explain._rounding import gap_around, round_between
-from penstock.explain.units import in_words, split_unit, units_of
+from penstock.explain._conditions import (
+    BoolArray,
+    GrownTree,
+    gap_around,
+    grow,
+    round_between,
+    sample_rows,
+    smallest_leaf,
+)
+from penstock.explain.variables import in_words, split_unit, units_of
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from penstock._types import FloatArray
-from penstock.factor._block_kernels import agreement_forms, roughness_forms
-from penstock.factor._kernels import sweep_rows
+from penstock.factor._kernels import agreement_forms, roughness_forms, sweep_rows
 from penstock.factor.blocks import CHUNK, RowBlock, State
 from penstock.factor.coordinate import NEGLIGIBLE, own_curvature, reach
 from penstock.factor.multiplicative import scale_weights
-from penstock.factor.stationarity import weight_parts, weight_residuals
-from penstock.factor.terms import Sums, Terms
+from penstock.factor.terms import Sums, Terms, weight_parts, weight_residuals
 
 Forms = tuple[float, float, float]  # of y with itself, of y with D, of D with itself, for a step D = moved − y
 

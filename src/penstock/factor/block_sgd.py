@@ -16,12 +16,21 @@ from penstock._parameters import check_whole_number
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._sgd_kernels import finish_round, step_pieces
-from penstock.factor.layout import Layout
+from penstock.factor._sgd_work import cut_pieces
+from penstock.factor.blocks import Layout, equal_runs
 from penstock.factor.objectives import Objective
-from penstock.factor.sgd_by_blocks import refuse_other_terms
-from penstock.factor.sgd_in_space import Run, SpaceDescent, begin_in_space, start_in_space
+from penstock.factor.sgd_by_blocks import (
+    Course,
+    Run,
+    SpaceDescent,
+    begin_in_space,
+    draw_instances,
+    refuse_other_terms,
+    start_in_space,
+    step_length,
+    step_scales,
+)
 from penstock.factor.start import draws_from
-from penstock.factor.strata import Course, cut_pieces, draw_instances, equal_runs, step_length, step_scales
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Exact coordinate descent: every coordinate of W and every row of H goes to its minimum in turn."""
+"""Exact coordinate descent: minimise over each entry of W and each row of H in turn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from penstock._types import Factors, FloatArray
 from penstock.factor._kernels import sweep_rows
-from penstock.factor.objectives import Objective
-from penstock.factor.stationarity import shorten_rows
-from penstock.factor.terms import Weighed, has_risen
+from penstock.factor.objectives import Objective, nmf
+from penstock.factor.terms import Weighed, has_risen, shorten_rows
 
 NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal and a hundred times slower
 
@@ -157,3 +156,32 @@ def update_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray)
         total += float(moved @ moved) / (float(scale @ scale) or 1.0)
         H[k] = best
     return math.sqrt(total / len(H))
+
+
+def fit_profiles(A: FloatArray, W: FloatArray, *, max_iter: int = 1000, tol: float = 1e-10) -> FloatArray:
+    """The H ≥ 0 that minimises ‖A−WH‖² for given W ≥ 0: how SNMF, which has no H, gets one.
+
+    Missing entries of A (NaN) are left out: each column with holes is fitted to the rows that have it.
+
+    >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> fit_profiles(W @ np.array([[1.0, 2.0], [3.0, 0.0]]), W).round(6)
+    array([[1., 2.],
+           [3., 0.]])
+    """
+    holes = np.isnan(A)
+    if holes.any():
+        H = np.empty((W.shape[1], A.shape[1]))
+        whole = ~holes.any(axis=0)
+        if whole.any():
+            H[:, whole] = fit_profiles(A[:, whole], W, max_iter=max_iter, tol=tol)
+        for column in np.flatnonzero(~whole):
+            seen = ~holes[:, column]
+            H[:, [column]] = fit_profiles(A[seen][:, [column]], W[seen], max_iter=max_iter, tol=tol)
+        return H
+    objective = nmf(A)
+    G, V = W.T @ W, objective.attributes_by(W)
+    H = np.zeros((W.shape[1], A.shape[1]))
+    for _ in range(max_iter):
+        if update_profiles(objective, H, G, V) <= tol:
+            break
+    return H

@@ -1,25 +1,27 @@
-"""The family of objectives: one record covers NMF, GNMF, SNMF, NS-NMF and its Laplacian form."""
+"""Objectives: NMF, GNMF, SNMF, NS-NMF and its Laplacian form, each also over tables with missing entries."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
-from penstock.factor._similarity_check import checked_similarity
-from penstock.factor.stationarity import (
+from penstock.factor._kernels import entries_loss, rebuild_entries
+from penstock.factor.terms import (
     Parts,
+    cancels,
+    expanded_loss,
     profile_parts,
     profile_residual,
     root_mean,
     weight_parts,
     weight_residuals,
 )
-from penstock.factor.terms import cancels, expanded_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,3 +282,81 @@ def mean_row_norm(A: FloatArray) -> float:
     if holes.any():
         A = np.where(holes, 0.0, A) * np.sqrt(A.shape[1] / (~holes).sum(axis=1))[:, None]
     return float(np.mean(np.sqrt(np.einsum("ij,ij->i", A, A)))) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SeenObjective(Objective):
+    """The objective over the entries of A that are not NaN: the attribute term has weight 1 there and 0 elsewhere.
+
+    Solvers see a full table. `refill` sets the missing entries to w_i·h_j, where they add nothing; what a solver then
+    does to lower the objective of the full table lowers this one at least as much (majorisation), and at the refilled
+    table both have the same gradient. Solvers refill before each use of the table, so nothing is left to converge.
+
+    >>> objective = SeenObjective(np.array([[1.0, np.nan], [1.0, 1.0]]), None, alpha=1.0)
+    >>> objective.value(Factors(np.ones((2, 1)), np.array([[1.0, 3.0]])))
+    4.0
+    """
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """A, and in its holes what they are taken for: at first the means of the columns."""
+        assert self.A is not None
+        known = np.isfinite(self.A)
+        means = np.where(known, self.A, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        return np.where(known, self.A, means)
+
+    @cached_property
+    def _holes(self) -> tuple[IndexArray, IndexArray]:
+        """Rows and columns of the missing entries."""
+        rows, columns = np.nonzero(np.isnan(self.A))  # type: ignore[arg-type]
+        return rows.astype(np.int64), columns.astype(np.int64)
+
+    @cached_property
+    def norm_A(self) -> float:
+        """‖A‖² over the entries seen."""
+        return float(np.nansum(np.square(self.A)))  # type: ignore[arg-type]
+
+    def refill(self, W: FloatArray, H: FloatArray) -> bool:
+        rebuild_entries(self.table, np.ascontiguousarray(W), np.ascontiguousarray(H.T), *self._holes)
+        return True
+
+    def fit_and_energy(self, W: FloatArray, H: FloatArray, G: FloatArray) -> tuple[float, float]:
+        assert self.A is not None
+        rebuilt = np.where(np.isnan(self.A), 0.0, W @ H)
+        return float(np.vdot(np.nan_to_num(self.A), rebuilt)), float(np.vdot(rebuilt, rebuilt))
+
+    def _expanded_loss(self, factors: Factors, G: FloatArray, V: FloatArray) -> float:
+        """‖A − WH‖² over the entries seen; V = WᵀA of the full table, as it is filled now."""
+        W, Ht = np.ascontiguousarray(factors.W), np.ascontiguousarray(factors.H.T)
+        return super()._expanded_loss(factors, G, V) - entries_loss(self.table, W, Ht, *self._holes)
+
+    def _attribute_loss(self, factors: Factors) -> float:
+        assert self.A is not None
+        residual = np.nan_to_num(self.A - factors.W @ factors.H)
+        return float(np.vdot(residual, residual))
+
+    def _parts(self, factors: Factors) -> tuple[Parts, Parts]:
+        self.refill(factors.W, factors.H)
+        return super()._parts(factors)
+
+
+def over_seen(objective: Objective) -> Objective:
+    """The objective over the entries that are not missing: itself, if none is."""
+    if objective.A is None or not np.isnan(objective.A).any():
+        return objective
+    return SeenObjective(**{field.name: getattr(objective, field.name) for field in fields(objective)})
+
+
+def checked_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
+    """S as a float64 `csr_array` with sorted columns, or an error if it is not n×n, symmetric, finite and ≥ 0."""
+    S = sparse.csr_array(S, dtype=np.float64)
+    if S.shape != (n, n):
+        raise ValueError(f"S must be {n}×{n}, one row and one column per observation, but has shape {S.shape}.")
+    S.sum_duplicates()  # sorts the columns within each row, too
+    mirror = S.T.tocsr()
+    same = np.array_equal(S.indptr, mirror.indptr) and np.array_equal(S.indices, mirror.indices)
+    if not (same and np.array_equal(S.data, mirror.data)):
+        raise ValueError("S must be symmetric: S_ij = S_ji.")
+    if len(S.data) and not (S.data.min() >= 0 and math.isfinite(S.data.max())):
+        raise ValueError("S must hold finite similarities ≥ 0.")
+    return S

@@ -9,10 +9,24 @@ import numpy as np
 from scipy import sparse
 
 from penstock._types import Factors, FloatArray, SparseMatrix, Tree
-from penstock.factor._local_tree_kernels import BINARY, INVERSE, NORMALIZED, RELATIVE, grow_local_tree, measure_buffer
-from penstock.factor._memory_kernels import Memory, Proposal, memory_size, open_memory, open_proposal, proposal_size
-from penstock.factor._online_kernels import FLOOR, accept_proposal, advance
-from penstock.graph.similarity import LARGEST_SIMILARITY, Kind, normalize, similarity
+from penstock.factor._online_kernels import (
+    BINARY,
+    FLOOR,
+    INVERSE,
+    NORMALIZED,
+    RELATIVE,
+    Memory,
+    Proposal,
+    accept_proposal,
+    advance,
+    grow_local_tree,
+    measure_buffer,
+    memory_size,
+    open_memory,
+    open_proposal,
+    proposal_size,
+)
+from penstock.graph.similarities import LARGEST_SIMILARITY, Kind, normalize, similarity
 
 _NO_ROWS = np.empty((0, 0))
 _KINDS: dict[Kind, int] = {"inverse": INVERSE, "binary": BINARY, "relative": RELATIVE, "normalized": NORMALIZED}

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
 from penstock._types import Factors, FloatArray, IndexArray
-from penstock.factor._placement_kernels import place
+from penstock.factor._kernels import place
 from penstock.factor.objectives import Objective
-from penstock.graph.similarity import neighbor_mean
+from penstock.graph.similarities import neighbor_mean
 
 _MAX_STEPS = 500
 

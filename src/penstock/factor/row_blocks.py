@@ -1,17 +1,17 @@
-"""Coordinate descent by blocks of rows: all blocks sweep at once, and go together as far as the loss keeps falling."""
+"""Coordinate descent by blocks of rows: all blocks sweep at once, then take the joint step of least loss."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._parameters import check_whole_number
-from penstock._types import FloatArray
+from penstock._types import Factors, FloatArray, Solution
 from penstock.factor._block_sums import (
     add_up,
     borders_of,
@@ -23,14 +23,26 @@ from penstock.factor._block_sums import (
     steps_of,
     sums_after,
 )
-from penstock.factor._block_work import Place, advance, begin, judge, look, sweep
-from penstock.factor.auto import Auto
-from penstock.factor.block_starts import BlockStart, best_start, one_start
-from penstock.factor.blocks import Crew, Wiring
+from penstock.factor._block_work import (
+    Place,
+    Standing,
+    advance,
+    begin,
+    draw,
+    judge,
+    look,
+    multiply,
+    rescale,
+    settle,
+    sweep,
+)
+from penstock.factor.blocks import Crew, Layout, LocalCrew, RowBlock, Wiring
 from penstock.factor.coordinate import Coordinate, next_pace, reach, update_profiles
-from penstock.factor.loop import MAX_ITER, TOL, Progress, descend
-from penstock.factor.stationarity import profile_parts, profile_residual, shorten_rows
-from penstock.factor.terms import Terms, has_risen, value_of
+from penstock.factor.loop import MAX_ITER, TOL, Progress, descend, finite
+from penstock.factor.multiplicative import FLOOR, Multiplicative, scale_profiles
+from penstock.factor.objectives import Objective
+from penstock.factor.start import Auto, best_scales, draw_seed, draws_from
+from penstock.factor.terms import Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
 
 @dataclass(frozen=True)
@@ -198,7 +210,7 @@ def fit_by_blocks(
     has kept the blocks' states of that moment goes on from there, with it as `resume`, to the same bits.
 
     >>> from penstock.factor import nmf
-    >>> from penstock.factor.local_blocks import LocalBlocks
+    >>> from penstock.factor.row_blocks import LocalBlocks
     >>> local = LocalBlocks.of(objective := nmf(np.eye(4)), 2)
     >>> solution = fit_by_blocks(local.crew(), local.wiring, Terms.of(objective), 4, tol=1e-9, random_state=0)
     >>> solution.converged, solution.objective < 1e-12
@@ -274,3 +286,144 @@ def _whole_snapshot(descent: RowBlockDescent, history: list[float], starts: Floa
 
 def _passes(settings: Auto | RowBlocks) -> int:
     return Coordinate().profile_passes if isinstance(settings, Auto) else settings.profile_passes
+
+
+@dataclass(frozen=True, eq=False)
+class BlockStart:
+    """Where a descent starts: H (the blocks have W), and the objective on the way there, if there was one."""
+
+    H: FloatArray
+    history: list[float]
+    start_objectives: FloatArray | None = None
+
+
+def one_start(crew: Crew, wiring: Wiring, terms: Terms, n_components: int, random_state: Any) -> BlockStart:
+    """Random factors on the scale of the problem, as they are."""
+    seed = draw_seed(draws_from(random_state))
+    H, _ = _drawn(crew, wiring, terms, n_components, seed, 0, keep=False, floor=0.0)
+    return BlockStart(H, [])
+
+
+def best_start(
+    crew: Crew, wiring: Wiring, terms: Terms, n_components: int, n_starts: int, burn_in: int, random_state: Any
+) -> BlockStart:
+    """The best of some random starts after a burn-in of each."""
+    seed = draw_seed(draws_from(random_state))
+    best, keep = BlockStart(np.zeros((0, 0)), []), False
+    ends: list[float] = []
+    for start in range(n_starts):
+        H, standings = _drawn(crew, wiring, terms, n_components, seed, start, keep, FLOOR)
+        tried = _burnt_in(crew, wiring, terms, H, standings, burn_in)
+        keep = not ends or tried.history[-1] < best.history[-1]
+        best = tried if keep else best
+        ends.append(tried.history[-1])
+    crew.each(settle, keep)
+    return BlockStart(best.H, best.history, np.array(ends))
+
+
+def given_start(crew: Crew, wiring: Wiring, terms: Terms, H: FloatArray, burn_in: int) -> BlockStart:
+    """Multiplicative updates from the W that the blocks have."""
+    return _burnt_in(crew, wiring, terms, H, crew.each(rescale, terms, 1.0, FLOOR), burn_in)
+
+
+def _drawn(
+    crew: Crew, wiring: Wiring, terms: Terms, n_components: int, seed: int, start: int, keep: bool, floor: float
+) -> tuple[FloatArray, list[Standing]]:
+    """Uniform random factors times the numbers that suit the objective best (see `random_start`).
+
+    H is drawn from the stream [seed, start], the rows of block b from [seed, start, 1 + b].
+    """
+    H = np.random.default_rng([seed, start]).random((n_components, terms.n_columns))
+    numbers = [(number,) for number in range(crew.n_blocks)]
+    sums = _added(terms, wiring, crew.each(draw, terms, n_components, seed, start, keep, apart=numbers))
+    fit, energy = float(np.vdot(sums.V, H)), float(np.vdot(sums.G, H @ H.T))
+    t, u = best_scales(terms, sums.G, H, fit, energy, sums.agreement)
+    return shorten_rows(u * H, terms.row_bound), crew.each(rescale, terms, t, floor)
+
+
+def _burnt_in(
+    crew: Crew, wiring: Wiring, terms: Terms, H: FloatArray, standings: Sequence[Standing], steps: int
+) -> BlockStart:
+    """Multiplicative updates of W, then of H, from where the blocks stand."""
+    H = np.maximum(H, FLOOR) if terms.alpha else H
+    exponent = Multiplicative().exponent_for(terms)
+    sums = _added(terms, wiring, standings)
+    history = [_value(crew, wiring, terms, H, sums, standings)]
+    for _ in range(steps):
+        borders = borders_of(wiring, [it.place for it in standings])
+        standings = crew.each(multiply, terms, H, sums.G, exponent, apart=borders)
+        sums = _added(terms, wiring, standings)
+        if terms.alpha:
+            H = H.copy()  # what blocks were told stays as it was: a cluster may tell it again
+            scale_profiles(terms, H, sums.G, sums.V)
+        history.append(_value(crew, wiring, terms, H, sums, standings))
+    return BlockStart(H, history)
+
+
+def _added(terms: Terms, wiring: Wiring, standings: Sequence[Standing]) -> Sums:
+    return add_up(terms, wiring, offers_of([it.place for it in standings]), [it.sums for it in standings])
+
+
+def _value(crew: Crew, wiring: Wiring, terms: Terms, H: FloatArray, sums: Sums, standings: Sequence[Standing]) -> float:
+    offered, stay = offers_of([it.place for it in standings]), np.zeros(crew.n_blocks)
+    return finite(value_of(terms, H, sums, lambda: gaps_after(crew, wiring, terms, H, sums.G, stay, offered)))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBlocks:
+    """An objective cut into blocks of near rows.
+
+    >>> from penstock.factor import nmf
+    >>> [block.n for block in LocalBlocks.of(nmf(np.array([[9.0], [0.0], [8.0], [1.0]])), 2).blocks]
+    [2, 2]
+    """
+
+    layout: Layout
+    blocks: list[RowBlock]
+    wiring: Wiring
+
+    @classmethod
+    def of(cls, objective: Objective, n_blocks: int) -> LocalBlocks:
+        """Near rows together; without a table, runs of rows. There may be fewer blocks than asked for."""
+        if objective.table is not objective.A:
+            raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto().")
+        layout = Layout.of(objective, n_blocks)
+        return cls(layout, *layout.cut(objective))
+
+    def crew(self, W: FloatArray | None = None) -> LocalCrew:
+        """Threads that work on the blocks, each of which has its rows of W."""
+        if W is None:
+            return LocalCrew(self.blocks)
+        return LocalCrew(self.blocks, [{"W": W[rows]} for rows in self.layout.members])
+
+    def gather(self, crew: LocalCrew) -> FloatArray:
+        """All of W, rows in the order of the table."""
+        return self.layout.restored(np.concatenate(crew.gather("W")))
+
+
+def solve_locally(
+    objective: Objective,
+    start: Factors | int,
+    settings: Auto | RowBlocks,
+    max_iter: int,
+    tol: float,
+    progress: Progress | None,
+    random_state: Any,
+) -> Solution:
+    """Minimise the objective from a start, or from random ones with so many components."""
+    assert settings.n_blocks is not None
+    local, terms = LocalBlocks.of(objective, settings.n_blocks), Terms.of(objective)
+    if isinstance(start, int):
+        crew = local.crew()
+        done = fit_by_blocks(crew, local.wiring, terms, start, settings, max_iter, tol, random_state, progress)
+        return _solution(local, crew, done)
+    crew = local.crew(start.W)
+    begun = BlockStart(start.H, [])
+    if isinstance(settings, Auto):
+        begun = given_start(crew, local.wiring, terms, start.H, min(settings.burn_in, max_iter // 2))
+    return _solution(local, crew, descend_from(crew, local.wiring, terms, begun, settings, max_iter, tol, progress))
+
+
+def _solution(local: LocalBlocks, crew: LocalCrew, done: BlockSolution) -> Solution:
+    known = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "H"}
+    return Solution(factors=Factors(local.gather(crew), done.H), **known)

@@ -1,11 +1,12 @@
-"""Algorithm 1 of the paper by blocks of rows that a crew works on: this machine's threads, or a cluster."""
+"""Algorithm 1 of the paper by blocks of rows that an executor steps: this machine's threads, or a cluster."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,20 +22,12 @@ from penstock.factor._sgd_work import (
     measure_residual,
     stand,
     start_profiles,
+    start_weights,
     step_block,
 )
-from penstock.factor.blocks import Crew, Wiring
+from penstock.factor.blocks import Crew, Layout, LocalCrew, Wiring, equal_runs
+from penstock.factor.objectives import Objective
 from penstock.factor.start import draw_seed, draws_from
-from penstock.factor.strata import (
-    Course,
-    StepSettings,
-    draw_instances,
-    equal_runs,
-    read_draws,
-    step_length,
-    step_scales,
-    write_draws,
-)
 from penstock.factor.terms import Gaps, Sums, Terms, Weighed, value_of
 
 
@@ -252,3 +245,199 @@ class CrewDescent:
         fitted = np.sum(offered[self._wiring.ends[:, 0]] * offered[self._wiring.ends[:, 1]], axis=1)
         misfit = similarities - fitted
         return 2 * np.array([np.vdot(similarities, fitted), np.vdot(fitted, fitted), np.vdot(misfit, misfit)])
+
+
+_EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
+
+
+def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
+    """One round's instance sets {i,j,k}: no two share a W-index or an H-index; i = j is allowed. Algorithm 1.
+
+    Drawn one after the other, uniformly from those still compatible, until every W-index is used. So i = j comes up
+    more often than its share of the sum eq:loss, as the last index left can only be paired with itself.
+
+    >>> sorted(index for i, j, _ in draw_instances(5, np.random.default_rng(0)) for index in {i, j})
+    [0, 1, 2, 3, 4]
+    """
+    free = list(range(n_blocks))
+    columns = iter(rng.permutation(n_blocks))
+    drawn = []
+    while free:
+        i, j = (free[int(rng.random() * len(free))] for _ in range(2))
+        drawn.append((i, j, int(next(columns))))
+        free = [index for index in free if index not in (i, j)]
+    return drawn
+
+
+class StepSettings(Protocol):
+    """The settings of `BlockSGD` that rounds and checks go by."""
+
+    @property
+    def first_step(self) -> float: ...
+    @property
+    def last_step(self) -> float: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def rounds_per_check(self) -> int: ...
+    @property
+    def stall(self) -> float: ...
+    @property
+    def scale_steps(self) -> bool: ...
+
+
+def step_length(settings: StepSettings, number: int) -> float:
+    """The step of one round: it falls linearly from the first round to the last."""
+    share = number / max(settings.rounds - 1, 1)
+    return settings.first_step + share * (settings.last_step - settings.first_step)
+
+
+def step_scales(
+    terms: Weighed, G: FloatArray, Q: FloatArray, max_degree: float, settings: StepSettings, n_blocks: int
+) -> tuple[float, float]:
+    """What W's and H's steps are multiplied by, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
+    if not settings.scale_steps:
+        return 1.0, 1.0
+    size = math.sqrt(terms.norm_A) if terms.alpha else 0.0
+    degree = max_degree if terms.symmetric else 0.0
+    g = max(_top(G), degree, size)
+    q = max(_top(Q), size)
+    bend_W = 4 * terms.symmetric * (3 * g + degree) + 2 * terms.alpha * q + 2 * terms.gamma / n_blocks
+    bend_H = 2 * terms.alpha * g + 2 * terms.gamma / n_blocks
+    longest = settings.first_step
+    return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
+
+
+def _top(gram: FloatArray) -> float:
+    return float(np.linalg.eigvalsh(gram)[-1])
+
+
+@dataclass
+class Course:
+    """How a run has gone so far, and what that means for it: all that its rules to stop look at.
+
+    >>> from penstock.factor import BlockSGD
+    >>> course = Course(first=8.0, value=8.0)
+    >>> for value in (4.0, 4.0, 4.0):
+    ...     course.note(value, 10, BlockSGD())
+    >>> course.rounds, course.stalls, course.finished(BlockSGD())
+    (30, 2, True)
+    """
+
+    first: float
+    value: float
+    rounds: int = 0
+    stalls: int = 0
+
+    def note(self, value: float, rounds: int, settings: StepSettings) -> None:
+        """The objective after some more rounds; an error if it says that the steps are too long."""
+        self.rounds += rounds
+        if not value <= _EXPLODED * self.first:  # NaN is not, either
+            raise FloatingPointError(
+                f"Block SGD exploded by round {self.rounds}: its steps are too long for these similarities. Use "
+                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
+            )
+        self.stalls = self.stalls + 1 if self.value - value < settings.stall * self.value else 0
+        self.value = value
+
+    def rounds_to_check(self, settings: StepSettings) -> range:
+        """The rounds up to the next look at the objective."""
+        return range(self.rounds, min(self.rounds + settings.rounds_per_check, settings.rounds))
+
+    def finished(self, settings: StepSettings) -> bool:
+        return self._stalled(settings) or self.rounds >= settings.rounds
+
+    def settled(self, settings: StepSettings) -> bool:
+        """Whether it is done rather than out of rounds: without a stall rule all rounds were the wish."""
+        return self._stalled(settings) or (settings.stall == 0 and self.rounds >= settings.rounds)
+
+    def _stalled(self, settings: StepSettings) -> bool:
+        return settings.stall > 0 and self.stalls >= 2
+
+
+def write_draws(rng: Any) -> str:
+    """Where a source of random numbers is, as text, so that a run can go on drawing where it was interrupted.
+
+    >>> rng = np.random.default_rng(3)
+    >>> later = read_draws(write_draws(rng))
+    >>> later.random() == rng.random()
+    True
+    """
+    is_generator = isinstance(rng, np.random.Generator)
+    state = rng.bit_generator.state if is_generator else rng.get_state(legacy=False)
+    return json.dumps({"generator": is_generator, "state": state}, default=np.ndarray.tolist)
+
+
+def read_draws(text: str) -> Any:
+    """The source of random numbers that `write_draws` wrote down."""
+    content: Mapping[str, Any] = json.loads(text)
+    state = content["state"]
+    kind = getattr(np.random, state["bit_generator"])
+    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
+        raise ValueError(f"{state['bit_generator']!r} is no source of random numbers.")
+    bits = kind()
+    bits.state = state
+    if content["generator"]:
+        return np.random.Generator(bits)
+    result = np.random.RandomState(bits)
+    result.set_state(state)
+    return result
+
+
+def start_in_space(objective: Objective, n_components: int, n_blocks: int, rng: Any) -> Factors:
+    """ALAD's start, drawn as `sgd_by_blocks` has each block draw its own.
+
+    >>> from penstock.factor import nmf
+    >>> start_in_space(nmf(np.eye(4)), 2, 2, np.random.default_rng(0)).W.shape
+    (4, 2)
+    """
+    layout, seed = Layout.of(objective, n_blocks), draw_seed(rng)
+    sizes = enumerate(int(size) for size in np.diff(layout.bounds))
+    W = np.concatenate([start_weights(seed, number, n, n_components) for number, n in sizes])
+    return Factors(layout.restored(W), start_profiles(seed, n_components, objective.n_columns))
+
+
+def begin_in_space(
+    layout: Layout, objective: Objective, start: Factors, settings: StepSettings, rng: Any
+) -> CrewDescent:
+    """A run on this machine's threads. The start's rows are in the order of the blocks."""
+    blocks, wiring = layout.cut(objective)
+    crew = LocalCrew(blocks, [{"W": W} for W in np.split(start.W, layout.bounds[1:-1])])
+    return CrewDescent(crew, wiring, objective, settings, start.H, rng)
+
+
+class Run(Protocol):
+    """A run of block SGD whose rows are in the order of the blocks."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def settled(self) -> bool: ...
+    @property
+    def factors(self) -> Factors: ...
+    def step(self) -> float: ...
+
+
+class SpaceDescent:
+    """A run on blocks of near rows, seen from outside with the rows in their own order."""
+
+    residual = float("inf")
+
+    def __init__(self, layout: Layout, run: Run) -> None:
+        self._layout, self._run = layout, run
+
+    @property
+    def finished(self) -> bool:
+        return self._run.finished
+
+    @property
+    def settled(self) -> bool:
+        return self._run.settled
+
+    @property
+    def factors(self) -> Factors:
+        factors = self._run.factors
+        return Factors(self._layout.restored(factors.W), factors.H)
+
+    def step(self) -> float:
+        return self._run.step()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
-from penstock._types import Factors, Solution
-from penstock.factor.auto import Auto
+from penstock._types import Factors, FloatArray, Solution
 from penstock.factor.block_sgd import BlockSGD
 from penstock.factor.coordinate import Coordinate
-from penstock.factor.local_blocks import solve_locally
 from penstock.factor.loop import MAX_ITER, TOL, Progress, descend, finite
 from penstock.factor.multiplicative import Multiplicative
-from penstock.factor.objectives import Objective
-from penstock.factor.row_blocks import RowBlocks
-from penstock.factor.start import draws_from, random_start
+from penstock.factor.objectives import Objective, over_seen
+from penstock.factor.row_blocks import RowBlocks, solve_locally
+from penstock.factor.start import Auto, draws_from, random_start
 
 Settings = Auto | Coordinate | RowBlocks | Multiplicative | BlockSGD
 
@@ -109,6 +108,29 @@ def fit_factors(
         best = min(warm, key=lambda tried: tried.history[-1])
         solution = _run(objective, best.factors, Coordinate(), max_iter, tol, progress, None, best.history)
         return replace(solution, start_objectives=np.array([tried.history[-1] for tried in warm]))
+
+
+def fit_incomplete(
+    pose: Callable[[FloatArray], Objective],
+    A: FloatArray,
+    n_components: int,
+    settings: Settings | None = None,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
+    random_state: Any = None,
+) -> Solution:
+    """Minimise the objective that `pose` makes of a table, over the entries of A that are not NaN.
+
+    Without missing entries this is `fit_factors`.
+
+    >>> from penstock.factor import nmf
+    >>> A = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 1.0])
+    >>> A[1, 1] = np.nan
+    >>> W, H = (f := fit_incomplete(nmf, A, 1, tol=1e-6, random_state=0).factors).W, f.H
+    >>> round(float(W[1] @ H[:, 1]), 2)
+    4.0
+    """
+    return fit_factors(over_seen(pose(A)), n_components, settings, max_iter, tol, random_state)
 
 
 def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:

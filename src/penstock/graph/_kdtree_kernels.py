@@ -6,14 +6,10 @@ further on, so two integers (node, first leaf) and a count describe any node and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock._jit import kernel, relaxed_kernel
-from penstock.graph._kernels import CHUNK, TILE, add_tile_distances
-
-Array = Any
+from penstock._jit import Array, kernel, relaxed_kernel
+from penstock.graph.distances import CHUNK, TILE, add_tile_distances
 
 STACK = 128  # open nodes of a depth-first walk: two per level are enough for 2**60 leaves
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock._jit import kernel
-from penstock.graph._kernels import (
+from penstock._jit import Array, kernel
+from penstock.graph.distances import (
     CHUNK,
     TILE,
     add_shared_distances,
@@ -19,8 +17,6 @@ from penstock.graph._kernels import (
     shared_squared_distance,
     squared_distance,
 )
-
-Array = Any
 
 
 @kernel

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.graph import _approximate_kernels as kernels
-from penstock.graph import boruvka
-from penstock.graph.duplicates import first_copies
-from penstock.graph.forest import spanning_forest
-from penstock.graph.kdtree import PointTree, build_tree
-from penstock.graph.mst import check_rows, edge_lengths, minimum_spanning_tree, sorted_tree
+from penstock.graph import _search_kernels as kernels
+from penstock.graph.boruvka import joining_edges
+from penstock.graph.edges import edge_lengths, sorted_tree, spanning_forest
+from penstock.graph.mst import check_rows, minimum_spanning_tree
+from penstock.graph.rows import first_copies
+from penstock.graph.search import PointTree, build_tree
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def approximate_edges(tree: PointTree, settings: Approximation) -> IndexArray:
     listed = near.ravel() >= 0
     ends = np.column_stack([np.repeat(np.arange(n), near.shape[1])[listed], near.ravel()[listed]])
     taken, component = spanning_forest(n, ends, squares.ravel()[listed])
-    edges: IndexArray = np.concatenate([ends[taken], boruvka.joining_edges(tree, component)])
+    edges: IndexArray = np.concatenate([ends[taken], joining_edges(tree, component)])
     return tree.names[edges]
 
 

@@ -1,18 +1,20 @@
-"""The exact Euclidean minimum spanning tree, and the choice of how to find it."""
+"""Exact Euclidean minimum spanning tree, and the choice of how to find it."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.graph import boruvka, prim
-from penstock.graph.duplicates import first_copies
-from penstock.graph.kdtree import PointTree, tree_over
-from penstock.graph.points import Points, prepare_incomplete, prepare_points
-from penstock.graph.shared import refuse_groups, refuse_strangers
+from penstock.graph._prim_kernels import prim
+from penstock.graph.boruvka import N_LISTED, boruvka_edges
+from penstock.graph.distances import TILE
+from penstock.graph.edges import edge_lengths, sorted_tree
+from penstock.graph.points import Points, prepare_incomplete, prepare_points, tiles_of
+from penstock.graph.rows import first_copies, patterns_seen, refuse_groups, refuse_strangers, shares_seen
+from penstock.graph.search import PointTree, tree_over
 
 Strategy = Literal["auto", "prim", "kdtree"]
 
@@ -23,7 +25,6 @@ _SAMPLED_LEAVES = 24
 # Scanning a leaf in a tree search costs about as much as this many leaves in Prim's stream through memory, later
 # rounds included.
 _SEARCH_OVERHEAD = 4.0
-_EDGES_AT_ONCE = 1 << 15
 
 
 def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
@@ -112,12 +113,12 @@ def _incomplete_tree(X: FloatArray, strategy: Strategy) -> Tree:
 
 def _shared_tree(X: FloatArray) -> Tree:
     """Under the shared distance, where rows that are not equal may be at distance 0: nothing is known beforehand."""
-    return _sorted_tree(X, np.sort(prim.spanning_edges(prepare_incomplete(X)), axis=1))
+    return _sorted_tree(X, np.sort(prim_edges(prepare_incomplete(X)), axis=1))
 
 
 def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
-        return prim.spanning_edges(prepare_points(X, rotate=False))
+        return prim_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
     return edges_in_frame(points, tree_over(points), strategy)
 
@@ -129,55 +130,29 @@ def edges_in_frame(points: Points, tree: PointTree, strategy: Strategy = "auto")
     """
     few = len(points.search) < _SMALLEST_FOR_KDTREE
     if strategy == "auto" and (few or not _searches_pay(tree)):
-        return prim.spanning_edges(points)
-    return boruvka.spanning_edges(tree)
+        return prim_edges(points)
+    return boruvka_edges(tree)
 
 
 def _searches_pay(tree: PointTree) -> bool:
     """Whether searching is cheaper than Prim, which on average scans half of all leaves for each point."""
-    return _SEARCH_OVERHEAD * tree.sample_search_cost(boruvka.N_LISTED, _SAMPLED_LEAVES) < tree.n_leaves / 2
+    return _SEARCH_OVERHEAD * tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) < tree.n_leaves / 2
 
 
 def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
     return sorted_tree(edges, edge_lengths(X, edges))
 
 
-def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
-    """Edges, the smaller index first, in the order in which a `Tree` has them."""
-    order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
-    return Tree(edges[order].astype(np.intp), lengths[order])
+def prim_edges(points: Points) -> IndexArray:
+    """The edges of the minimum spanning tree; where coordinates are missing (NaN), under the shared distance.
 
-
-def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
-    """Euclidean lengths in float64, over shared columns where values are missing; safe at any scale."""
-    lengths = np.empty(len(edges))
-    for start in range(0, len(edges), _EDGES_AT_ONCE):
-        part = edges[start : start + _EDGES_AT_ONCE]
-        lengths[start : start + _EDGES_AT_ONCE] = row_distances(X[part[:, 0]], X[part[:, 1]])
-    return lengths
-
-
-def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """The distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
-    with np.errstate(over="ignore"):
-        difference = X - Y
-    # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
-    halved = np.isinf(difference).any(axis=1)
-    difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
-    holes = np.isnan(difference)
-    difference[holes] = 0.0
-    exponent = np.frexp(np.abs(difference).max(axis=1))[1]
-    difference = np.ldexp(difference, -exponent[:, None])
-    squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
-    with np.errstate(over="ignore"):
-        lengths = np.ldexp(np.sqrt(squares), exponent + halved)
-    if not np.isfinite(lengths).all():
-        raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
-    return np.asarray(lengths)
-
-
-def _rescaled(squares: FloatArray, holes: NDArray[np.bool_]) -> FloatArray:
-    """Sums over the shared columns times p/|shared|; where all are shared, as they are, to the last bit."""
-    p = holes.shape[1]
-    shared = p - holes.sum(axis=1)
-    return np.where(shared == p, squares, squares * p / shared)
+    Points that share no coordinate are infinitely far apart; there is a tree without such edges (`find_groups`).
+    """
+    n = len(points.search)
+    tiles = tiles_of(points.search)
+    members = np.arange(len(tiles) * TILE).reshape(-1, TILE)
+    seen = shares_seen(points.exact)
+    patterns = patterns_seen(points.exact) if (seen < 1).any() else np.empty((n, 0), dtype=np.uint64)
+    edges = np.empty((n - 1, 2), dtype=np.int64)
+    prim(points.exact, tiles, members, seen, patterns, points.shift, points.stretch, edges)
+    return edges

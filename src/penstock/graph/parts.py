@@ -1,25 +1,24 @@
-"""Spanning trees of parts of the rows, and the edges between two parts: together they hold the tree of all rows.
-
-An edge of the minimum spanning tree of all rows that lies within a part is in that part's tree, and one between two
-parts is in the tree of the union of the two. So each part can be grown by itself, each pair be looked at by itself, and
-Kruskal's algorithm over what they yield gives the tree: whoever holds two parts never needs the others.
-"""
+"""Spanning tree from trees of parts of the rows and the edges between pairs of parts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray, IndexArray
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.approximate import Approximation, approximate_edges
-from penstock.graph.crossing import Crossing, Side
-from penstock.graph.forest import order_edges, squares_of
-from penstock.graph.kdtree import PointTree, tree_over
-from penstock.graph.mst import edge_lengths, edges_in_frame, row_distances
-from penstock.graph.points import Frame, searching_frame
+from penstock.graph.distances import TILE
+from penstock.graph.edges import edge_lengths, order_edges, row_distances, sorted_tree, spanning_forest, squares_of
+from penstock.graph.mst import check_rows, edges_in_frame
+from penstock.graph.points import Frame, frame_between, searching_frame
+from penstock.graph.rows import first_copies
+from penstock.graph.search import PointTree, tree_over
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
 
@@ -154,3 +153,265 @@ def _same_at_scale(frame: Frame, exact: FloatArray, rows: FloatArray) -> bool:
 def _leave(frame: Frame, exact: FloatArray) -> FloatArray:
     """Rows at the frame's scale back in the units of the data."""
     return np.asarray(np.ldexp(exact, frame.exponent) + frame.origin)
+
+
+_MOST_BOXES = 512  # looked at to bound how near a leaf is to the other part
+
+
+class Side:
+    """One of two parts as the rounds see it: its points are numbered from `offset`."""
+
+    def __init__(self, tree: PointTree, edges: NDArray[np.int64], squares: FloatArray, offset: int) -> None:
+        self.tree, self.edges, self.squares, self.offset = tree, edges, squares, offset
+        self.points = slice(offset, offset + len(tree.names))
+        self.leaf_lower = np.zeros(tree.n_leaves)
+        self.labels = np.empty(len(tree.boxes), dtype=np.int64)
+
+    def bound_leaves(self, other: Side, shift: float, stretch: float) -> None:
+        """How near each leaf may be to the other part; exactly how far beyond the longest edge is of no interest."""
+        longest = float(self.squares[-1]) if len(self.squares) else 0.0
+
+        def bound_range(start: int, stop: int) -> None:
+            kernels.bound_leaves(
+                self.tree.boxes, self.tree.n_leaves, other.tree.boxes, other.tree.n_leaves, shift, stretch,
+                longest, _MOST_BOXES, start, stop, self.leaf_lower,
+            )  # fmt: skip
+
+        for_each_range(bound_range, self.tree.n_leaves, smallest=64)
+
+    def contract(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The component of each point along sure edges, and the places of the edges that are open."""
+        n = len(self.tree.names)
+        component = np.zeros(n, dtype=np.int64)
+        if len(self.squares) == 0 or self.leaf_lower.min() > self.squares[-1]:
+            return component, np.empty(0, dtype=np.int64)
+        parent, left = np.arange(n), np.empty(n, dtype=np.int64)
+        n_left = kernels.contract_sure(self.edges, self.squares, self.leaf_lower, parent, left)
+        kernels.number_sets(parent, component)
+        return component, left[:n_left]
+
+    def leaves_with(self, needed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Leaves with a marked point, the nearest to the other part first: what they find spares the others work."""
+        mine = needed[self.points]
+        leaves = np.flatnonzero(np.logical_or.reduceat(mine, np.arange(0, len(mine), TILE)))
+        return leaves[np.argsort(self.leaf_lower[leaves], kind="stable")]
+
+
+class Crossing:
+    """The state that the rounds over two parts carry along.
+
+    The graph searched has the edges of both parts' trees and all pairs across: the tree of the union has no others.
+    """
+
+    def __init__(self, one: Side, other: Side) -> None:
+        self.sides = one, other
+        self.shift = one.tree.error + other.tree.error
+        self.stretch = max(one.tree.stretch, other.tree.stretch)
+        self.radius = max(one.tree.radius, other.tree.radius)
+        self.names = np.concatenate([one.tree.names, other.tree.names])
+        n = len(self.names)
+        one.bound_leaves(other, self.shift, self.stretch)
+        other.bound_leaves(one, self.shift, self.stretch)
+        (mine, left), (theirs, other_left) = one.contract(), other.contract()
+        self.component = np.concatenate([mine, theirs + (mine.max() + 1)])
+        self.n_components = int(self.component.max()) + 1
+        self.ends = np.concatenate([one.edges[left], other.edges[other_left] + other.offset])
+        self.squares = np.concatenate([one.squares[left], other.squares[other_left]])
+        self.lower = np.concatenate([np.repeat(s.leaf_lower, TILE)[: len(s.tree.names)] for s in self.sides])
+        self.found = np.full(n, -1, dtype=np.int64)
+        self.found_square = np.full(n, np.inf)
+        self.needed = np.zeros(n, dtype=np.bool_)
+        self.pairs: list[NDArray[np.int64]] = []
+        self.pair_squares: list[FloatArray] = []
+
+    def run(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """Pairs across, the point of the first part first, each by position in its own tree, and their squares."""
+        while self.n_components > 1:
+            self._join(*self._best_edges())
+        pairs = np.sort(np.concatenate(self.pairs), axis=1)
+        pairs[:, 1] -= self.sides[1].offset
+        return pairs, np.concatenate(self.pair_squares)
+
+    def _best_edges(self) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+        """The first edge that leaves each component; none for the largest one if that would need a search."""
+        m = self.n_components
+        best, leave, enter = np.full(m, np.inf), np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+        self._propose(best, leave, enter)
+        largest = int(np.bincount(self.component, minlength=m).argmax())
+        certified = kernels.mark_open(
+            self.component, self.lower, self.found, self.found_square, best, largest, self.needed
+        )
+        if self.needed.any():
+            bound = best.copy()
+            self._search(*self.sides, bound)
+            self._search(*self.sides[::-1], bound)
+            kernels.propose_from_searches(
+                self.names, self.component, self.needed, self.found, self.found_square, best, leave, enter
+            )
+        if not certified:
+            leave[largest] = -1
+        return best, leave, enter
+
+    def _propose(self, best: FloatArray, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
+        kernels.propose_known(
+            self.names, self.component, self.ends, self.squares, self.found, self.found_square, best, leave, enter
+        )
+
+    def _search(self, side: Side, other: Side, bound: FloatArray) -> None:
+        leaves = side.leaves_with(self.needed)
+        if len(leaves) == 0:
+            return
+        kernels.label_nodes(self.component[other.points], other.labels, 0, 0, other.tree.n_leaves)
+        tree, far = side.tree, other.tree
+
+        def search_range(start: int, stop: int) -> None:
+            kernels.search_across(
+                tree.exact, tree.tiles, tree.boxes, tree.centers, side.offset,
+                far.exact, far.tiles, far.boxes, far.centers, other.offset,
+                other.labels, self.radius, self.shift, self.stretch,
+                self.names, self.component, self.needed, bound, self.lower, self.found, self.found_square,
+                leaves, start, stop,
+            )  # fmt: skip
+
+        search_range(0, 1)  # the nearest leaf by itself: what it finds bounds the searches of all threads
+        if len(leaves) > 1:
+            for_each_range(lambda start, stop: search_range(start + 1, stop + 1), len(leaves) - 1, smallest=16)
+
+    def _join(self, best: FloatArray, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
+        m = self.n_components
+        taken, label = np.empty(m, dtype=np.int64), np.arange(m)
+        n_taken, self.n_components = kernels.join_components(self.component, leave, enter, label, taken)
+        if n_taken == 0:
+            raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
+        taken = taken[:n_taken]
+        across = taken[(leave[taken] < self.sides[1].offset) != (enter[taken] < self.sides[1].offset)]
+        self.pairs.append(np.column_stack([leave[across], enter[across]]))
+        self.pair_squares.append(best[across])
+        self.component = label[self.component]
+
+
+# Distances of boxes are trusted to this share of themselves, and not at all where their squares might vanish.
+_ROUNDING = 1e-9
+_SMALLEST = 1e-140
+
+
+def join_edges(n: int, edges: Sequence[Edges]) -> Edges:
+    """Those of the given edges between n rows that are in their minimum spanning tree (or forest), in their order.
+
+    It may be done step by step: what is not in the tree of some of the edges is not in the tree of all.
+
+    >>> some = Edges(np.array([[0, 1], [1, 2]]), np.array([1.0, 4.0]), np.array([1.0, 2.0]))
+    >>> more = Edges(np.array([[0, 2]]), np.array([2.25]), np.array([1.5]))
+    >>> join_edges(3, [some, more]).ends.tolist()
+    [[0, 1], [0, 2]]
+    """
+    ends = np.concatenate([np.empty((0, 2), dtype=np.intp), *(part.ends for part in edges)])
+    squares = np.concatenate([np.empty(0), *(part.squares for part in edges)])
+    taken, _ = spanning_forest(n, ends, squares)
+    ends, squares = ends[taken], squares[taken]
+    return Edges(ends, squares, np.concatenate([np.empty(0), *(part.lengths for part in edges)])[taken])
+
+
+def spanning_tree_by_parts(X: ArrayLike, part_of: IndexArray) -> Tree:
+    """`minimum_spanning_tree`, part by part and pair by pair: the same tree to the last bit.
+
+    `part_of` is the number of each row's part; any division will do in which equal rows are together, but only one
+    into regions saves work.
+
+    >>> tree = spanning_tree_by_parts([[0.0], [10.0], [1.0], [4.0]], np.array([0, 1, 0, 1]))
+    >>> tree.edges.tolist(), tree.lengths.tolist()
+    ([[0, 2], [2, 3], [1, 3]], [1.0, 3.0, 6.0])
+    """
+    data = check_rows(X)
+    if np.isnan(data).any():
+        raise ValueError("A tree by parts needs all values, but some are missing (NaN).")
+    original = first_copies(data)
+    if len(part_of) != len(data) or (part_of[original] != part_of).any():
+        raise ValueError("Each row needs a part, and equal rows the same one.")
+    kept = np.flatnonzero(original == np.arange(len(data)))
+    frame = common_frame(data.min(axis=0), data.max(axis=0), data)
+    groups = [kept[part_of[kept] == number] for number in np.unique(part_of)]
+    joined = join_parts(len(data), [grow_part(data[group], group, frame) for group in groups])
+    copies = np.flatnonzero(original != np.arange(len(data)))
+    edges = np.concatenate([joined.ends, np.column_stack([original[copies], copies])])
+    return sorted_tree(edges, np.concatenate([joined.lengths, np.zeros(len(copies))]))
+
+
+def join_parts(n: int, parts: Sequence[Part]) -> Edges:
+    """The spanning tree of all rows of all parts, n being above every number of a row.
+
+    First the pairs that lead through all parts by the nearest boxes; with what they found, most others are skipped.
+    """
+    boxes = [(part.tree.exact.min(axis=0), part.tree.exact.max(axis=0)) for part in parts]
+    low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
+    longest = np.array([part.longest for part in parts])
+    joined = np.full((len(parts), len(parts)), np.inf)
+    first = first_pairs(low, high)
+    found = [part.tree_edges() for part in parts]
+    for a, b in first:
+        found.append(cross_edges(parts[a], parts[b]))
+        joined[a, b] = joined[b, a] = np.sqrt(found[-1].squares[0])
+    skipped = skippable_pairs(low, high, longest, joined)
+    skipped[tuple(first.T)] = True
+    for a, b in np.argwhere(np.triu(~skipped, 1)):
+        found.append(cross_edges(parts[a], parts[b]))
+    return join_edges(n, found)
+
+
+def box_distances(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The distance between any two of P boxes (P × p lower and upper corners): never more than of any of their rows.
+
+    >>> box_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [4.0]])).round(6).tolist()
+    [[0.0, 2.0], [2.0, 0.0]]
+    """
+    frame = frame_between(low.min(axis=0), high.max(axis=0))
+    low, high = frame.scale(low), frame.scale(high)
+    found = np.empty((len(low), len(low)))
+    for a in range(len(low)):
+        gaps = np.maximum(np.maximum(low[a] - high, low - high[a]), 0.0)
+        found[a] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+    found = np.where(found > _SMALLEST, found * (1 - _ROUNDING), 0.0)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.ldexp(found, frame.exponent), np.finfo(np.float64).max)
+
+
+def first_pairs(low: FloatArray, high: FloatArray) -> IndexArray:
+    """The P − 1 pairs of parts, smaller first, that join all parts by the nearest boxes, (P − 1) × 2.
+
+    >>> first_pairs(np.array([[0.0], [9.0], [3.0]]), np.array([[1.0], [9.5], [4.0]])).tolist()
+    [[0, 2], [1, 2]]
+    """
+    pairs = np.column_stack(np.triu_indices(len(low), 1))
+    taken, _ = spanning_forest(len(low), pairs, box_distances(low, high)[pairs[:, 0], pairs[:, 1]])
+    return pairs[taken]
+
+
+def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> NDArray[np.bool_]:
+    """Which pairs of parts (P × P) no edge of the tree of all rows joins.
+
+    Two rows are not joined if a chain of shorter edges leads from one to the other. There is such a chain for all rows
+    of two parts if their boxes are farther apart than any step of a way through parts: the longest edges of the trees
+    of the parts on it, the two included, and the shortest distances from one to the next.
+
+    Parameters
+    ----------
+    low, high : arrays of shape (P, p)
+        The smallest and the largest value of each column in each part.
+    longest : array of shape (P,)
+        The longest edge of a spanning tree of each part.
+    joined : array of shape (P, P)
+        For each pair the distance of two of their rows, the shorter the better; infinite where none is known.
+        All in the same units, those of the data or of the frame.
+
+    Examples
+    --------
+    >>> low, high = np.array([[0.0], [2.0], [9.0]]), np.array([[1.0], [3.0], [9.5]])
+    >>> joined = np.array([[np.inf, 1.0, np.inf], [1.0, np.inf, 6.0], [np.inf, 6.0, np.inf]])
+    >>> skippable_pairs(low, high, np.array([0.5, 0.5, 0.5]), joined)[0].tolist()
+    [False, False, True]
+    """
+    step = np.maximum(np.minimum(joined, joined.T), np.maximum(longest[:, None], longest[None, :]))
+    np.fill_diagonal(step, longest)
+    for between in range(len(step)):
+        np.minimum(step, np.maximum(step[:, between, None], step[None, between, :]), out=step)
+    return box_distances(low, high) > step

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.graph._shared_kernels import shared_squared_distances
+from penstock.graph._search_kernels import shared_squared_distances
+from penstock.graph.distances import TILE
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
 # New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the
@@ -246,3 +247,12 @@ def _principal_axes(sample: FloatArray) -> FloatArray:
     """Orthogonal directions, the widest first."""
     axes: FloatArray = np.linalg.eigh(sample.T @ sample)[1]
     return np.ascontiguousarray(axes[:, ::-1])
+
+
+def tiles_of(search: SearchArray) -> SearchArray:
+    """Points as (tile, dimension, slot); the last tile is filled up with zeros."""
+    n, width = search.shape
+    n_tiles = -(-n // TILE)
+    padded = np.zeros((n_tiles * TILE, width), dtype=search.dtype)
+    padded[:n] = search
+    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, width).transpose(0, 2, 1))

@@ -1,9 +1,33 @@
-"""Findings → a page for people: one HTML file that needs nothing else, to read, to print and to hand over.
+"""Findings → a page, figures and files. Every function here formats a complete `Findings` record.
 
-Each part of the page has a file that makes its words and data (`timeline.py`, `calendar.py`, `event_cards.py` …);
-`html.py` puts them into the template, with the style and the script in `templates/`.
+`html.py` puts the parts of the page (`summary.py`, `timeline.py`, `event_cards.py`, `heat_map.py`, `model.py`) into the
+template; `document.py` makes the tables and the JSON document that `files.py` writes.
 """
 
-from penstock.report.html import to_html, write_html
+from penstock.report.document import as_json, plain, summarize
+from penstock.report.files import (
+    FINDINGS_ENDINGS,
+    SCORES_ENDINGS,
+    check_ending,
+    refuse_existing,
+    write_findings,
+    write_new,
+    write_scores,
+)
+from penstock.report.html import notebook_html, to_html, write_html
 
-__all__ = ["to_html", "write_html"]
+__all__ = [
+    "FINDINGS_ENDINGS",
+    "SCORES_ENDINGS",
+    "as_json",
+    "check_ending",
+    "notebook_html",
+    "plain",
+    "refuse_existing",
+    "summarize",
+    "to_html",
+    "write_findings",
+    "write_html",
+    "write_new",
+    "write_scores",
+]

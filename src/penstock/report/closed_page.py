@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib import resources
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def environment() -> Environment:
     """Of the templates next to this file; what is put into one is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # commands that write no page need none
+
     loader = PackageLoader("penstock.report", "templates")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 

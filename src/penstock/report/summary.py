@@ -1,8 +1,7 @@
-"""What was found, in plain words."""
+"""The first part of the page: what was found, in plain words, and the check of the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
+from penstock.columns import ColumnReport, InputChoice
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record, when_and_where
 from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
@@ -58,14 +58,16 @@ class Summary:
     faults: tuple[KnownFault, ...]
 
 
-def summarize(findings: Findings, reasons: Mapping[int, Explanation]) -> Summary:
-    """The first page; `reasons` has at least those of the gravest events."""
-    ranked = findings.events.sort_values("rank").index[:_WORST]
+def make_summary(findings: Findings) -> Summary:
+    """Format the first part of the page, with the most severe of the events that are explained."""
+    ranked = [event for event in findings.events.sort_values("rank").index[:_WORST] if event in findings.explanations]
     agreement = None if findings.agreement is None else _agreement(findings)
     return Summary(
-        _lead(findings),
+        findings_in_words(findings),
         tuple(_figures(findings)),
-        tuple(WorstEvent(int(event), _worst(findings, int(event), reasons[int(event)])) for event in ranked),
+        tuple(
+            WorstEvent(int(event), _worst(findings, int(event), findings.explanations[int(event)])) for event in ranked
+        ),
         tuple(_changes(findings)),
         _threshold(findings),
         agreement,
@@ -86,7 +88,8 @@ def period(findings: Findings) -> str:
     return span(start, end) if first == last else f"{first} – {last}"
 
 
-def _lead(findings: Findings) -> Markup:
+def findings_in_words(findings: Findings) -> Markup:
+    """Format how many rows stand out, when, and how many events they make up."""
     n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
@@ -243,3 +246,59 @@ def _lead_time(lead: Any) -> str:
     if lead == zero:
         return "as it began"
     return f"{duration(lead)} before" if lead > zero else f"{duration(-lead)} after it began"
+
+
+_MOST = 2_000
+
+
+@dataclass(frozen=True)
+class ColumnLine:
+    name: Markup
+    kind: str
+    grade: str
+    use: str
+    missing: str
+    reasons: tuple[str, ...]
+    notable: bool
+
+
+@dataclass(frozen=True)
+class ColumnTable:
+    """`notable` columns are those below grade A, encoded or left out; `plain` the others; `counts` by grade."""
+
+    notable: tuple[ColumnLine, ...]
+    plain: tuple[ColumnLine, ...]
+    counts: tuple[tuple[str, int], ...]
+    left_out: str
+
+
+def column_table(findings: Findings) -> ColumnTable:
+    """The worst grade first."""
+    uses = _uses(findings.inputs)
+    lines = [_line(check, uses) for check in findings.checks]
+    ordered = sorted(lines, key=lambda line: line.grade, reverse=True)
+    shown = ordered[:_MOST]
+    grades = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
+    more = len(ordered) - len(shown)
+    return ColumnTable(
+        tuple(line for line in shown if line.notable),
+        tuple(line for line in shown if not line.notable),
+        tuple((grade, count) for grade, count in grades if count),
+        f"{counted(more, 'more column')} of the best grades not listed." if more else "",
+    )
+
+
+def _line(check: ColumnReport, uses: dict[str, str]) -> ColumnLine:
+    use = "time" if check.kind == "time" else uses.get(check.name, "not an input")
+    notable = check.grade != "A" or use not in ("used", "time")
+    return ColumnLine(
+        name_tag(check.name), check.kind, check.grade, use, percent(check.share_missing), check.reasons, notable
+    )
+
+
+def _uses(inputs: InputChoice) -> dict[str, str]:
+    uses = dict.fromkeys(inputs.as_they_are, "used")
+    for encoding in inputs.encoded:
+        made = counted(len(encoding.names), "number")
+        uses[encoding.column] = f"encoded as {made} ({encoding.method})"
+    return uses | {each.name: "left out" for each in inputs.left_out}

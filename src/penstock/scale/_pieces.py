@@ -1,17 +1,22 @@
-"""What a source of rows is made of: pieces that a task can load by itself, and a signature to know them again by."""
+"""Pieces of a source that a task can load by itself, and the checks that every piece passes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.scale._checks import SourceError
+from penstock.io import TableError, refuse_unknown
 
 PIECE_BYTES = 32 << 20  # large enough that loading outweighs the scheduling, small enough that many fit into a worker
 
@@ -94,3 +99,243 @@ def refuse_no_rows(pieces: Iterable[Piece], label: str) -> None:
     """Raise if it is known before loading that there are no rows at all; single pieces may be empty."""
     if all(piece.n_rows == 0 for piece in pieces):
         raise SourceError(f"{label} has no rows. A detector needs some to learn from.")
+
+
+def as_table(
+    block: Any, label: str, columns: Sequence[str] | None = None, *, n_columns: int | None = None
+) -> FloatArray:
+    """A computed block as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
+
+    `columns` are chosen by name from a DataFrame and only name those of an array. What Dask says of a block before it
+    is computed is a promise of the code that makes it, so types and the number of columns are looked at again. The
+    array may share memory with the block, which belongs to Dask, so do not write into it; what arrives read-only is
+    copied, since kernels are compiled for the ordinary kind.
+
+    >>> as_table([[1, 2], [3, 4]], "partition 0 of the Dask dataframe")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    table = frame_table(block, label, columns) if is_frame(block) else array_table(block, label)
+    expected = n_columns if columns is None else len(columns)
+    if expected is not None and table.shape[1] != expected:
+        raise SourceError(
+            f"{label} has {table.shape[1]:,} columns, but {expected:,} were announced. Make all blocks alike."
+        )
+    refuse_nonfinite(table, Place(label), columns)
+    return table if table.flags.writeable else table.copy()
+
+
+def is_instance_of(value: Any, module: str, name: str) -> bool:
+    """Whether a value is of a class whose package may not be there: what is not loaded cannot have made it."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, getattr(loaded, name))
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame of pandas or polars."""
+    return is_instance_of(value, "pandas", "DataFrame") or is_instance_of(value, "polars", "DataFrame")
+
+
+def array_table(block: Any, label: str) -> FloatArray:
+    """An array as float64; what a masked array hides is missing."""
+    if isinstance(block, np.ma.MaskedArray):
+        refuse_array_type(block.dtype, label)
+        block = np.ma.filled(block.astype(np.float64), np.nan)
+    try:
+        values = np.asarray(block)
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"{label} is a {type(block).__name__}, which is no table of numbers ({error}).") from None
+    refuse_shape(values.shape, label)
+    refuse_array_type(values.dtype, label)
+    with np.errstate(over="ignore"):  # what is too large for float64 becomes inf, and is refused by name
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def frame_table(frame: Any, label: str, columns: Sequence[str] | None) -> FloatArray:
+    """The chosen columns of a DataFrame as float64, NaN where a value is missing; its index is no measurement."""
+    names = [str(name) for name in frame.columns]
+    positions = chosen_positions(names, columns, label)
+    check_frame_types(names, list(frame.dtypes), positions, label)
+    table = np.empty((len(frame), len(positions)))
+    for number, position in enumerate(positions):
+        table[:, number] = _column_values(frame, position)
+    return table
+
+
+def check_frame_types(names: Sequence[str], dtypes: Sequence[Any], positions: Sequence[int], label: str) -> None:
+    """Raise for a column of a DataFrame (pandas, polars or Dask) that holds anything but real numbers or booleans."""
+    for position in positions:
+        if not _is_numeric(dtypes[position]):
+            refuse_type(label, names[position], str(dtypes[position]))
+
+
+def frame_names(frame: Any) -> list[str] | None:
+    """The names of the columns, None unless all are texts: names by which scikit-learn would know them again, too."""
+    names = list(frame.columns)
+    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
+
+
+def _is_numeric(dtype: Any) -> bool:
+    if is_instance_of(dtype, "polars", "DataType") or is_instance_of(dtype, "polars.datatypes", "DataTypeClass"):
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(dtype)) and not types.is_complex_dtype(dtype)
+
+
+def _column_values(frame: Any, position: int) -> FloatArray:
+    if is_instance_of(frame, "polars", "DataFrame"):
+        values = frame.to_series(position).cast(float).to_numpy()
+    else:
+        values = frame.iloc[:, position].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(values, dtype=np.float64)
+
+
+_TIME_TYPES = ("datetime", "timestamp", "timedelta", "duration", "period", "date", "time")
+_CHOOSE = "pass columns=[...] with the names of those to use"
+
+
+class SourceError(ValueError):
+    """The rows cannot be used as they are; the message says what is wrong, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a piece lie, for messages: `part` of a `whole` in which they begin at `first_row`.
+
+    Without a part, rows are counted in what the label names.
+    """
+
+    label: str
+    part: str | None = None
+    whole: str | None = None
+    first_row: int = 0
+
+    def row(self, number: int) -> str:
+        """How a message calls a row.
+
+        >>> Place("a.parquet, row group 2", "row group 2", "the file", 4000).row(17)
+        'row 17 of row group 2 (row 4,017 of the file)'
+        """
+        if self.part is None:
+            return f"row {self.first_row + number:,}"
+        return f"row {number:,} of {self.part} (row {self.first_row + number:,} of {self.whole})"
+
+
+def missing_extra(what: str) -> SourceError:
+    """The error for a package that is not installed."""
+    return SourceError(f"{what} needs the extra 'dask': pip install 'penstock[dask]'")
+
+
+def brief(error: BaseException) -> str:
+    """What another package says is wrong, on one line and not too long.
+
+    >>> brief(OSError("Couldn't deserialize:\\n no more data\\n"))
+    "Couldn't deserialize: no more data"
+    """
+    return " ".join(str(error).split())[:150]
+
+
+def checked_wish(columns: Sequence[str] | None) -> list[str] | None:
+    """The names that were asked for, as a list, unless they cannot be meant."""
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        raise SourceError(f"columns is a list of names; for one column pass columns=[{columns!r}].")
+    wish = list(columns)
+    if not all(isinstance(name, str) for name in wish):
+        raise SourceError(f"columns is a list of names, texts each; got {wish!r:.200}.")
+    if not wish:
+        raise SourceError("columns=[] leaves no column. Name at least one, or leave out columns to use all.")
+    refuse_repeated(wish, "columns=[...]")
+    return wish
+
+
+def chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: str) -> list[int]:
+    """Where the columns to use stand among those that there are; all of them if none were asked for.
+
+    >>> chosen_positions(["flow", "head", "noise"], ["head", "flow"], "a.parquet")
+    [1, 0]
+    """
+    positions = {name: position for position, name in enumerate(known)}
+    try:
+        refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)
+    except TableError as error:
+        raise SourceError(str(error)) from None
+    if not known:
+        raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
+    wanted = set(known if wish is None else wish)
+    refuse_repeated([name for name in known if name in wanted], label)
+    return list(range(len(known))) if wish is None else [positions[name] for name in wish]
+
+
+def refuse_repeated(names: Sequence[str], label: str) -> None:
+    """Raise if a name stands for two columns: which one is meant could not be told."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise SourceError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
+
+
+def refuse_chosen_names(wish: Sequence[str] | None, label: str) -> None:
+    """Raise if columns are asked for by name where they have no names."""
+    if wish is not None:
+        raise SourceError(
+            f"{label} has no column names, so {listed(wish)} (given as columns) cannot be found. Leave out columns, "
+            f"and pass an array of the wanted columns only."
+        )
+
+
+def refuse_type(label: str, column: str, type_name: str) -> None:
+    """Raise for a column that holds no numbers, with the way out."""
+    if type_name.lower().startswith(_TIME_TYPES):
+        raise SourceError(
+            f"{label}: column {quoted(column)} holds times ({type_name}), not measurements. Leave it out: {_CHOOSE}."
+        )
+    raise SourceError(
+        f"{label}: column {quoted(column)} holds {type_name}, but a detector needs numbers. Encode it as numbers, or "
+        f"leave it out: {_CHOOSE}."
+    )
+
+
+def refuse_array_type(dtype: np.dtype[np.generic], label: str) -> None:
+    """Raise unless an array holds real numbers or truth values."""
+    if dtype.kind not in "biuf":
+        what = "times" if dtype.kind in "mM" else "values"
+        raise SourceError(
+            f"{label} holds {what} of type {dtype}, but a detector needs real numbers. Convert it, for example with "
+            f"astype(float), or leave out what is no measurement."
+        )
+
+
+def refuse_shape(shape: Sequence[float], label: str) -> None:
+    """Raise unless an array has rows and columns, and its number of columns is known; the rows may be unknown (NaN)."""
+    if len(shape) != 2:
+        raise SourceError(
+            f"{label} has {counted(len(shape), 'dimension')} (shape {tuple(shape)}), but a table of rows × columns "
+            f"needs 2. For a single column use reshape(-1, 1)."
+        )
+    if np.isnan(shape[1]):
+        raise SourceError(f"{label} has an unknown number of columns. Call its compute_chunk_sizes() first.")
+    if shape[1] == 0:
+        raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
+
+
+def refuse_nonfinite(table: FloatArray, place: Place, columns: Sequence[str] | None) -> None:
+    """Raise if a value is missing or infinite, naming the first."""
+    bad = ~np.isfinite(table)
+    if not bad.any():
+        return
+    row, column = (int(index) for index in np.argwhere(bad)[0])
+    name = f"{column:,}" if columns is None else quoted(columns[column])
+    missing, n_rows = bool(np.isnan(table[row, column])), counted(int(bad.any(axis=1).sum()), "row")
+    what = "no value (null or NaN)" if missing else f"{table[row, column]} (infinity)"
+    way_out = (
+        f"Missing values are not taken here: fill them, leave out such rows ({n_rows} here), or fit on one machine "
+        f"with detector.fit, which takes them."
+        if missing
+        else f"Replace such values by finite numbers, or leave out such rows ({n_rows} here)."
+    )
+    raise SourceError(
+        f"{place.label}: {place.row(row)}, column {name}, holds {what}, the first of "
+        f"{counted(int(bad.sum()), 'such value')} among {table.size:,}. {way_out}"
+    )

@@ -1,4 +1,4 @@
-"""The cluster that is asked to work: found or started, checked, and watched while it works."""
+"""Find or start a Dask cluster, check it, and run tasks on it with a deadline for every wait."""
 
 from __future__ import annotations
 
@@ -439,3 +439,50 @@ def _distributed() -> Any:
     except ImportError as error:
         raise ImportError("Fitting on a cluster needs the extra 'dask': pip install 'penstock[dask]'") from error
     return distributed
+
+
+Progress = Callable[[str, int, int], None]
+_BAR_DELAY = 2.0  # seconds before a bar appears
+
+
+@contextmanager
+def terminal_progress(asked: Progress | None) -> Iterator[Progress]:
+    """What to call with (what is done, how much of it, of how much): what was asked for, else a bar on a terminal."""
+    if asked is not None:
+        yield asked
+        return
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _silent
+        return
+    with _bar() as bar:
+        yield _Lines(bar)
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield bars
+
+
+class _Lines:
+    """One line, for whatever is being done, once it takes longer than a moment."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars, self._began = bars, time.monotonic()
+        self._task: Any = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if time.monotonic() - self._began < _BAR_DELAY:
+            return
+        if self._task is None:
+            self._task = self._bars.add_task(stage, total=total)
+        self._bars.update(self._task, description=stage, completed=done, total=total)

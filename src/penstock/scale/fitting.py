@@ -16,15 +16,12 @@ from penstock.detectors._base import BaseDetector
 from penstock.detectors._input import pandas_index
 from penstock.detectors._undo import restored_if_it_fails
 from penstock.graph.approximate import Approximation
-from penstock.scale.adoption import refuse_unsupported
-from penstock.scale.cluster import Cluster, use_cluster
-from penstock.scale.factor_job import FactorJob
-from penstock.scale.factorise import asked_blocks, refuse_solver
-from penstock.scale.job import Job
+from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
+from penstock.scale.factor_fit import FactorJob, asked_blocks, refuse_solver
+from penstock.scale.job import Job, refuse_unsupported
 from penstock.scale.plan import MOST_PARTS, check_pieces
-from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.sources import open_source
-from penstock.scale.views_job import ViewsJob
+from penstock.scale.views_fit import ViewsJob
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_workspace
 
 AnyDetector = TypeVar("AnyDetector", bound=BaseDetector)

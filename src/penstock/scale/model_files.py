@@ -13,11 +13,13 @@ from scipy import sparse
 from penstock._types import Factors
 from penstock.detectors._factor_base import FactorDetector, Problem
 from penstock.factor.objectives import Objective
-from penstock.scale._view_tasks import load_draws, load_encoding, load_margins
-from penstock.scale.parts_search import PartsSearch
-from penstock.scale.workspace import open_array, open_arrays, save_arrays
+from penstock.scale.tree import PartsSearch
+from penstock.scale.workspace import load_arrays, open_array, open_arrays, save_arrays
 from penstock.views.composite import Composite, Standards
+from penstock.views.encoding import LogEncoding
 from penstock.views.joining import Joining
+from penstock.views.margins import Margins
+from penstock.views.sampling import Sampling
 from penstock.views.standard import LogStandard
 
 _LARGE = (
@@ -109,3 +111,18 @@ def folder_model(detector: Any) -> FolderModel | FolderViews | None:
     objective = detector._problem.objective
     terms = {term: float(getattr(objective, term)) for term in _TERMS}
     return FolderModel(small, search.file.parent / "model", terms, detector._problem.decays)
+
+
+def load_encoding(folder: Path) -> LogEncoding:
+    return LogEncoding(**load_arrays(folder))
+
+
+def load_margins(folder: Path) -> Margins:
+    return Margins(**load_arrays(folder))
+
+
+def load_draws(folder: Path) -> tuple[Sampling, Sampling]:
+    """The coarse and the fine view."""
+    arrays = load_arrays(folder)
+    coarse, fine = (Sampling(arrays[f"{name}_members"], arrays[f"{name}_nodes"]) for name in ("coarse", "fine"))
+    return coarse, fine

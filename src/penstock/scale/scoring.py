@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._types import FloatArray
+from penstock.detectors import load
 from penstock.detectors._base import BaseDetector, bounded
-from penstock.detectors.registry import load
-from penstock.scale.cluster import Call, Cluster, use_cluster
+from penstock.scale.cluster import Call, Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.model_files import FolderModel, FolderViews, folder_model
 from penstock.scale.plan import check_memory_for_model, check_pieces
-from penstock.scale.progress import Progress, terminal_progress
 from penstock.scale.rows import given
 from penstock.scale.sources import Source, SourceError, open_source, read_piece
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, save_array

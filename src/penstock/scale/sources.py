@@ -1,22 +1,53 @@
-"""Where rows come from: files, Zarr arrays, Dask collections and tables in memory, as pieces that tasks load."""
+"""Sources of rows: Parquet files, Zarr arrays, Dask collections and tables in memory, in pieces that tasks load.
+
+A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker;
+a file is loaded again by another. A task cannot run a Dask graph of its own sensibly, since it would wait for other
+tasks while holding the thread they need: pieces of Dask collections carry a `delayed` block that becomes an argument.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from penstock._messages import listed
 from penstock._types import FloatArray
-from penstock.scale._blocks import as_table, is_frame, is_instance_of
-from penstock.scale._checks import SourceError, checked_wish
-from penstock.scale._dask_pieces import DaskPiece, open_dask_array, open_dask_frame
-from penstock.scale._memory_pieces import open_memory
-from penstock.scale._parquet_pieces import open_parquet, parquet_files
-from penstock.scale._pieces import FilePiece, Piece, Source
-from penstock.scale._zarr_pieces import is_zarr_folder, open_zarr
+from penstock.scale import _pieces
+from penstock.scale._pieces import (
+    FilePiece,
+    Piece,
+    Place,
+    Source,
+    SourceError,
+    array_table,
+    as_table,
+    brief,
+    check_frame_types,
+    checked_wish,
+    chosen_positions,
+    file_facts,
+    frame_names,
+    frame_table,
+    is_frame,
+    is_instance_of,
+    missing_extra,
+    refuse_array_type,
+    refuse_chosen_names,
+    refuse_no_rows,
+    refuse_nonfinite,
+    refuse_shape,
+    refuse_type,
+    signature_of,
+)
 
 __all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece"]
 
@@ -106,3 +137,414 @@ def _listed_path(entry: Any) -> Path:
         f"A list is taken for paths of Parquet files, but it holds a {type(entry).__name__} ({entry!r:.80}). For rows "
         f"in memory pass numpy.array(rows) with folder=..."
     )
+
+
+_COLUMNS_AT_ONCE = 8  # pyarrow takes several times what it reads: all of a row group at once would not fit
+
+
+@dataclass(frozen=True)
+class ParquetPiece(FilePiece):
+    """One row group of a Parquet file, which is what a reader can take out of it without reading the rest."""
+
+    label: str
+    path: str
+    row_group: int
+    first_row: int
+    n_rows: int
+    columns: tuple[str, ...]
+
+    def load(self) -> FloatArray:
+        """Its rows; raises `SourceError` where they are damaged, missing or infinite, or the file is another by now."""
+        import pyarrow
+
+        with _named(self.label), _opened_parquet(Path(self.path)) as file:
+            if self.row_group >= file.num_row_groups:
+                raise self._changed()
+            table = np.empty((self.n_rows, len(self.columns)))
+            for first in range(0, len(self.columns), _COLUMNS_AT_ONCE):
+                names = list(self.columns[first : first + _COLUMNS_AT_ONCE])
+                read = file.read_row_group(self.row_group, columns=names, use_threads=False)
+                if read.num_rows != self.n_rows or not set(names) <= set(read.column_names):
+                    raise self._changed()
+                for number, name in enumerate(names, first):
+                    table[:, number] = read.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
+        del read
+        pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
+        place = Place(self.label, f"row group {self.row_group}", "the file", self.first_row)
+        refuse_nonfinite(table, place, self.columns)
+        return table
+
+    def _changed(self) -> SourceError:
+        return SourceError(
+            f"{self.label}: the file was changed after it was opened as a source. Open the source again."
+        )
+
+
+def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
+    """A source of the row groups of these files, which must all have the same columns, in any order."""
+    if not paths:
+        raise SourceError("The list of Parquet files is empty. Pass at least one path.")
+    for path in paths:
+        _refuse_no_file(path)
+    columns: list[str] | None = None
+    pieces: list[Piece] = []
+    for path in paths:
+        with _named(str(path)), _opened_parquet(path) as file:
+            own = _usable_columns(file.schema_arrow, str(path), wish)
+            columns = columns or own
+            _refuse_other_columns(own, columns, path, paths[0])
+            pieces += _row_groups(file.metadata, path, tuple(columns))
+    assert columns is not None
+    refuse_no_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
+    signature = signature_of("parquet", columns, file_facts(path.absolute() for path in paths))
+    return Source(pieces, columns, len(columns), signature)
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder in natural order, part-2 before part-10; names with . or _ first are not data."""
+    files = [
+        path for path in folder.iterdir() if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
+    ]
+    if not files:
+        deeper = next(folder.glob("*/**/*.parquet"), None)
+        hint = f" There are some in its folders ({deeper}): pass a list of their paths." if deeper else ""
+        raise SourceError(f"The folder {folder} has no files named *.parquet.{hint or ' Check the path.'}")
+    return sorted(files, key=lambda path: _natural(path.name))
+
+
+def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
+    """Texts and numbers of a name in turn; the name itself tells part-1 and part-01 apart."""
+    parts = re.split(r"(\d+)", name)
+    return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)], name
+
+
+def _refuse_no_file(path: Path) -> None:
+    if path.is_dir():
+        raise SourceError(f"{path} is a folder. Pass a folder by itself, or list its files.")
+    if not path.exists():
+        raise SourceError(f"{path} does not exist. Check the path; every worker must see the file under it.")
+
+
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[Any]:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise missing_extra("Reading Parquet") from None
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        yield file
+
+
+@contextmanager
+def _named(label: str) -> Iterator[None]:
+    """Gives the errors of pyarrow a place: they say what is wrong, but not where."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except FileNotFoundError:
+        raise SourceError(
+            f"{label}: the file is gone, or this machine does not see it. Put it where every worker can read it under "
+            f"the same path."
+        ) from None
+    except PermissionError as error:
+        raise SourceError(f"{label}: the file may not be read here ({error}). Allow it to every worker.") from None
+    except MemoryError as error:
+        raise SourceError(
+            f"{label}: does not fit into the memory of this worker, or is damaged ({brief(error)}). Write the file "
+            f"with smaller row groups."
+        ) from None
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
+        raise SourceError(
+            f"{label}: damaged, or no Parquet table ({brief(error)}). Write the file again, or leave it out."
+        ) from None
+
+
+def _usable_columns(schema: Any, label: str, wish: Sequence[str] | None) -> list[str]:
+    """The columns to use of a file, all of numbers; what pandas stored as an index is used only if asked for."""
+    known = list(schema.names)
+    if wish is None:
+        index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
+        known = [name for name in known if name not in index]
+    chosen = [known[k] for k in chosen_positions(known, wish, label)]
+    for name in chosen:
+        kind = schema.field(name).type
+        if not _is_numeric(kind):
+            refuse_type(label, name, str(kind))
+    return chosen
+
+
+def _is_numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+
+
+def _refuse_other_columns(own: Sequence[str], columns: Sequence[str], path: Path, first: Path) -> None:
+    known, wanted = set(own), set(columns)
+    missing = [name for name in columns if name not in known]
+    extra = [name for name in own if name not in wanted]
+    if not missing and not extra:
+        return
+    differences = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)} besides"] * bool(extra)
+    raise SourceError(
+        f"{path} has other columns than {first}: it {' and '.join(differences)}. Leave the file out, or pass "
+        f"columns=[...] with names that all files have."
+    )
+
+
+def _row_groups(metadata: Any, path: Path, columns: tuple[str, ...]) -> Iterator[ParquetPiece]:
+    first_row = 0
+    for number in range(metadata.num_row_groups):
+        n_rows = metadata.row_group(number).num_rows
+        yield ParquetPiece(f"{path}, row group {number}", str(path.absolute()), number, first_row, n_rows, columns)
+        first_row += n_rows
+
+
+@dataclass(frozen=True)
+class ZarrPiece(FilePiece):
+    """Consecutive rows of a Zarr array."""
+
+    label: str
+    first_row: int
+    n_rows: int
+    array: Any = field(repr=False)
+
+    def load(self) -> FloatArray:
+        """Its rows; raises `SourceError` where a chunk is damaged or a value missing or infinite."""
+        try:
+            block = self.array[self.first_row : self.first_row + self.n_rows]
+        except MemoryError:
+            raise
+        except Exception as error:  # each codec of a chunk has its own errors, without a common ancestor
+            raise SourceError(
+                f"{self.label}: cannot be read ({type(error).__name__}: {brief(error)}). Write the array again, "
+                f"and keep it where every worker can read it under the same path."
+            ) from None
+        table = array_table(block, self.label)
+        refuse_nonfinite(table, Place(self.label, "these rows", "the array", self.first_row), None)
+        return table
+
+
+def is_zarr_folder(path: Path) -> bool:
+    """Whether a path is meant as Zarr: by its name, or because the folder says so."""
+    return path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file()
+
+
+def open_zarr(source: Any, wish: Sequence[str] | None) -> Source:
+    """A source of the rows of a Zarr array, given itself or by its folder."""
+    array, label = _opened_zarr(source) if isinstance(source, Path) else _reachable(source)
+    refuse_chosen_names(wish, label)
+    refuse_shape(array.shape, label)
+    refuse_array_type(array.dtype, label)
+    n_rows, n_columns = array.shape
+    pieces: list[Piece] = [
+        ZarrPiece(f"{label}, rows {start:,} to {stop - 1:,}", start, stop - start, array)
+        for start, stop in _chunk_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
+    ]
+    refuse_no_rows(pieces, label)
+    return Source(pieces, None, n_columns, _zarr_signature(array))
+
+
+def _opened_zarr(path: Path) -> tuple[Any, str]:
+    try:
+        import zarr
+    except ImportError:
+        raise missing_extra("Reading Zarr") from None
+    if not path.exists():
+        raise SourceError(f"{path} does not exist. Check the path; every worker must see the array under it.")
+    try:
+        opened = zarr.open(path.absolute(), mode="r")
+    except Exception as error:  # what is wrong with the metadata comes in many classes
+        raise SourceError(f"{path} is damaged or no Zarr array ({brief(error)}). Write it again.") from None
+    if not isinstance(opened, zarr.Array):
+        raise SourceError(f"{path} is a Zarr group. Pass one of its arrays: {listed(sorted(opened.array_keys()))}.")
+    return opened, f"Zarr array {path}"
+
+
+def _reachable(array: Any) -> tuple[Any, str]:
+    """An array that a worker elsewhere can open: a relative path would lead it astray, and memory is not shared."""
+    from zarr.storage import LocalStore, MemoryStore
+
+    if isinstance(array.store, MemoryStore):
+        raise SourceError(
+            "The Zarr array lies in memory, where no worker can read it. Save it to a folder, or pass its content "
+            "(array[:]) with folder=..., to be written in pieces."
+        )
+    if isinstance(array.store, LocalStore):
+        return _opened_zarr(Path(array.store.root) / array.path)
+    return array, f"Zarr array {array.store_path}"
+
+
+def _chunk_runs(n_rows: int, n_columns: int, chunk_rows: int) -> list[tuple[int, int]]:
+    """Where runs of whole chunks begin and end, near the size of a piece."""
+    chunks = max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
+    step = chunks * chunk_rows
+    return [(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def _zarr_signature(array: Any) -> str:
+    """By the files where they can be looked at; elsewhere by the metadata and the number of bytes stored."""
+    from zarr.storage import LocalStore
+
+    if isinstance(array.store, LocalStore):
+        folder = Path(array.store.root) / array.path
+        return signature_of("zarr", file_facts(sorted(path for path in folder.rglob("*") if path.is_file())))
+    return signature_of("zarr", str(array.store_path), array.metadata.to_dict(), array.nbytes_stored())
+
+
+@dataclass(frozen=True)
+class DaskPiece:
+    """One block of a Dask collection."""
+
+    label: str
+    n_rows: int | None
+    n_columns: int
+    columns: tuple[str, ...] | None
+    delayed: Any = field(repr=False)
+
+    def load(self) -> FloatArray:
+        """Its rows, computed by Dask; not for use inside a task, which takes `delayed` as an argument instead."""
+        return as_table(self.delayed.compute(), self.label, self.columns, n_columns=self.n_columns)
+
+
+def open_dask_array(array: Any, wish: Sequence[str] | None) -> Source:
+    """A source of the blocks of a 2-D Dask array, joined along the columns where these are in several chunks."""
+    label = "The Dask array"
+    refuse_chosen_names(wish, label)
+    refuse_shape(array.shape, label)
+    refuse_array_type(array.dtype, label)
+    whole_rows = array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
+    sizes, n_columns = whole_rows.chunks[0], int(array.shape[1])
+    starts = accumulate(sizes, initial=0)
+    pieces: list[Piece] = [
+        DaskPiece(_block_label(number, start, size), _known(size), n_columns, None, block)
+        for number, (start, size, block) in enumerate(zip(starts, sizes, whole_rows.to_delayed()[:, 0], strict=False))
+    ]
+    refuse_no_rows(pieces, label)
+    return Source(pieces, None, n_columns, signature_of("dask array", _token(array)))
+
+
+def open_dask_frame(frame: Any, wish: Sequence[str] | None) -> Source:
+    """A source of the partitions of a Dask dataframe; how many rows each has is not known before it is computed."""
+    label = "The Dask dataframe"
+    names = [str(name) for name in frame.columns]
+    positions = chosen_positions(names, wish, label)
+    check_frame_types(names, list(frame.dtypes), positions, label)
+    chosen = frame if wish is None else frame[[frame.columns[k] for k in positions]]
+    columns = tuple(names[k] for k in positions)
+    pieces: list[Piece] = [
+        DaskPiece(f"partition {number:,} of the Dask dataframe", None, len(columns), columns, block)
+        for number, block in enumerate(chosen.to_delayed())
+    ]
+    return Source(pieces, frame_names(chosen), len(columns), signature_of("dask frame", columns, _token(frame)))
+
+
+def _block_label(number: int, start: float, size: float) -> str:
+    if np.isnan(start + size):
+        return f"block {number:,} of the Dask array"
+    return f"block {number:,} of the Dask array (rows {int(start):,} to {int(start + size) - 1:,})"
+
+
+def _known(size: float) -> int | None:
+    return None if np.isnan(size) else int(size)
+
+
+def _token(collection: Any) -> str:
+    """Dask's name for what a collection computes: the same for the same data and steps, if Dask can tell."""
+    from dask.base import tokenize
+
+    return str(tokenize(collection))
+
+
+@dataclass(frozen=True)
+class ArrayPiece(FilePiece):
+    """Consecutive rows of a table that was in memory, in a file of their own."""
+
+    label: str
+    path: str
+    first_row: int
+    n_rows: int
+    n_columns: int
+    columns: tuple[str, ...] | None
+
+    def load(self) -> FloatArray:
+        """Its rows; raises `SourceError` if the file is gone or not as it was written."""
+        try:
+            table = np.load(self.path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise SourceError(
+                f"{self.label}: {self.path} cannot be read ({brief(error)}). Open the source again with a folder "
+                f"that every worker can read under the same path."
+            ) from None
+        if table.shape != (self.n_rows, self.n_columns) or table.dtype != np.float64:
+            raise SourceError(f"{self.label}: {self.path} is not what was written. Open the source again.")
+        refuse_nonfinite(table, Place(self.label, "these rows", "the whole", self.first_row), self.columns)
+        return np.ascontiguousarray(table)
+
+
+def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> Source:
+    """A source of the rows of an array or DataFrame, which are checked and written to `folder` at once."""
+    label = f"The {type(table).__module__.split('.')[0]} {type(table).__name__}"
+    columns, names, n_columns = _checked_columns(table, wish, label)
+    if folder is None:
+        raise SourceError(
+            f"{label} lies in memory, where the workers cannot read it. Pass folder=..., a folder that all of them "
+            f"see, to which its rows are written in pieces."
+        )
+    pieces: list[Piece] = []
+    digests: list[str] = []
+    for start, stop in _row_runs(len(table), n_columns):
+        rows = _rows(table, start, stop, columns, label)
+        refuse_nonfinite(rows, Place(label, first_row=start), columns)
+        digests.append(hashlib.blake2b(np.ascontiguousarray(rows).data, digest_size=16).hexdigest())
+        path = _written(rows, folder.absolute() / f"rows-{start}-{digests[-1]}.npy")
+        own = f"{label}, rows {start:,} to {stop - 1:,}"
+        pieces.append(ArrayPiece(own, str(path), start, stop - start, n_columns, columns))
+    refuse_no_rows(pieces, label)
+    return Source(pieces, names, n_columns, signature_of("memory", len(table), columns, digests))
+
+
+def _checked_columns(
+    table: Any, wish: Sequence[str] | None, label: str
+) -> tuple[tuple[str, ...] | None, list[str] | None, int]:
+    """The columns to use as messages call them, their names if these are texts, and how many; types are checked."""
+    if not is_frame(table):
+        refuse_chosen_names(wish, label)
+        refuse_shape(table.shape, label)
+        refuse_array_type(table.dtype, label)
+        return None, None, table.shape[1]
+    known = [str(name) for name in table.columns]
+    positions = chosen_positions(known, wish, label)
+    columns = tuple(known[k] for k in positions)
+    check_frame_types(known, list(table.dtypes), positions, label)
+    return columns, None if frame_names(table) is None else list(columns), len(columns)
+
+
+def _row_runs(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _pieces.PIECE_BYTES // (8 * n_columns))
+    return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def _rows(table: Any, start: int, stop: int, columns: tuple[str, ...] | None, label: str) -> FloatArray:
+    if columns is None:
+        return array_table(table[start:stop], label)
+    rows = table.iloc[start:stop] if hasattr(table, "iloc") else table.slice(start, stop - start)
+    return frame_table(rows, label, columns)
+
+
+def _written(rows: FloatArray, path: Path) -> Path:
+    """Write a piece under a name that tells its content, whole or not at all; one that is there already is kept."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > rows.nbytes:
+            return path
+        with beside.open("wb") as file:
+            np.save(file, rows)
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise SourceError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
+    return path

@@ -17,11 +17,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from penstock.storage._container import MAX_HEADER, seal, unseal
-from penstock.storage._errors import CorruptFileError, NewerVersionError, StorageError, WrongKindError
-from penstock.storage._files import lock, open_file, remove_leftovers, replace_file
-from penstock.storage._record import Record
-from penstock.storage._versions import FORMAT_VERSION, upgrade
+from penstock.storage.files import (
+    CorruptFileError,
+    NewerVersionError,
+    StorageError,
+    WrongKindError,
+    lock,
+    open_file,
+    remove_leftovers,
+    replace_file,
+)
+from penstock.storage.states import FORMAT_VERSION, MAX_HEADER, Record, seal, unseal, upgrade
 
 __all__ = [
     "FORMAT_VERSION",

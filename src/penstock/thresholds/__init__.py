@@ -1,28 +1,29 @@
-"""Scores → a threshold, above which they are flagged: on a stream, score by score, or from all scores at once."""
+"""Turn scores into flags: a threshold learnt score by score on a stream, or from all scores at once."""
 
-from penstock.thresholds._base import Threshold
-from penstock.thresholds._registry import pack_threshold, unpack_threshold
-from penstock.thresholds.conformal import ConformalPValue
-from penstock.thresholds.contamination import Contamination, check_contamination, score_threshold
-from penstock.thresholds.drifting_peaks import DriftingPeaks
-from penstock.thresholds.fixed import Fixed
-from penstock.thresholds.mean_deviation import MeanDeviation
-from penstock.thresholds.peaks import PeaksOverThreshold
-from penstock.thresholds.rolling_quantile import RollingQuantile
-from penstock.thresholds.top_n import TopN
+from penstock.thresholds.base import Threshold
+from penstock.thresholds.basic import Fixed, MeanDeviation, TopN
+from penstock.thresholds.contamination import Contamination, check_contamination, midway, score_threshold
+from penstock.thresholds.packing import pack_threshold, parse_threshold, unpack_threshold
+from penstock.thresholds.pareto import Exceedance, ParetoTail
+from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
+from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
     "ConformalPValue",
     "Contamination",
     "DriftingPeaks",
+    "Exceedance",
     "Fixed",
     "MeanDeviation",
+    "ParetoTail",
     "PeaksOverThreshold",
     "RollingQuantile",
     "Threshold",
     "TopN",
     "check_contamination",
+    "midway",
     "pack_threshold",
+    "parse_threshold",
     "score_threshold",
     "unpack_threshold",
 ]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.thresholds._base import Threshold
+from penstock.thresholds.base import Threshold
 
 Contamination = float | Literal["auto"] | Threshold
 

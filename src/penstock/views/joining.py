@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.graph.duplicates import first_copies
+from penstock.graph.edges import nearest_by_tree, shortest_edges
+from penstock.graph.rows import first_copies
 from penstock.graph.search import FittedSearch, SearchWhenAsked
-from penstock.graph.tree_edges import nearest_by_tree, shortest_edges
 
 _LARGEST = float(np.finfo(np.float64).max)  # what overflows ends here
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.bench import Results
-from penstock.findings_files import refuse_existing, write_new
+from penstock.report import refuse_existing, write_new
 from studies.ahmed2021.overlap import Overlap
 from studies.ahmed2021.plant import PlantTables
 from studies.ahmed2021.report import sections_claims, sections_paper, sections_rest

@@ -1,0 +1,370 @@
+"""Find copies, labels, runs, counters and codes for missing values among the columns of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray
+
+LIKE_A_LABEL = "It looks like a label, not like a reading."
+_STRONG = re.compile(
+    r"outliers?|anomal(y|ies|ous|ie|ien)|abnormal|attacks?|faults?|faulty|failures?|labels?|flags?|(st(ö|oe)rung|fehler)(en)?"
+    r"|truth|changepoints?",
+    re.IGNORECASE,
+)
+_WEAK = re.compile(r"targets?|class(es)?", re.IGNORECASE)  # of other things too, unless the whole name is about a label
+_BESIDE = re.compile(
+    r"is|has|in|the|a|y|true|ground|point|points|change|normal|or|id|no|nr|num|number|code|type|name|index|kind|state|status"
+    r"|[0-9]+",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_CAMEL = re.compile(r"(?<=[a-zäöü])(?=[A-ZÄÖÜ])")
+MOST_KINDS = 50  # of a label
+_LARGEST = 100
+_CODES = (-99, -999, -9999, -99999)  # of rows of which nothing is known
+
+
+def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> bool:
+    """Whether a column is named like a label and has few values, as labels have.
+
+    values : the different ones.
+
+    Numbers are 0 and 1, 1 and −1, or small whole numbers with 0 or 1 among them; −999 and such stand for "unknown".
+    With more than two (other) values, all words of the name must be about a label: "fault number" is one, "fault
+    current" is a reading.
+
+    >>> [looks_like_label(name, {0.0, 1.0}) for name in ("is_fault", "Label", "ATT_FLAG", "pump_on", "default", "y")]
+    [True, True, True, False, False, False]
+    >>> [looks_like_label(name, {0.0, 1.0, 4.0}) for name in ("faultNumber", "fault current", "flag_count")]
+    [True, False, False]
+    >>> looks_like_label("ATT_FLAG", {-999.0, 1.0}), looks_like_label("Normal/Attack", {"Normal", "Attack", "A ttack"})
+    (True, True)
+    >>> looks_like_label("target", {18.0, 21.0}), looks_like_label("target level", {0.0, 1.0})
+    (False, False)
+    """
+    words = _WORDS.findall(_CAMEL.sub("_", name))
+    whole = all(_STRONG.fullmatch(word) or _WEAK.fullmatch(word) or _BESIDE.fullmatch(word) for word in words)
+    strong = any(map(_STRONG.fullmatch, words)) or "change point" in " ".join(words).casefold()
+    if not (strong or (whole and any(map(_WEAK.fullmatch, words)))):
+        return False
+    kinds = [value for value in values if value not in _CODES]
+    few = len(kinds) <= 2 or (whole and len(kinds) <= MOST_KINDS)
+    numbers = [value for value in kinds if not isinstance(value, str)]
+    whole = all(float(number).is_integer() and -1 <= number <= _LARGEST for number in numbers)
+    return few and len(values) > 1 and whole and (not numbers or 0 in numbers or 1 in numbers)
+
+
+_FEWEST_TIMES = 3
+_FEWEST_OTHERS = 20
+_FEW_LEVELS = 10  # different other values: numbers of states may be far apart, so that
+_CODE_FARTHER = 100.0  # times as far is asked of a code among them
+
+
+def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
+    """Values that come again and again, and lie farther from all others than these are apart: how often each comes.
+
+    Others are apart by the range of their middle 98 %. No code is 0, which a pump that is off delivers.
+
+    >>> codes_for_missing(np.sort(np.append(np.linspace(5, 9, 50), [-9999.0] * 4)))
+    {-9999.0: 4}
+    """
+    found: dict[float, int] = {}
+    rest = ordered
+    while True:
+        for value, others in _ends(rest):
+            if _is_code(value, others, len(rest) - len(others)):
+                found[value] = len(rest) - len(others)
+                rest = others
+                break
+        else:
+            return found
+
+
+def _ends(ordered: FloatArray) -> list[tuple[float, FloatArray]]:
+    """The smallest and the largest value, each with the values that differ from it."""
+    low, high = ordered[0], ordered[-1]
+    return [
+        (float(low), ordered[np.searchsorted(ordered, low, "right") :]),
+        (float(high), ordered[: np.searchsorted(ordered, high, "left")]),
+    ]
+
+
+def _is_code(value: float, others: FloatArray, times: int) -> bool:
+    if times < _FEWEST_TIMES or len(others) < _FEWEST_OTHERS or value == 0:
+        return False
+    cut = len(others) // 100
+    with np.errstate(over="ignore"):
+        width = float(others[-1 - cut] - others[cut]) or float(others[-1] - others[0])
+        distance = float(others[0] - value) if value < others[0] else float(value - others[-1])
+    few = 1 + np.count_nonzero(others[1:] != others[:-1]) <= _FEW_LEVELS if distance > width > 0 else False
+    return distance > (_CODE_FARTHER * width if few else width) > 0
+
+
+_MOST_RESETS = 0.05  # of the steps
+_RESET = 0.5  # of the range: a smaller fall is none
+_FEWEST_RISES = 20
+_SMALL = 0.05  # of the range: a usual rise
+
+
+def resets_of_counter(values: FloatArray) -> int | None:
+    """How often a counter starts anew; None if the column is none.
+
+    >>> resets_of_counter(np.arange(50.0)), resets_of_counter(np.arange(50.0) % 30), resets_of_counter(np.ones(50))
+    (0, 1, None)
+    """
+    falls = np.flatnonzero(values[1:] < values[:-1])
+    if len(falls) > _MOST_RESETS * len(values):
+        return None
+    steps = np.diff(values)
+    rises = steps[steps > 0]
+    extent = float(values.max() - values.min())
+    if len(rises) < _FEWEST_RISES or not np.isfinite(extent) or np.median(rises) > _SMALL * extent:
+        return None
+    return len(falls) if (steps[falls] <= -_RESET * extent).all() else None
+
+
+_USUAL_SHARE = 0.95  # of the values outside the longest run are in runs that count as usual
+_FARTHER = 10  # times the usual run
+_SHORTEST = 20  # rows that are worth a remark
+_FEWEST_LEVELS = 20  # different values: a set point has fewer, and may stay where it is
+_SELDOM = 0.02  # share of the other values
+_FEWEST_RUNS = 10  # a history to compare with
+_SELDOM_CHANGED = 0.05  # of its steps: a setting has fewer changes
+_MOVING = 0.5  # of the steps apart from its usual values are changes, and of all changes are there: a reading
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some rows in a row: where they start, and how many they are."""
+
+    start: int
+    length: int
+
+
+def longest_true(mask: NDArray[np.bool_]) -> Stretch:
+    """The longest stretch in which a condition holds.
+
+    >>> longest_true(np.array([True, False, True, True, False]))
+    Stretch(start=2, length=2)
+    """
+    if not mask.any():
+        return Stretch(0, 0)
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    starts, stops = edges[::2], edges[1::2]
+    longest = int(np.argmax(stops - starts))
+    return Stretch(int(starts[longest]), int(stops[longest] - starts[longest]))
+
+
+@dataclass(frozen=True)
+class EqualRuns:
+    """The longest run of equal values (among those present), the length usual for the others, and how many runs.
+
+    elsewhere : the share of the other values that are equal to those of the longest run.
+    """
+
+    longest: Stretch
+    usual: int
+    count: int
+    elsewhere: float
+
+    def stood_still(self, n_distinct: int) -> bool:
+        """Whether the longest run stands out from the column's own history.
+
+        A level that it often has, such as no flow while the pump is off, is no standstill, nor is a set point's.
+        """
+        has_history = self.count > _FEWEST_RUNS and n_distinct >= _FEWEST_LEVELS
+        stands_out = self.longest.length >= max(_SHORTEST, _FARTHER * self.usual)
+        return has_history and stands_out and self.elsewhere <= _SELDOM
+
+
+def equal_runs(values: FloatArray) -> EqualRuns:
+    """Runs of equal values.
+
+    >>> runs = equal_runs(np.array([1.0, 2.0, 2.0, 2.0, 3.0, 4.0, 4.0]))
+    >>> runs.longest, runs.usual, runs.count
+    (Stretch(start=1, length=3), 2, 4)
+    """
+    last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
+    lengths = np.diff(last, prepend=-1)
+    longest = int(np.argmax(lengths))
+    stretch = Stretch(int(last[longest] - lengths[longest] + 1), int(lengths[longest]))
+    rows_by_length = np.bincount(lengths) * np.arange(stretch.length + 1)
+    rows_by_length[-1] -= stretch.length
+    up_to = np.cumsum(rows_by_length)
+    usual = int(np.searchsorted(up_to, _USUAL_SHARE * up_to[-1])) if up_to[-1] else 0
+    others = len(values) - stretch.length
+    equal = int(np.count_nonzero(values == values[stretch.start])) - stretch.length
+    return EqualRuns(stretch, usual, len(lengths), equal / others if others else 0.0)
+
+
+def is_setting(values: FloatArray) -> bool:
+    """Whether values change seldom, and rather by going from one usual value to another than by moving apart from them.
+
+    Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not.
+
+    >>> limit, leak = np.repeat([5.0, 7.0, 5.0], 100), np.zeros(300)
+    >>> leak[150:160] = np.arange(1, 11)
+    >>> is_setting(limit), is_setting(leak), is_setting(np.full(300, 5.0))
+    (True, False, False)
+    """
+    changed = values[1:] != values[:-1]
+    n_changes = np.count_nonzero(changed)
+    if not 0 < n_changes < _SELDOM_CHANGED * len(changed):
+        return False
+    levels, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    usual = levels[order[: 1 + np.searchsorted(np.cumsum(counts[order]), _USUAL_SHARE * len(values))]]
+    apart = ~np.isin(values, usual)
+    steps = apart[1:] | apart[:-1]
+    moves = np.count_nonzero(changed & steps)
+    return bool(moves < _MOVING * n_changes or moves < _MOVING * np.count_nonzero(steps))
+
+
+def time_across(time: pd.DatetimeIndex | None, stretch: Stretch) -> pd.Timedelta | None:
+    """The time from the row before a stretch to the row after it, or to the ends of the table."""
+    if time is None or not stretch.length:
+        return None
+    before = max(stretch.start - 1, 0)
+    after = min(stretch.start + stretch.length, len(time) - 1)
+    across: Any = time[after] - time[before]
+    return pd.Timedelta(across)
+
+
+_ROUNDING = 1e-9  # of 1 − |correlation|
+_FEWEST_ROWS = 10  # with fewer, columns lie on a line by chance
+_PROJECTIONS = 3
+_LEAST_COMMON = 0.9  # of the rows have to be known in both of two columns with holes in different rows
+_TRIPLES = 16
+_FEWEST_RATIOS = 3
+_ALIKE = 1e-3
+_WINDOW = 10 * np.sqrt(2 * _ROUNDING)  # ten standard deviations of what rounding may move a place by
+
+BoolArray = NDArray[np.bool_]
+
+
+def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
+    """For each column that equals an earlier one, or lies with it on a straight line to rounding: which one.
+
+    Instead of all pairs, the columns, each of mean 0 and length 1, are projected onto three random directions: copies
+    fall on the same place, or on the mirrored one. Only columns on the same place are compared in full, so that the
+    time grows with the number of columns and not with its square. Columns with values missing in different rows are
+    compared by `_copies_across_holes`, if both are known in 90 % of the rows.
+
+    >>> celsius = np.linspace(0, 30, 40) ** 2
+    >>> columns = np.column_stack([celsius, np.sqrt(celsius), 32 + 1.8 * celsius])
+    >>> copies_of_numbers(columns, ["celsius", "root", "fahrenheit"])
+    {'fahrenheit': 'celsius'}
+    """
+    if len(columns) < _FEWEST_ROWS:
+        return _equal_columns(columns, names)
+    present = np.isfinite(columns)
+    unit = _unit_columns(columns, present)
+    places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
+    groups: list[list[int]] = []
+    start = 0  # of the groups that are still near
+    for column in np.argsort(places[0], kind="stable").tolist():
+        if not places[:, column].any():
+            continue
+        while start < len(groups) and places[0, column] - places[0, groups[start][0]] > _WINDOW:
+            start += 1
+        for group in groups[start:]:
+            near = (np.abs(places[:, group[0]] - places[:, column]) <= _WINDOW).all()
+            if near and _same(unit, present, group[0], column):
+                group.append(column)
+                break
+        else:
+            groups.append([column])
+    found = {copy: min(group) for group in groups for copy in group if copy != min(group)}
+    across = _copies_across_holes(columns, present, found)
+    found = {copy: across.get(origin, origin) for copy, origin in (found | across).items()}
+    return {names[copy]: names[found[copy]] for copy in sorted(found)}
+
+
+def copies_of_texts(texts: pd.DataFrame) -> dict[str, str]:
+    """For each column of text that is an earlier one, perhaps with other words for the same things: which one.
+
+    >>> copies_of_texts(pd.DataFrame({"state": ["on", "off", "on"], "zustand": ["an", "aus", "an"]}))
+    {'zustand': 'state'}
+    """
+    seen: dict[bytes, str] = {}
+    found: dict[str, str] = {}
+    for name in texts.columns:
+        codes = pd.factorize(texts[name])[0].tobytes()
+        if codes in seen:
+            found[name] = seen[codes]
+        seen.setdefault(codes, name)
+    return found
+
+
+def _unit_columns(columns: FloatArray, present: BoolArray) -> FloatArray:
+    """Columns of mean 0 and length 1; 0 where a value is missing, and all 0 where a column is constant or too short."""
+    filled = np.where(present, columns, 0.0)
+    largest = np.abs(filled).max(axis=0)
+    filled = np.divide(filled, largest, out=filled, where=largest > 0)  # so that squares stay finite
+    mean = filled.sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    centred = np.where(present, filled - mean, 0.0)
+    length = np.sqrt((centred**2).sum(axis=0))
+    enough = (length > 1e-12) & (present.sum(axis=0) >= _FEWEST_ROWS)
+    unit: FloatArray = np.divide(centred, length, out=np.zeros_like(centred), where=enough)
+    return unit
+
+
+def _copies_across_holes(columns: FloatArray, present: BoolArray, found: dict[int, int]) -> dict[int, int]:
+    """Copies among the columns that are in none yet, of which at least one has values missing.
+
+    On a straight line (x₁ − x₂) ÷ (x₃ − x₂) is the same in both, for any three rows that are known in both. Only
+    columns that agree in this for some rows taken at random are compared in full.
+    """
+    shares = np.array([np.count_nonzero(column) for column in present.T]) / len(present)  # quicker than a mean
+    known = [column for column in np.flatnonzero(shares >= _LEAST_COMMON).tolist() if column not in found]
+    full = shares[known] == 1
+    if full.all():
+        return {}
+    rows = np.random.default_rng(0).integers(0, len(columns), 3 * _TRIPLES)
+    first, second, third = np.split(columns[rows][:, known], 3)
+    with np.errstate(all="ignore"):
+        ratios = (first - second) / (third - second)
+    ratios[~np.isfinite(ratios)] = np.nan
+    copies: dict[int, int] = {}
+    for place in range(1, len(known)):
+        apart = np.abs(ratios[:, :place] - ratios[:, [place]])
+        differ = (apart > _ALIKE * (1 + np.abs(ratios[:, [place]]))).any(axis=0)
+        alike = np.flatnonzero(~differ & ~(full[:place] & full[place]))
+        enough = np.count_nonzero(~np.isnan(apart[:, alike]), axis=0) >= _FEWEST_RATIOS
+        for other in alike[enough].tolist():
+            if known[other] not in copies and _same_where_known(columns, present, known[other], known[place]):
+                copies[known[place]] = known[other]
+                break
+    return copies
+
+
+def _same_where_known(columns: FloatArray, present: BoolArray, first: int, second: int) -> bool:
+    common = present[:, first] & present[:, second]
+    if common.mean() < _LEAST_COMMON or common.sum() < _FEWEST_ROWS:
+        return False
+    pair = columns[:, [first, second]][common]
+    there = np.ones_like(pair, dtype=np.bool_)
+    unit = _unit_columns(pair, there)
+    return bool(unit[:, 0].any() and unit[:, 1].any() and _same(unit, there, 0, 1))
+
+
+def _equal_columns(columns: FloatArray, names: list[str]) -> dict[str, str]:
+    first: dict[bytes, str] = {}
+    origins = {name: first.setdefault(columns[:, place].tobytes(), name) for place, name in enumerate(names)}
+    return {name: origin for name, origin in origins.items() if name != origin}
+
+
+def _same(unit: FloatArray, present: BoolArray, first: int, second: int) -> bool:
+    if (present[:, first] != present[:, second]).any():
+        return False
+    sign = 1.0 if unit[:, first] @ unit[:, second] > 0 else -1.0
+    difference = unit[:, first] - sign * unit[:, second]
+    return bool(difference @ difference <= 2 * _ROUNDING)  # = 2 (1 − |correlation|)

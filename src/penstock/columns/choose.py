@@ -1,0 +1,204 @@
+"""Choose the inputs among the columns of a table, and encode text as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from penstock._types import FloatArray
+from penstock.columns._patterns import LIKE_A_LABEL
+from penstock.columns.check import ColumnReport, check_columns
+from penstock.io import Table, TableError
+
+ONE_HOT, RARITY = "one-hot", "rarity"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the categories of a column become numbers, learnt once and applied to any rows.
+
+    "one-hot": a column for each category, named "state=on", which is 1 in its rows and 0 in others.
+    "rarity": one column, in which each category is replaced by how rare it was: log(rows ÷ rows of this category), so
+    that a category of every row is 0, one of a tenth of the rows 2.3, and one of a thousandth 6.9.
+
+    A category that was not there when this was learnt is 0 in all columns of one-hot, and rarer than any other in
+    rarity. A missing value is missing in every column.
+
+    >>> state = pd.Series(["on", "on", "off", None])
+    >>> encoding = learn_encoding("state", state, most_one_hot=5)
+    >>> encoding.names, encoding.apply(state).tolist()
+    (('state=on', 'state=off'), [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [nan, nan]])
+    >>> learn_encoding("state", state, most_one_hot=1).apply(pd.Series(["on", "off", "new"])).round(2).tolist()
+    [[0.41], [1.1], [1.39]]
+    """
+
+    METHODS: ClassVar[tuple[str, ...]] = (ONE_HOT, RARITY)
+
+    column: str
+    method: str
+    categories: tuple[str, ...]  # the most frequent first
+    counts: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns it makes."""
+        if self.method == RARITY:
+            return (self.column,)
+        return tuple(f"{self.column}={category}" for category in self.categories)
+
+    def apply(self, values: pd.Series[Any]) -> FloatArray:
+        """Rows × `names`."""
+        codes = pd.Index(self.categories).get_indexer(pd.Index(values))
+        missing = values.isna().to_numpy()
+        if self.method == RARITY:
+            total = sum(self.counts)
+            rarity = np.log(total / np.append(np.array(self.counts, dtype=np.float64), total / (total + 1)))
+            encoded: FloatArray = rarity[codes][:, None]
+        else:
+            encoded = (codes[:, None] == np.arange(len(self.categories))).astype(np.float64)
+        encoded[missing] = np.nan
+        return encoded
+
+
+def learn_encoding(column: str, values: pd.Series[Any], most_one_hot: int) -> Encoding:
+    """One-hot up to so many categories, rarity beyond."""
+    counts = values.value_counts()
+    method = ONE_HOT if len(counts) <= most_one_hot else RARITY
+    return Encoding(column, method, tuple(counts.index), tuple(int(count) for count in counts))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is not used, and the reason in a sentence."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class InputChoice:
+    """What is made of the columns of a table; `apply` does it, to this table or to another with the same columns.
+
+    settings : those of `as_they_are` that are set rather than measured (`ColumnReport.setting`): inputs, but no causes.
+    """
+
+    as_they_are: tuple[str, ...]
+    encoded: tuple[Encoding, ...]
+    left_out: tuple[LeftOut, ...]
+    settings: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"as they are": len(self.as_they_are), "encoded": len(self.encoded), "left out": len(self.left_out)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns that `apply` returns."""
+        return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Of `names` those that may be named as the cause of an event: no settings, unless there is nothing else."""
+        return tuple(name for name in self.names if name not in self.settings) or self.names
+
+    def apply(self, table: Table) -> pd.DataFrame:
+        """The inputs as float64 with NaN for missing values, under the index of the table's values."""
+        values = table.values
+        missing = [name for name in (*self.as_they_are, *(each.column for each in self.encoded)) if name not in values]
+        if missing:
+            raise TableError(f"{table.source} has no column {missing[0]!r}, which was an input before.")
+        texts = [name for name in self.as_they_are if values[name].dtype.kind != "f"]
+        if texts:
+            raise TableError(f"{table.source}: column {texts[0]!r} held numbers before, and now holds text.")
+        parts = [values[list(self.as_they_are)].to_numpy(dtype=np.float64)]
+        parts += [encoding.apply(values[encoding.column]) for encoding in self.encoded]
+        return pd.DataFrame(np.hstack(parts), index=values.index, columns=list(self.names))
+
+
+def choose_inputs(
+    table: Table,
+    reports: Sequence[ColumnReport] | None = None,
+    *,
+    keep: Collection[str] = (),
+    most_one_hot: int = 10,
+    strict: bool = False,
+    labels: bool = False,
+) -> InputChoice:
+    """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
+
+    Left out are columns of grade D (no values, always the same, free text), copies of an earlier column, which would
+    count double, and columns that look like a label, which would give away what is to be found. Doubtful columns stay:
+    it is for people to judge them. Numbers go in as they are also when there are few different ones, as they have an
+    order.
+
+    Parameters
+    ----------
+    table : Table
+    reports : of `check_columns`, made if None
+    keep : names
+        Columns of numbers that are to go in whatever the report says, and columns that look like a label.
+    most_one_hot : int
+        Text with more categories than this is encoded by rarity, in one column: see `Encoding`.
+    strict : bool
+        Raise instead of leaving out or encoding anything.
+    labels : bool
+        Take columns that look like a label for inputs.
+
+    Examples
+    --------
+    >>> from penstock.io import read_table
+    >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
+    >>> choice = choose_inputs(read_table(plant))
+    >>> choice.counts
+    {'as they are': 1, 'encoded': 1, 'left out': 1}
+    >>> choice.left_out
+    (LeftOut(name='limit', reason='It never changes: it is always 9.'),)
+    >>> choice.apply(read_table(plant)).iloc[1].to_dict()
+    {'flow': 2.0, 'state=on': 0.0, 'state=off': 1.0}
+    """
+    known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
+    unknown = [name for name in (*table.names, *keep) if name not in known]
+    if unknown:
+        raise TableError(f"There is no report on column {unknown[0]!r}. Use check_columns on the same table.")
+    plain: list[str] = []
+    encoded: list[Encoding] = []
+    left_out: list[LeftOut] = []
+    for name in table.values.columns:
+        report = known[name]
+        numeric = table.values[name].dtype.kind == "f"
+        if name in keep and numeric:
+            plain.append(name)
+        elif report.grade == "D" or report.duplicate_of is not None:
+            left_out.append(LeftOut(name, _why(report)))
+        elif report.label_like and not labels and name not in keep:
+            left_out.append(LeftOut(name, LIKE_A_LABEL))
+        elif numeric:
+            plain.append(name)
+        else:
+            encoded.append(learn_encoding(name, table.values[name], most_one_hot))
+    settings = tuple(name for name in plain if known[name].setting)
+    choice = InputChoice(tuple(plain), tuple(encoded), tuple(left_out), settings)
+    _refuse(choice, table.source, strict)
+    return choice
+
+
+def _why(report: ColumnReport) -> str:
+    copied = f"It says the same as column {report.duplicate_of!r}."
+    return report.reasons[0] if report.grade == "D" else copied
+
+
+def _refuse(choice: InputChoice, source: str, strict: bool) -> None:
+    if strict and (choice.left_out or choice.encoded):
+        odd = [f"{each.name!r} ({each.reason})" for each in choice.left_out]
+        odd += [f"{each.column!r} (It is text.)" for each in choice.encoded]
+        shown = ", ".join(odd[:3]) + (" …" if odd[3:] else "")
+        raise TableError(
+            f"{source}: {len(odd)} columns cannot be inputs as they are: {shown}. Exclude them, or do without strict."
+        )
+    if not choice.as_they_are and not choice.encoded:
+        reasons = "; ".join(f"{each.name!r}: {each.reason}" for each in choice.left_out[:3])
+        raise TableError(f"{source} has no column that can be an input ({reasons}). Choose other columns.")

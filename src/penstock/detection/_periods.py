@@ -1,0 +1,253 @@
+"""Which rows are read, fitted and judged: periods, durations, and label values, as users give them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._messages import counted, listed
+from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
+from penstock.explain import Truth, known_faults
+from penstock.io import Note, Table, TableError
+
+
+def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
+    """A duration from a text or an object of Python, NumPy or pandas; or a number of rows; None stays None.
+
+    >>> read_duration("gap", "90 min"), read_duration("gap", 6)
+    (Timedelta('0 days 01:30:00'), 6)
+    >>> read_duration("gap", 1.5)
+    Traceback (most recent call last):
+    penstock.io.table.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _parsed(name, value)
+    if isinstance(value, dt.timedelta | np.timedelta64) and pd.Timedelta(value) >= pd.Timedelta(0):  # NaT is not
+        return pd.Timedelta(value)
+    if isinstance(value, int | np.integer) and type(value) not in (bool, np.timedelta64) and value >= 0:
+        return int(value)
+    raise TableError(f"{name} must be a duration, such as '30 min', or a whole number of rows; got {value!r:.100}.")
+
+
+def _parsed(name: str, text: str) -> pd.Timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise TableError(f"{name}: {error}") from None
+
+
+BoolArray = NDArray[np.bool_]
+_MOST_NAMES, _FIRST_NAMES = 20, 5
+_FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Which rows of a table count: from `since` `until` a moment, but not those of the periods in `exclude`.
+
+    A moment is a time, where a day or a month stands for all of it; of a table without time it is a row number, from 0.
+    All periods include both ends.
+    """
+
+    since: Any = None
+    until: Any = None
+    exclude: tuple[tuple[Any, Any], ...] = ()
+
+    @classmethod
+    def of(cls, since: Any, until: Any, exclude: Any) -> Periods:
+        """From what a user gives; `exclude` is "START..END", or several of these or pairs."""
+        several = [exclude] if isinstance(exclude, str) else list(exclude)
+        pairs = tuple(_as_pair(each) for each in several)
+        for name, moments in (("since", (since,)), ("until", (until,)), ("exclude_periods", sum(pairs, ()))):
+            for moment in moments:
+                check_moment(name, moment)
+        return cls(since, until, pairs)
+
+    def read_from(self, table: Table) -> Table:
+        """The table from `since` until `until`, with a note on how many rows that leaves out."""
+        if self.since is None and self.until is None:
+            return table
+        rows = _rows_between("since", self.since, "until", self.until, table)
+        if not rows.any():
+            raise TableError(f"No row is left {_in_words(self.since, self.until)}: {_extent(table)}.")
+        out = int((~rows).sum())
+        part = table.only(rows)
+        if not out:
+            return part
+        message = (
+            f"{out:,} of {counted(len(rows), 'row')} were not used: only those {_in_words(self.since, self.until)}. "
+            f"Notes on how the table was read are about all rows."
+        )
+        return replace(part, notes=(*part.notes, Note("period", message, out, changed=True)))
+
+    def excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
+        """The rows of the periods to leave out, and a note on each."""
+        out, notes = np.zeros(len(table.values), dtype=np.bool_), []
+        for first, last in self.exclude:
+            rows = _rows_between("exclude_periods", first, "exclude_periods", last, table)
+            words = _in_words(first, last)
+            if not rows.any():
+                raise TableError(f"There is no row to exclude {words}: {_extent(table)}.")
+            message = f"{counted(int(rows.sum()), 'row')} {words} neither learnt from nor judged, as asked."
+            notes.append(Note("excluded period", message, int(rows.sum()), changed=True))
+            out |= rows
+        if self.exclude and out.all():
+            raise TableError(f"No row is left: the periods to exclude cover all {counted(len(out), 'row')}.")
+        return out, notes
+
+    def described(self) -> dict[str, str | None]:
+        """For the settings."""
+        periods = [_shown(first, last) for first, last in self.exclude]
+        return {
+            "since": None if self.since is None else str(self.since),
+            "until": None if self.until is None else str(self.until),
+            "exclude_periods": ", ".join(periods) or None,
+        }
+
+
+def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
+    """The rows of a period that is known to be good: up to a moment, or where a rule holds; all if neither is given."""
+    if until is not None and rule is not None:
+        raise TableError("train_until and train_rule exclude each other: one period is learnt from.")
+    if rule is not None:
+        return _some(rule.holds(table), f"the rule {rule} holds for no row of {table.source}")
+    if until is None:
+        return np.ones(len(table.values), dtype=np.bool_)
+    return _some(~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}")
+
+
+def check_moment(name: str, moment: Any) -> None:
+    """Raise if this can be neither a time nor a row number, before any table is read."""
+    if moment is None or _row_number(moment) is not None:
+        return
+    if not isinstance(moment, str | dt.date | np.datetime64):
+        raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.")
+    try:
+        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # only the table can tell whether a zone fits
+    except RuleError:
+        raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.") from None
+
+
+def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
+    """Which rows are before a moment, and which after it."""
+    check_moment(name, moment)
+    if table.time is None:
+        number = _row_number(moment)
+        if number is None:
+            raise TableError(
+                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0)."
+            )
+        rows = table.values.index.to_numpy()
+        return rows < number, rows > number
+    if isinstance(moment, int | np.integer):
+        raise TableError(f"{name}: {table.source} has time stamps, but {moment} is a row number. {_FORM}.")
+    try:
+        return order_to_stamp(table.time, _text(moment))
+    except RuleError as error:
+        raise TableError(f"{name}: {error}") from None
+
+
+def _rows_between(first_name: str, first: Any, last_name: str, last: Any, table: Table) -> BoolArray:
+    rows = np.ones(len(table.values), dtype=np.bool_)
+    if first is not None:
+        rows &= ~_order(first_name, first, table)[0]
+    if last is not None:
+        rows &= ~_order(last_name, last, table)[1]
+    return rows
+
+
+def _row_number(moment: Any) -> int | None:
+    if isinstance(moment, int | np.integer) and not isinstance(moment, bool):
+        return int(moment)
+    return int(moment) if isinstance(moment, str) and moment.isascii() and moment.isdigit() else None
+
+
+def _text(moment: Any) -> str:
+    return moment.isoformat() if isinstance(moment, dt.date) else str(moment)
+
+
+def _as_pair(period: Any) -> tuple[Any, Any]:
+    if isinstance(period, str):
+        first, dots, last = (part.strip() for part in period.partition(".."))
+        pair = [first or None, last or None] if dots else []
+    else:
+        pair = list(period) if isinstance(period, tuple | list) else []
+    if len(pair) != 2 or pair == [None, None]:
+        raise TableError(
+            f"exclude_periods: {period!r:.100} is not a period. Write START..END, as in "
+            f"2024-05-01..2024-05-03, '2024-05-01 08:00..2024-05-01 17:30', or rows 100..250 where there is no time."
+        )
+    return pair[0], pair[1]
+
+
+def _in_words(first: Any, last: Any) -> str:
+    return " ".join(f"{word} {moment}" for word, moment in (("from", first), ("until", last)) if moment is not None)
+
+
+def _shown(first: Any, last: Any) -> str:
+    return "..".join("" if moment is None else str(moment) for moment in (first, last))
+
+
+def _extent(table: Table) -> str:
+    if table.time is None:
+        return f"{table.source} has the rows {table.values.index.min()} to {table.values.index.max()}"
+    return f"{table.source} begins at {table.time.min()} and ends at {table.time.max()}"
+
+
+def _some(rows: BoolArray, otherwise: str) -> BoolArray:
+    if not rows.any():
+        raise TableError(f"There is nothing to learn from: {otherwise}.")
+    return np.asarray(rows, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class LabelValues:
+    """The values of a label that mean a fault, and those of rows of which nothing is known; see `known_faults`."""
+
+    faults: tuple[Any, ...] = ()
+    unknown: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, faults: Any, unknown: Any) -> LabelValues:
+        """From what a user gives: one value or several."""
+        return cls(_as_values(faults), _as_values(unknown))
+
+    def read(self, table: Table) -> Truth | None:
+        """What the label of a table says; None if it has none."""
+        if table.label is not None:
+            return known_faults(table.label, self.faults, self.unknown)
+        if self.faults or self.unknown:
+            raise TableError("fault_values and unknown_values need a label: name the column that holds them.")
+        return None
+
+    def described(self) -> dict[str, str | None]:
+        """For the settings."""
+        return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
+
+
+def _as_values(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
+
+
+def shown(value: Any) -> bool | int | float | str | None:
+    """A value that can be written into any file: as it is, or as text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def shown_names(names: Sequence[str]) -> str | None:
+    """Names as text; of many their number and the first few; None for none.
+
+    >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
+    ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
+    """
+    if len(names) > _MOST_NAMES:
+        return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"
+    return listed(names, most=_MOST_NAMES) or None

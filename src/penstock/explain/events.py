@@ -1,0 +1,305 @@
+"""Flagged rows → events, and the calendar days that they fall on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from penstock._types import FloatArray, IndexArray
+
+Length = pd.Timedelta | int  # of time, or a number of rows
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_LONGEST = 2**63 - 1
+USUAL_STEPS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Where n rows are in time, or in the table if `time` is None.
+
+    starts : where each group of rows begins; nothing is joined across.
+    """
+
+    n: int
+    time: pd.DatetimeIndex | None
+    starts: IndexArray
+
+    def stamps(self, rows: IndexArray) -> Any:
+        """The time stamps of some rows, or the rows themselves."""
+        return rows.astype(np.int64) if self.time is None else self.time[rows]
+
+    def between(self, first: IndexArray, last: IndexArray) -> Any:
+        """From one row to another each: a duration, or the number of rows with both ends."""
+        return (last - first + 1).astype(np.int64) if self.time is None else self.time[last] - self.time[first]
+
+    def ticks(self, length: Length) -> NDArray[np.int64]:
+        """Positions of all rows, in the units in which `width` measures this length."""
+        if self.time is None or not isinstance(length, pd.Timedelta):
+            return np.arange(self.n, dtype=np.int64)
+        return np.asarray(self.time.asi8, dtype=np.int64)
+
+    def width(self, length: Length) -> int:
+        """A length in whole ticks."""
+        if self.time is None or not isinstance(length, pd.Timedelta):
+            return int(length)  # type: ignore[arg-type]
+        unit, count = np.datetime_data(length.to_timedelta64().dtype)
+        value = int(length.to_timedelta64().astype(np.int64)) * count
+        return min(value * _PER_SECOND[self.time.unit] // _PER_SECOND[unit], _LONGEST)
+
+    def steps_above(self, rows: IndexArray, length: Length) -> NDArray[np.bool_]:
+        """Whether each of these rows (in ascending order), but the first, is farther than a length from the one before.
+
+        Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
+        """
+        apart = np.diff(self.ticks(length)[rows].view(np.uint64))
+        return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
+
+    def group_of(self, rows: IndexArray) -> IndexArray:
+        """The number of the group of each of these rows."""
+        return np.searchsorted(self.starts, rows, side="right")
+
+    def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
+        """Of each of some rows, the first row of its group whose tick is not before a wanted one."""
+        found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
+        for group in np.unique(groups):
+            start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
+            mine = groups == group
+            found[mine] = start + np.searchsorted(ticks[start:stop], wanted[mine], side="left")
+        return found
+
+    def usual_length(self) -> Length:
+        """Six times the median of the steps that are not 0, within groups; without time, six rows."""
+        if self.time is None:
+            return USUAL_STEPS
+        steps = np.diff(self.time.asi8.view(np.uint64))
+        steps[self.starts[1:] - 1] = 0
+        steps = steps[steps > 0]
+        if not len(steps):
+            return pd.Timedelta(0)
+        middle = [(len(steps) - 1) // 2, len(steps) // 2]
+        two = np.partition(steps, middle)[middle]
+        ticks = USUAL_STEPS // 2 * sum(map(int, two))
+        return pd.Timedelta(np.timedelta64(min(ticks, _LONGEST), self.time.unit))
+
+
+def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> Clock:
+    """A clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
+    if time is not None and len(time) != n:
+        raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
+    starts = _starts(groups, n)
+    if time is not None:
+        falls = 1 + np.flatnonzero(time.asi8[1:] < time.asi8[:-1])
+        if time.hasnans or not np.isin(falls, starts).all():
+            raise ValueError("The time stamps must be in ascending order, without missing ones.")
+    return Clock(n, time, starts)
+
+
+def _starts(groups: ArrayLike | None, n: int) -> IndexArray:
+    """Where each group begins; raise unless there is a group for each row, and rows of a group are together."""
+    if groups is None:
+        return np.zeros(min(n, 1), dtype=np.intp)
+    codes, names = pd.factorize(np.asarray(groups))
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    if len(codes) != n or len(starts) != len(names):
+        raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
+    return starts
+
+
+def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:
+    """The length given or the usual one; raise if it is negative, or a duration where there is no time."""
+    if length is None:
+        return usual
+    if isinstance(length, pd.Timedelta):
+        if clock.time is None:
+            raise ValueError(f"{name} is a duration, {length}, but there is no time. Give a number of rows.")
+    elif isinstance(length, bool) or not isinstance(length, int | np.integer):
+        raise ValueError(f"{name} must be a pandas Timedelta or a whole number of rows; got {length!r}.")
+    if clock.width(length) < 0:
+        raise ValueError(f"{name} must not be negative; got {length}.")
+    return length if isinstance(length, pd.Timedelta) else int(length)
+
+
+def checked_arrays(**arrays: Any) -> tuple[list[NDArray[Any]], int]:
+    """Flags (bool) and `scores` (float) as arrays of one length, and that length."""
+    kinds = {name: np.float64 if name == "scores" else np.bool_ for name in arrays}
+    found = [_as_kind(name, values, kinds[name]) for name, values in arrays.items()]
+    if len({array.shape for array in found}) > 1 or found[0].ndim != 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arrays, found, strict=True))
+        raise ValueError(f"All must have one length; got {shapes}.")
+    return found, len(found[0])
+
+
+def _as_kind(name: str, values: Any, kind: Any) -> NDArray[Any]:
+    array = np.asarray(values)
+    if kind is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name} must hold True and False only.")
+    return array.astype(kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Flagged rows that belong together.
+
+    table : one row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
+        flagged row; without time, the number of rows spanned), rows (flagged ones), peak (when the score was highest),
+        peak_row, peak_score, mean_score (of the flagged rows), severity (peak score / threshold, NaN without a positive
+        threshold), rank (1 for the highest peak score; of equal ones the earlier first).
+    of_row : the event of each row, 0 for rows that are not flagged.
+    first_rows, last_rows : where each event starts and ends in the table.
+    gap : as used, a duration or a number of rows.
+    """
+
+    table: pd.DataFrame
+    of_row: IndexArray
+    first_rows: IndexArray
+    last_rows: IndexArray
+    gap: Length
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def rows_of(self, event: int) -> IndexArray:
+        """The positions of the flagged rows of an event."""
+        span = self.span_of(event)
+        return np.asarray(span.start + np.flatnonzero(self.of_row[span] == event))
+
+    def span_of(self, event: int) -> slice:
+        """All rows from the first flagged one of an event to the last."""
+        if not 1 <= event <= len(self):
+            raise ValueError(f"There is no event {event}; they are numbered from 1 to {len(self)}.")
+        return slice(int(self.first_rows[event - 1]), int(self.last_rows[event - 1]) + 1)
+
+
+def group_events(
+    flags: ArrayLike,
+    scores: ArrayLike,
+    time: pd.DatetimeIndex | None,
+    *,
+    gap: Length | None = None,
+    threshold: float | None = None,
+    groups: ArrayLike | None = None,
+) -> Events:
+    """Join flagged rows that are at most `gap` apart.
+
+    Parameters
+    ----------
+    flags, scores : one a row
+        The score of a flagged row must be a number; that of another may be NaN.
+    time : DatetimeIndex or None
+        In ascending order; stamps may be equal. None: the positions of the rows count.
+    gap : Timedelta, int (rows) or None
+        None: six times the median step in time (of steps that are not 0), or six rows without time.
+    threshold : float, optional
+        What the scores were compared with, for the severity.
+    groups : one a row, optional
+        Which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no event
+        spans two.
+
+    Examples
+    --------
+    >>> time = pd.date_range("2024-05-01", periods=9, freq="10min")
+    >>> flags = [False, True, True, False, True, False, False, False, True]
+    >>> scores = [0.1, 2.0, 3.0, 0.9, 1.5, 0.2, float("nan"), 0.3, 6.0]
+    >>> events = group_events(flags, scores, time, gap=pd.Timedelta("20min"), threshold=1.0)
+    >>> events.table[["start", "rows", "peak_score", "severity", "rank"]]
+                        start  rows  peak_score  severity  rank
+    event
+    1     2024-05-01 00:10:00     3         3.0       3.0     2
+    2     2024-05-01 01:20:00     1         6.0       6.0     1
+    >>> events.of_row.tolist(), events.rows_of(1).tolist(), events.span_of(1)
+    ([0, 1, 1, 0, 1, 0, 0, 0, 2], [1, 2, 4], slice(1, 5, None))
+    """
+    (flagged, values), n = checked_arrays(flags=flags, scores=scores)
+    wrong = np.flatnonzero(flagged & np.isnan(values))
+    if len(wrong):
+        raise ValueError(f"Row {wrong[0]} is flagged, but its score is NaN.")
+    clock = clock_of(time, n, groups)
+    length = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
+    rows = np.flatnonzero(flagged)
+    starts = np.concatenate([np.zeros(min(len(rows), 1), np.intp), 1 + np.flatnonzero(clock.steps_above(rows, length))])
+    counts = np.diff(starts, append=len(rows))
+    of_row = np.zeros(n, dtype=np.intp)
+    of_row[rows] = np.repeat(np.arange(1, len(starts) + 1), counts)
+    first, last = rows[starts], rows[starts + counts - 1]
+    columns: dict[str, Any] = {
+        "start": clock.stamps(first),
+        "end": clock.stamps(last),
+        "duration": clock.between(first, last),
+        "rows": counts.astype(np.int64),
+        **_figures(values[rows], rows, starts, counts, clock, threshold),
+    }
+    numbers = pd.RangeIndex(1, len(starts) + 1, name="event")
+    return Events(pd.DataFrame(columns, index=numbers), of_row, first, last, length)
+
+
+def _figures(
+    scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock, threshold: float | None
+) -> dict[str, Any]:
+    """What the scores of the flagged rows say of each event."""
+    highest = np.maximum.reduceat(scores, starts)
+    peaks = rows[_first_of_each(scores == np.repeat(highest, counts), np.repeat(np.arange(len(starts)), counts))]
+    ranks = np.empty(len(starts), dtype=np.int64)
+    ranks[np.argsort(-highest, kind="stable")] = np.arange(1, len(starts) + 1)
+    usable = threshold is not None and 0 < threshold < np.inf
+    with np.errstate(over="ignore", invalid="ignore"):  # a mean of ∞ and −∞ is NaN
+        means = np.add.reduceat(scores / np.repeat(counts, counts), starts)
+        severity = highest / (threshold if usable else np.nan)
+    return {
+        "peak": clock.stamps(peaks),
+        "peak_row": peaks.astype(np.int64),
+        "peak_score": highest,
+        "mean_score": means,
+        "severity": severity,
+        "rank": ranks,
+    }
+
+
+def _first_of_each(mask: NDArray[np.bool_], groups: IndexArray) -> IndexArray:
+    """Where a condition first holds in each group; groups are in ascending order, and it holds somewhere in each."""
+    where = np.flatnonzero(mask)
+    return where[np.diff(groups[where], prepend=-1) > 0]
+
+
+def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:
+    """One row for each calendar day with a flagged row, in order.
+
+    The days are those of the time stamps' own zone, and are midnights without a zone; none without time. Columns: rows
+    (flagged ones), events (how many different), highest (score), first and last (time of a flagged row).
+
+    >>> time = pd.DatetimeIndex(["2024-05-01 09:00", "2024-05-01 23:50", "2024-05-02 00:00", "2024-05-04 12:00"])
+    >>> event_days([True] * 4, [1.0, 5.0, 3.0, 2.0], time, [1, 2, 2, 3])[["rows", "events", "highest"]]
+                rows  events  highest
+    day
+    2024-05-01     2       2      5.0
+    2024-05-02     1       1      3.0
+    2024-05-04     1       1      2.0
+    """
+    (flagged, values), n = checked_arrays(flags=flags, scores=scores)
+    if time is None:
+        return pd.DataFrame(columns=["rows", "events", "highest", "first", "last"], index=pd.Index([], name="day"))
+    if len(time) != n:
+        raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
+    stamps = time[flagged]
+    rows = pd.DataFrame(
+        {
+            "day": stamps.tz_localize(None).normalize(),
+            "event": pd.Series(of_row).to_numpy()[flagged],
+            "score": values[flagged],
+            "stamp": stamps,
+        }
+    )
+    days = rows.groupby("day", sort=True)
+    return pd.DataFrame(
+        {
+            "rows": days.size(),
+            "events": days["event"].nunique(),
+            "highest": days["score"].max(),
+            "first": days["stamp"].min(),
+            "last": days["stamp"].max(),
+        }
+    )

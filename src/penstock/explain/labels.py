@@ -1,0 +1,290 @@
+"""Compare findings with a column of labels: which rows are known faults, and which of these were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from penstock._messages import counted, quoted
+from penstock._types import IndexArray
+from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
+from penstock.io import TableError
+from penstock.ranking import precision_at_n
+
+NORMAL, FAULT, UNKNOWN = _KINDS = ("normal", "fault", "unknown")
+_WORDS = {
+    NORMAL: "normal ok good healthy no none false nan na n/a null - --",
+    FAULT: "abnormal anomalous anomaly attack bad broken fail failed failure fault faulty outlier true yes",
+    UNKNOWN: "? unknown unlabeled unlabelled undefined",
+}
+_MEANINGS = {word: kind for kind, words in _WORDS.items() for word in words.split()} | {"": NORMAL}
+UNKNOWN_CODES = (-99.0, -999.0, -9999.0, -99999.0)
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What a label says of each row, and in a sentence how it was read.
+
+    faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
+    """
+
+    faults: NDArray[np.bool_]
+    unknown: NDArray[np.bool_]
+    sentence: str
+
+
+def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknown_values: Sequence[Any] = ()) -> Truth:
+    """Read a column of labels.
+
+    Parameters
+    ----------
+    label : Series
+        One value a row.
+    fault_values : values
+        Those that mean a fault; all others, but the unknown ones, are normal then. Numbers are compared as numbers,
+        texts without regard to case and blanks ("A ttack" is "attack").
+    unknown_values : values
+        Those of rows of which nothing is known.
+
+    Without `fault_values`, 0 is normal and whole numbers above are faults; where there are 1 and −1 alone, these are
+    scikit-learn's, and −1 is a fault; −99, −999 … are unknown. Of texts, normal, ok, good, healthy, no, none, false and
+    nothing are normal in upper and lower case, and all others are faults if there is a normal one too, or a missing
+    value, or if they are words for a fault (attack, faulty, yes …). Missing is normal.
+
+    Raises
+    ------
+    TableError
+        If it is not clear which of its values mean a fault; they are named with their counts.
+
+    Examples
+    --------
+    >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
+    "Label 'outlier': 1 of 4 rows is a known fault (1); 3 normal (0)."
+    >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
+    >>> truth.faults.tolist(), truth.sentence
+    ([False, True, False, True, True],
+     "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); 2 normal ('Normal', nothing).")
+    >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
+    "Label 'flag': 1 of 3 rows is a known fault (1); 1 unknown and not counted (-999); 1 normal (0)."
+    """
+    codes, distinct = pd.factorize(label, use_na_sentinel=True)
+    values, missing = list(distinct), bool((codes < 0).any())
+    faults, unknown = set(map(_folded, fault_values)), set(map(_folded, unknown_values))
+    both = faults & unknown
+    if both:
+        raise TableError(f"{_shown(sorted(both, key=str))} is given as a fault value and as an unknown value.")
+    signs = not faults and {_as_number(value) for value in values} == {-1.0, 1.0}
+    if faults:
+        kinds: list[str | None] = [FAULT if _folded(value) in faults else NORMAL for value in values]
+    else:
+        kinds = [_kind(value, signs) for value in values]
+    kinds = [UNKNOWN if _folded(value) in unknown else kind for value, kind in zip(values, kinds, strict=True)]
+    if NORMAL in kinds or missing:  # texts beside a normal one are names of faults
+        pairs = zip(values, kinds, strict=True)
+        kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind for value, kind in pairs]
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    if None in kinds:
+        order = sorted(range(len(values)), key=lambda place: -int(counts[place]))
+        held = [f"{_word(values[place])} ({counted(int(counts[place]), 'row')})" for place in order[:_SHOWN]]
+        more = f" and {len(order) - _SHOWN:,} more" if len(order) > _SHOWN else ""
+        raise TableError(
+            f"Label {quoted(label.name)}: it is not clear which of its values mean a fault: {', '.join(held)}{more}. "
+            f"Name those that do in fault_values, and those of rows of which nothing is known in unknown_values."
+        )
+    is_fault, is_unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
+    held_by = {which: [value for value, kind in zip(values, kinds, strict=True) if kind == which] for which in _KINDS}
+    n_faults, n_unknown, n = int(is_fault.sum()), int(is_unknown.sum()), len(label)
+    words = f"{n_faults:,} of {n:,} rows {'is a known fault' if n_faults == 1 else 'are known faults'}"
+    words += f" ({_shown(held_by[FAULT])})" if n_faults else ""
+    words += f"; {n_unknown:,} unknown and not counted ({_shown(held_by[UNKNOWN])})" if n_unknown else ""
+    normal = ", ".join(filter(None, (_shown(held_by[NORMAL]), "nothing" if missing else "")))
+    words += f"; {n - n_faults - n_unknown:,} normal ({normal})" if normal else "; none is normal"
+    strange = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
+    words += f". No row holds {_shown(strange)}" if strange else ""
+    words += ". It was read as scikit-learn writes labels, where -1 is a fault" if signs else ""
+    return Truth(is_fault, is_unknown, f"Label {quoted(label.name)}: {words}.")
+
+
+def _kind(value: Any, signs: bool) -> str | None:
+    """What a value means by itself; None where that is not clear."""
+    if isinstance(value, bool | np.bool_):
+        return FAULT if value else NORMAL
+    number = _as_number(value)
+    if np.isnan(number):
+        return _MEANINGS.get("".join(str(value).casefold().split()))
+    if signs:
+        return FAULT if number == -1 else NORMAL
+    if number in UNKNOWN_CODES:
+        return UNKNOWN
+    return NORMAL if number == 0 else FAULT if number > 0 and number.is_integer() else None
+
+
+def _folded(value: Any) -> Any:
+    """What values are compared by: numbers, and texts without case and blanks."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).casefold()
+    number = _as_number(value)
+    return "".join(str(value).casefold().split()) if np.isnan(number) else number
+
+
+def _as_number(value: Any) -> float:
+    """The number that a value is or spells, with a decimal point or comma; NaN for other texts, True and False."""
+    if isinstance(value, bool | np.bool_):
+        return np.nan
+    try:
+        return float(str(value).strip().replace(",", ".", 1))
+    except ValueError:
+        return np.nan
+
+
+def _shown(values: Sequence[Any]) -> str:
+    words = list(dict.fromkeys(map(_word, values)))
+    more = f" and {len(words) - _SHOWN:,} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    spelled = str(value).strip()
+    is_plain = isinstance(value, bool | np.bool_ | Number) or not np.isnan(_as_number(spelled))
+    return spelled[:20] if is_plain else quoted(spelled)
+
+
+_HORIZON = pd.Timedelta(hours=24)
+_EARLIEST = -(2**63)
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How scores and flags agree with known faults.
+
+    n_known, n_judged : rows of known faults, and rows with a score.
+    n_ranked, precision_at_n : the share of known rows among the N highest scores, where N is the number of known rows
+        that have a score. NaN if all of those with a score are known, or none.
+    faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
+        first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
+        first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
+        nobody could find it). Without time, start, end, first_alarm and lead count rows.
+    horizon : as used.
+    first_rows : where each fault starts in the table.
+    n_judged_faults, n_found, n_inside : how many faults have a row with a score, so that they could be found; of these,
+        how many had an alarm, and how many a flagged row inside (the other found ones had an earlier alarm alone).
+    """
+
+    n_known: int
+    n_judged: int
+    n_ranked: int
+    precision_at_n: float
+    faults: pd.DataFrame
+    horizon: Length
+    first_rows: IndexArray
+    n_judged_faults: int
+    n_found: int
+    n_inside: int
+
+
+def agreement(
+    known: ArrayLike,
+    flags: ArrayLike,
+    scores: ArrayLike,
+    time: pd.DatetimeIndex | None,
+    *,
+    horizon: Length | None = None,
+    gap: Length | None = None,
+    groups: ArrayLike | None = None,
+) -> Agreement:
+    """Compare flags and scores with known faults.
+
+    Parameters
+    ----------
+    known, flags, scores : one a row
+        A score may be NaN: the row is not judged then.
+    time : DatetimeIndex or None
+        In ascending order; None: the positions of the rows count.
+    horizon : Timedelta, int (rows) or None
+        How long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
+    gap : Timedelta, int (rows) or None
+        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
+        groups they are one fault however far apart, as a run has holes but is one.
+    groups : one a row, optional
+        As in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
+
+    Examples
+    --------
+    >>> time = pd.date_range("2024-05-01", periods=8, freq="h")
+    >>> known = [False, False, False, True, True, False, False, True]
+    >>> flags = [False, True, False, False, True, False, False, False]
+    >>> found = agreement(known, flags, [1.0, 7.0, 1.0, 2.0, 8.0, 1.0, 1.0, 6.0], time)
+    >>> found.faults[["rows", "flagged", "lead", "found"]]
+           rows  flagged            lead  found
+    fault
+    1         2        1 0 days 02:00:00   True
+    2         1        0             NaT  False
+    >>> found.n_known, round(found.precision_at_n, 3)
+    (3, 0.667)
+    """
+    (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
+    clock = clock_of(time, n, groups)
+    before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
+    usual = n if groups is not None else clock.usual_length() if gap is None else 0
+    apart = checked_length(gap, usual, clock, "gap")
+    first, last = _stretches(truth, clock, apart)
+    judged = ~np.isnan(values)
+    faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
+    until = np.append(0, np.cumsum(judged))
+    faults["judged"] = until[last + 1] > until[first]
+    n_ranked, n_judged = int(truth[judged].sum()), int(judged.sum())
+    precision = precision_at_n(truth[judged], values[judged]) if 0 < n_ranked < n_judged else float("nan")
+    found, inside = faults["judged"] & faults["found"], faults["judged"] & (faults["flagged"] > 0)
+    counts = int(faults["judged"].sum()), int(found.sum()), int(inside.sum())
+    return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
+
+
+def _stretches(truth: NDArray[np.bool_], clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
+    """The first and last row of each fault: known rows that follow each other at most `gap` apart."""
+    rows = np.flatnonzero(truth)
+    parted = (np.diff(rows) > 1) | clock.steps_above(rows, gap)
+    ends = np.flatnonzero(parted)
+    if not len(rows):
+        return rows, rows
+    return rows[np.append(0, ends + 1)], rows[np.append(ends, len(rows) - 1)]
+
+
+def _windows(first: IndexArray, last: IndexArray, clock: Clock, horizon: Length) -> IndexArray:
+    """The first row at which an alarm counts for each fault."""
+    ticks, width = clock.ticks(horizon), clock.width(horizon)
+    starts = ticks[first]
+    opening = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
+    after_previous = np.append(0, last[:-1] + 1)[: len(first)]
+    return np.asarray(np.maximum(clock.first_from(ticks, opening, first), after_previous))
+
+
+def _faults(
+    first: IndexArray, last: IndexArray, flagged: NDArray[np.bool_], opening: IndexArray, clock: Clock
+) -> pd.DataFrame:
+    alarms = np.append(np.flatnonzero(flagged), len(flagged))
+    alarm = alarms[np.searchsorted(alarms, opening)]  # the next alarm from each opening on
+    found = alarm <= last
+    until = np.append(0, np.cumsum(flagged))
+    columns: dict[str, Any] = {
+        "start": clock.stamps(first),
+        "end": clock.stamps(last),
+        "rows": (last - first + 1).astype(np.int64),
+        "flagged": until[last + 1] - until[first],
+    }
+    numbers = pd.RangeIndex(1, len(first) + 1, name="fault")
+    table = pd.DataFrame(columns, index=numbers)
+    nearest = np.where(found, alarm, first)  # any row will do where there is no alarm
+    lead: Any = first - nearest if clock.time is None else clock.time[first] - clock.time[nearest]
+    kind = "Int64" if clock.time is None else None  # whole numbers that may be missing
+    for name, values in (("first_alarm", clock.stamps(nearest)), ("lead", lead)):
+        table[name] = pd.Series(values, index=numbers, dtype=kind).where(found)
+    return table.assign(found=found)

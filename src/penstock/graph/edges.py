@@ -1,0 +1,131 @@
+"""Edges of spanning trees: their order and lengths, Kruskal, and the edges of each row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.graph import _boruvka_kernels as kernels
+
+
+def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
+    """Places of the edges in the order (square, smaller end, larger end).
+
+    Ends are only compared where squares tie, which is rare but on lattices: no second and third sort of everything.
+
+    >>> import numpy as np
+    >>> order_edges(np.array([[1, 2], [0, 2], [0, 1]]), np.array([4.0, 4.0, 9.0])).tolist()
+    [1, 0, 2]
+    """
+    order = np.argsort(squares, kind="stable")
+    same = np.equal(squares[order[1:]], squares[order[:-1]])
+    if same.any():
+        places = np.flatnonzero(np.r_[same, False] | np.r_[False, same])
+        tied = order[places]
+        small, large = ends[tied].min(axis=1), ends[tied].max(axis=1)
+        order[places] = tied[np.lexsort((large, small, squares[tied]))]
+    return order
+
+
+def spanning_forest(n: int, ends: IndexArray, squares: FloatArray) -> tuple[IndexArray, NDArray[np.int64]]:
+    """Which edges are in the minimum spanning forest over n points, in their order, and the component of each point.
+
+    >>> import numpy as np
+    >>> taken, component = spanning_forest(4, np.array([[0, 1], [1, 2], [0, 2]]), np.array([1.0, 3.0, 2.0]))
+    >>> taken.tolist(), component.tolist()
+    ([0, 2], [0, 0, 0, 1])
+    """
+    parent = np.arange(n)
+    taken = np.empty(min(len(ends), max(n - 1, 0)), dtype=np.int64)
+    count = kernels.take_edges(np.ascontiguousarray(ends, dtype=np.int64), order_edges(ends, squares), parent, taken)
+    component = np.empty(n, dtype=np.int64)
+    kernels.number_sets(parent, component)
+    return taken[:count], component
+
+
+def squares_of(X: FloatArray, edges: IndexArray) -> FloatArray:
+    """The squared lengths of edges between the rows of X, summed as all strategies sum them."""
+    squares = np.empty(len(edges))
+    kernels.measure_edges(X, np.ascontiguousarray(edges, dtype=np.int64), squares)
+    return squares
+
+
+def tree_among(tree: Tree, kept: IndexArray) -> Tree:
+    """The tree without the copies of rows, numbered anew; copies are leaves, so that it stays one."""
+    place = np.full(tree.n_nodes, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    edges = place[tree.edges]
+    inside = (edges >= 0).all(axis=1)
+    return Tree(edges[inside], tree.lengths[inside])
+
+
+def shortest_edges(tree: Tree) -> FloatArray:
+    """The length of each row's shortest edge, zeros apart; the median length for rows that have none."""
+    positive = tree.lengths > 0
+    edges, lengths = tree.edges[positive], tree.lengths[positive]
+    shortest = np.full(tree.n_nodes, np.inf)
+    np.minimum.at(shortest, edges[:, 0], lengths)
+    np.minimum.at(shortest, edges[:, 1], lengths)
+    return np.where(np.isfinite(shortest), shortest, np.median(lengths) if len(lengths) else 1.0)
+
+
+def nearest_by_tree(tree: Tree) -> tuple[IndexArray, FloatArray, FloatArray, IndexArray]:
+    """Of each row its nearest other row and how far it is, the length of all its edges together, and their number.
+
+    By the cut property the shortest edge of a row leads to its nearest row; of equally near ones, to one of them.
+
+    >>> nearest_by_tree(Tree(np.array([[0, 1], [1, 2]]), np.array([1.0, 3.0])))[0].tolist()
+    [1, 0, 1]
+    """
+    n = tree.n_nodes
+    rows, others = tree.edges.T.ravel(), tree.edges[:, ::-1].T.ravel()
+    lengths = np.concatenate([tree.lengths, tree.lengths])
+    order = np.lexsort((others, lengths, rows))
+    first = order[np.searchsorted(rows[order], np.arange(n))]
+    total = np.bincount(rows, weights=lengths, minlength=n).astype(np.float64, copy=False)
+    return others[first], lengths[first], total, np.bincount(rows, minlength=n)
+
+
+_EDGES_AT_ONCE = 1 << 15
+
+
+def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
+    """Edges, the smaller index first, in the order in which a `Tree` has them."""
+    order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
+    return Tree(edges[order].astype(np.intp), lengths[order])
+
+
+def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
+    """Euclidean lengths in float64, over shared columns where values are missing; safe at any scale."""
+    lengths = np.empty(len(edges))
+    for start in range(0, len(edges), _EDGES_AT_ONCE):
+        part = edges[start : start + _EDGES_AT_ONCE]
+        lengths[start : start + _EDGES_AT_ONCE] = row_distances(X[part[:, 0]], X[part[:, 1]])
+    return lengths
+
+
+def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """The distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
+    with np.errstate(over="ignore"):
+        difference = X - Y
+    # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
+    halved = np.isinf(difference).any(axis=1)
+    difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
+    holes = np.isnan(difference)
+    difference[holes] = 0.0
+    exponent = np.frexp(np.abs(difference).max(axis=1))[1]
+    difference = np.ldexp(difference, -exponent[:, None])
+    squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
+    with np.errstate(over="ignore"):
+        lengths = np.ldexp(np.sqrt(squares), exponent + halved)
+    if not np.isfinite(lengths).all():
+        raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
+    return np.asarray(lengths)
+
+
+def _rescaled(squares: FloatArray, holes: NDArray[np.bool_]) -> FloatArray:
+    """Sums over the shared columns times p/|shared|; where all are shared, as they are, to the last bit."""
+    p = holes.shape[1]
+    shared = p - holes.sum(axis=1)
+    return np.where(shared == p, squares, squares * p / shared)

@@ -1,0 +1,56 @@
+"""Read tables and streams as plants have them, and write verdicts and snapshots.
+
+Tables: a path, a folder or a table in memory becomes raw columns (`_files.py`, `_memory.py`); several are combined
+(`_combine.py`); the time is found and read (`_time_column.py`); numbers are made (`_numbers.py`); rows are put in order
+(`_order.py`). Each step adds notes on what it changed.
+
+Streams: a feed hands out bytes as they come (`feeds.py`, `follow.py`), `lines.py` cuts them into complete lines, a
+parser makes numbers of them (`csv_rows.py`, `json_rows.py`), and `rows.py` puts the three together and knows the
+position.
+"""
+
+from penstock.io._binary_files import need_pyarrow, parquet_pieces
+from penstock.io._clock import TimeOptions, as_zone
+from penstock.io._files import files_of
+from penstock.io._time_texts import read_stamps
+from penstock.io.columns import Columns, TableOptions, is_number
+from penstock.io.faults import Fault, InputError
+from penstock.io.feeds import Feed, PipeFeed, open_feed
+from penstock.io.read import read_table
+from penstock.io.rows import Batch, RowSource
+from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
+from penstock.io.snapshots import SnapshotError, Snapshots, differences
+from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
+
+__all__ = [
+    "Batch",
+    "Columns",
+    "Fault",
+    "Feed",
+    "InputError",
+    "JsonLinesSink",
+    "Note",
+    "Notebook",
+    "OutputError",
+    "OutputMark",
+    "PipeFeed",
+    "RowSource",
+    "SnapshotError",
+    "Snapshots",
+    "Table",
+    "TableError",
+    "TableOptions",
+    "TimeOptions",
+    "as_zone",
+    "continue_sink",
+    "differences",
+    "files_of",
+    "is_number",
+    "need_pyarrow",
+    "open_feed",
+    "open_sink",
+    "parquet_pieces",
+    "read_stamps",
+    "read_table",
+    "refuse_unknown",
+]

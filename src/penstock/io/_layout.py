@@ -1,0 +1,359 @@
+"""Find how a text is laid out, from its first lines: separator, decimal sign, header, units, first row.
+
+Files (`read_table`) and streams (`RowSource`) share this.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock._messages import counted, quoted
+from penstock.io._time_texts import is_clock_alone, is_time
+from penstock.io.table import TableError
+
+_BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
+MOST_COLUMNS = 50_000
+DATA, TEXT, EMPTY = "data", "text", "empty"
+
+_NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
+# Words for a reading that is not there, in lower case.
+MISSING = frozenset(
+    [
+        "", "-", "--", "---", "?", ".", "nan", "-nan", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none",
+        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+    ]
+)  # fmt: skip
+_COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the first lines tell. `names` has "" for a column without a name, and is None if there is no header."""
+
+    separator: str
+    decimal: str
+    width: int
+    names: tuple[str, ...] | None
+    preamble: tuple[str, ...]  # lines above the header
+    units: tuple[str, ...]  # a line of units below it
+    description: tuple[str, ...]  # a line of longer names below it
+    lines_above: int  # how many lines are above the first row
+    spaced: bool  # a space follows separators
+
+
+@dataclass(frozen=True)
+class _Record:
+    fields: list[str]
+    last_line: int
+
+    @property
+    def filled(self) -> int:
+        return sum(1 for field in self.fields if field.strip())
+
+
+def likely_encodings(start: bytes, name: str) -> list[str]:
+    """Encodings to try in turn, from the first bytes of a text; TableError if they are of another kind of file."""
+    for mark, encoding in _BOMS.items():
+        if start.startswith(mark):
+            return [encoding]
+    refuse_foreign(start, name)
+    half = len(start) // 2
+    if half >= 4 and start[1::2].count(0) > 0.8 * half and start[::2].count(0) == 0:
+        return ["utf-16-le"]
+    if half >= 4 and start[::2].count(0) > 0.8 * half and start[1::2].count(0) == 0:
+        return ["utf-16-be"]
+    return ["utf-8", "cp1252", "latin-1"]
+
+
+def find_layout(text: str, name: str, separator: str | None = None, decimal: str | None = None) -> Layout:
+    """Learn the layout from the first lines of a text.
+
+    >>> layout = find_layout("Report 7\\ntime;flow\\n;m³/h\\n1.5.2024;3,5\\n2.5.2024;4,5\\n", "plant.csv")
+    >>> layout.separator, layout.decimal, layout.names, layout.lines_above
+    (';', ',', ('time', 'flow'), 3)
+    >>> layout.preamble, layout.units
+    (('Report 7',), ('', 'm³/h'))
+    """
+    separator = separator or _likely_separator(text)
+    if separator == " ":
+        text = single_blanks(text.encode()).decode().strip(" ")
+    records = _records(text, separator, name)
+    if not records:
+        raise TableError(f"{name} holds nothing but blank lines. Export the table again.")
+    width = _usual_width(records)
+    if width > MOST_COLUMNS:
+        raise TableError(f"{name} has {width:,} columns; {MOST_COLUMNS:,} are the most. Read it in parts.")
+    header, first_row = _find_header(records, width)
+    top = first_row if header is None else header
+    rows = records[first_row:]
+    below = [] if header is None else [tuple(record.fields) for record in records[header + 1 : first_row]]
+    below.sort(key=lambda fields: len("".join(fields)))
+    _refuse_odd_widths(name, records, header, first_row, width)
+    return Layout(
+        separator=separator,
+        decimal=decimal or ("," if uses_decimal_comma(record.fields for record in rows[:20]) else "."),
+        width=width,
+        names=None if header is None else tuple(_clean_names(records[header].fields, width)),
+        preamble=tuple(separator.join(record.fields) for record in records[:top]),
+        units=below[0] if below else (),
+        description=below[1] if below[1:] else (),
+        lines_above=records[first_row - 1].last_line if first_row else 0,
+        spaced=separator + " " in text,
+    )
+
+
+def single_blanks(text: bytes) -> bytes:
+    """Text with one blank for each run of blanks and tabs, and none around line ends.
+
+    >>> single_blanks(b" 1  2\\t 3 \\n4 5")
+    b' 1 2 3\\n4 5'
+    """
+    return re.sub(rb" ?\n ?", b"\n", re.sub(rb"[ \t]+", b" ", text))
+
+
+def _likely_separator(text: str) -> str:
+    """The separator that cuts the most lines into the same number of fields."""
+    lines = [line for line in re.sub(r'"[^"]*"', "…", text).split("\n") if line.strip()]
+    best, best_share = ",", 0.0
+    for separator in SEPARATORS:
+        counts = Counter(line.count(separator) for line in lines)
+        counts.pop(0, None)
+        share = max(counts.values(), default=0) / max(1, len(lines))
+        if share > best_share:
+            best, best_share = separator, share
+    return " " if _blanks_fit_better(lines, best if best_share else "") else best
+
+
+def _blanks_fit_better(lines: list[str], best: str) -> bool:
+    """Whether blanks cut lines into as many fields: all lines, and into numbers, if another separator would do too.
+
+    Numbers with a blank between thousands are no two columns.
+    """
+    cut = [line.split() for line in lines]
+    (width, count), *_ = Counter(map(len, cut)).most_common(1) or [(0, 0)]
+    if width < 2 or (count < len(lines) if best else 2 * count <= len(lines)):
+        return False
+    rows = [fields for fields in cut[1:] or cut if len(fields) == width]
+    cells = [cell for line in lines[1:] or lines for cell in (line.split(best) if best else [line])]
+    thousands = [thousands_sign(cell) == " " for cell in cells]
+    if any(thousands) if best else all(thousands):
+        return False
+    if best:
+        return best in "\t," and all(is_plain_number(field) for fields in rows for field in fields)
+    kinds = [kind_of_field(field) for fields in rows for field in fields]
+    return 2 * kinds.count(DATA) >= len(kinds)
+
+
+def _records(text: str, separator: str, name: str) -> list[_Record]:
+    lines = text.split("\n")
+    reader = csv.reader((line + "\n" for line in lines), delimiter=separator, skipinitialspace=True)
+    try:
+        records = [_Record(fields, reader.line_num) for fields in reader]
+    except csv.Error as error:
+        raise TableError(f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Mend it.") from None
+    return [record for record in records if len(record.fields) > 1 or record.filled]
+
+
+def _usual_width(records: list[_Record]) -> int:
+    """The most frequent number of fields; of those equally frequent the largest."""
+    counts = Counter(len(record.fields) for record in records)
+    return max(counts, key=lambda width: (counts[width], width))
+
+
+def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
+    """The numbers of the header (None without one) and of the first row.
+
+    Above the first record that has numbers or times there is the header, if any, and below it maybe a line of units,
+    and one that describes the columns.
+    """
+    fitting = [number for number in range(len(records)) if _fits(records, number, width)]
+    texts = []
+    for number in fitting:
+        if DATA in map(kind_of_field, records[number].fields):
+            break
+        texts.append(number)
+    usual = max(record.filled for record in records)
+    filled = [number for number in texts if 2 * records[number].filled > usual]
+    if not filled:
+        first = next((number for number in fitting if number not in texts), fitting[0])
+        return (first, first + 1) if _names_data(records, first, fitting[0]) else (None, first)
+    header = max(filled, key=lambda number: (records[number].filled, -number))
+    first_row = texts[-1] + 1
+    below = range(header + 1, first_row)
+    are_units = len(below) <= 2 and all(_is_units(records, number, first_row) for number in below)
+    return header, first_row if are_units else header + 1
+
+
+def _fits(records: list[_Record], number: int, width: int) -> bool:
+    """Whether a record has a field for each column; a separator too many at the end, here or below, is common."""
+    fields = records[number].fields
+    if len(fields) == width - 1 and number + 1 < len(records):
+        below = [record.fields for record in records[number + 1 :] if len(record.fields) == width]
+        return bool(below) and not any(others[-1].strip() for others in below)
+    return len(fields) == width or (len(fields) == width + 1 and not fields[-1].strip())
+
+
+def _names_data(records: list[_Record], number: int, top: int) -> bool:
+    """Whether a record with numbers in it is a header all the same: text above numbers or times, or 0, 1, 2, …"""
+    fields = records[number].fields
+    kinds = [kind_of_field(field) for field in fields]
+    for record in records[number + 1 : number + 6]:
+        pairs = zip(kinds, record.fields, strict=False)
+        if any(kind == TEXT and kind_of_field(field) == DATA for kind, field in pairs):
+            return True
+    numbers = [field.strip() for field, kind in zip(fields, kinds, strict=True) if kind != EMPTY]
+    upwards = [[str(start + number) for number in range(len(numbers))] for start in (0, 1)]
+    return number == top == 0 and len(numbers) > 1 and numbers in upwards
+
+
+def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
+    """Whether a line below the header is text above numbers, as units are."""
+    if first_row >= len(records) or not records[number].filled:
+        return False
+    upper = [kind_of_field(field) for field in records[number].fields]
+    lower = [kind_of_field(field) for field in records[first_row].fields]
+    above_numbers = sum(u == TEXT and v == DATA for u, v in zip(upper, lower, strict=False))
+    return 2 * above_numbers >= upper.count(TEXT) > 0
+
+
+def _clean_names(fields: list[str], width: int) -> list[str]:
+    names = [" ".join(field.split()) for field in fields[:width]]
+    names[0] = names[0].strip("\ufeff").removeprefix("#").strip()
+    return names
+
+
+def _refuse_odd_widths(name: str, records: list[_Record], header: int | None, first_row: int, width: int) -> None:
+    """Raise for what would be misread: a header that does not fit its rows, and a first row that is too long.
+
+    Other rows are checked when all are read.
+    """
+    top = first_row if header is None else header
+    if header is None and top and width != len(records[top - 1].fields) > 1:
+        _refuse_ragged(name, records[top - 1], width, "the lines below have")
+    for record in records[first_row : first_row + 1]:
+        if len(record.fields) > width:
+            _refuse_ragged(name, record, width, "other lines have" if header is None else "the header names")
+
+
+def _refuse_ragged(name: str, record: _Record, width: int, others: str) -> None:
+    raise TableError(
+        f"{name}, line {record.last_line:,} has {counted(len(record.fields), 'field')}, but {others} {width:,}: it "
+        f"begins {quoted(record.fields[0])}. Give every line as many fields as there are columns."
+    )
+
+
+def kind_of_field(field: str) -> str:
+    """DATA for a number or a time, EMPTY for what stands for nothing, TEXT for the rest.
+
+    >>> [kind_of_field(field) for field in ("-1,5e3", "31.12.2024 13:45", "5-Jan-24", "flow", "3rd pump", " NaN ")]
+    ['data', 'data', 'data', 'text', 'text', 'empty']
+    """
+    words = field.strip()
+    if words.lower() in MISSING or words.lower() in ("inf", "-inf"):
+        return EMPTY
+    if _NUMBER.fullmatch(words):
+        return DATA
+    return DATA if is_time(words) or is_clock_alone(words) else TEXT
+
+
+def is_plain_number(field: str) -> bool:
+    """Whether this is a number with a decimal point or comma, without blanks, or stands for nothing.
+
+    >>> [is_plain_number(field) for field in ("-1.5e+03", "1,5", "1.", "NaN", "1,", "10:00")]
+    [True, True, True, True, False, False]
+    """
+    return _PLAIN.fullmatch(field) is not None or kind_of_field(field) == EMPTY
+
+
+def uses_decimal_comma(records: Iterable[list[str]]) -> bool:
+    """Whether more fields are written with a decimal comma than with a decimal point.
+
+    >>> uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), uses_decimal_comma([["1.5", "2"]])
+    (True, False)
+    """
+    fields = [field.strip() for record in records for field in record]
+    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
+    return commas > 0 and commas > sum(1 for field in fields if "." in field and _POINT.fullmatch(field))
+
+
+def has_decimal_comma(field: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
+
+
+def thousands_sign(field: str) -> str | None:
+    """The sign between groups of three digits, if that is how a number seems to be written.
+
+    >>> thousands_sign("1.234,5"), thousands_sign("12 345"), thousands_sign("1234.5"), thousands_sign("1,5")
+    ('.', ' ', None, None)
+    """
+    found = _THOUSANDS.fullmatch(field.strip())
+    return found.group(1) if found else None
+
+
+TEXT, GZIP, PARQUET, ZIPPED = "text", "gzip", "parquet", "zipped"
+_KINDS = {b"\x1f\x8b": GZIP, b"PAR1": PARQUET, b"PK\x03\x04": ZIPPED}
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": ("an old Excel file", "Save it as .xlsx or CSV"),
+    b"%PDF": ("a PDF", "Export the table as CSV"),
+    b"BZh": ("packed with bzip2", "Unpack it, or pack it with gzip"),
+    b"\xfd7zXZ": ("packed with xz", "Unpack it, or pack it with gzip"),
+    b"\x28\xb5\x2f\xfd": ("packed with zstd", "Unpack it, or pack it with gzip"),
+    b"7z\xbc\xaf": ("a 7z archive", "Unpack it"),
+    b"PK": ("a damaged or empty zip archive", "Export it again"),
+    b"\x1f\x8b": ("packed twice", "Unpack it once"),
+    b"PAR1": ("a packed Parquet file", "Unpack it"),
+    b"SQLite format 3": ("a database", "Export the table as CSV"),
+    b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet"),
+    b"ARROW1": ("an Arrow file", "Save it as Parquet"),
+    b"\x93NUMPY": ("a NumPy file", "Pass numpy.load(path) instead of the path"),
+    b"\x89PNG": ("a picture", "Export the table as CSV"),
+    b"\xff\xd8\xff": ("a picture", "Export the table as CSV"),
+}
+_MARKUP = {b"<": "HTML or XML", b"{": "JSON", b"[{": "JSON", b"[[": "JSON"}
+_TEXT_CONTROLS = bytes(sorted({*range(32)} - {9, 10, 12, 13, 26}))  # 26 ends files that come from DOS
+
+
+def kind_of_file(path: Path) -> str:
+    """One of TEXT, GZIP, PARQUET and ZIPPED; raises for what is not a readable file."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is not a file that can be read from its start. Save the table to a plain file.")
+    with path.open("rb") as file:
+        start = file.read(16)
+    return next((kind for magic, kind in _KINDS.items() if start.startswith(magic)), TEXT)
+
+
+def refuse_foreign(start: bytes, name: str) -> None:
+    """Raise if the first bytes of a text (after unpacking) belong to another kind of file."""
+    for magic, (what, advice) in _FOREIGN.items():
+        if start.startswith(magic):
+            raise TableError(f"{name} is {what}, not a table. {advice}.")
+    for mark, what in _MARKUP.items():
+        if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(mark):
+            raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
+
+
+def refuse_binary(start: bytes, name: str) -> None:
+    """Raise if the first bytes of a text, as UTF-8, hold more control characters than any text would."""
+    controls = len(start) - len(start.translate(None, _TEXT_CONTROLS))
+    if controls > max(2, len(start) // 100):
+        raise TableError(
+            f"{name} is a binary file ({controls} control characters in its first {len(start):,} bytes), not a table. "
+            f"Export the table as CSV."
+        )

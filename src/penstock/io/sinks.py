@@ -1,0 +1,266 @@
+"""Where verdicts go: one JSON object per sample, a line each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from penstock._types import FloatArray, StreamScores
+from penstock.storage import lock
+
+_WHAT_TO_DO = "Put that one back, or begin with an empty --state folder."
+_TAIL = 4096  # bytes before the end of an output by which it is known again
+
+
+class OutputError(ValueError):
+    """The output cannot be written, or not be continued; the message says what to do."""
+
+
+class OutputMark(TypedDict):
+    """How long an output file was, and the SHA-256 of its last bytes (up to 4 KB) then: what it is known again by."""
+
+    length: int
+    tail: str
+
+
+class JsonLinesSink:
+    """Writes verdicts to a file or standard output (None), each batch at once, without a buffer that a kill would lose.
+
+    Attributes
+    ----------
+    length : int or None
+        Bytes in the file so far; None where the output cannot be cut back (a pipe, a terminal).
+    """
+
+    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
+        self._is_ours = path is not None  # to close; standard output is not
+        descriptor = _standard_output() if path is None else _opened(path, create)
+        self._descriptor = descriptor
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self.length: int | None = os.lseek(descriptor, 0, os.SEEK_END) if is_file else None
+        self._tail = b""
+        self._names: list[str] = []
+
+    def name_variables(self, names: Sequence[str]) -> None:
+        """What the columns are called in the output."""
+        self._names = [encode_basestring_ascii(name) for name in names]
+
+    def write(
+        self,
+        first_row: int,
+        times: Sequence[Any] | None,
+        scores: StreamScores,
+        reasons: Mapping[int, str] | None = None,
+    ) -> None:
+        """Write the verdicts on samples number `first_row` and following; `reasons` say why some have no score."""
+        data = memoryview(format_verdicts(first_row, times, scores, self._names, reasons))
+        written = 0
+        try:
+            while written < len(data):
+                written += self._write_some(data[written:])
+        except BrokenPipeError:  # the reader has had enough, which is no failure
+            raise
+        except OSError as error:
+            raise OutputError(f"The output cannot be written: {error.strerror}.") from error
+        if self.length is not None:
+            self.length += written
+            self._tail = (self._tail + bytes(data[-_TAIL:]))[-_TAIL:]
+
+    def mark(self) -> OutputMark | None:
+        """What `continue_sink` needs; None where nothing can be taken back, as of standard output."""
+        if self.length is None or not self._is_ours:
+            return None
+        return {"length": self.length, "tail": hashlib.sha256(self._tail).hexdigest()}
+
+    def sync(self) -> None:
+        """Return when all that was written will survive a power cut."""
+        if self.length is not None:
+            os.fsync(self._descriptor)
+
+    def cut_back(self, length: int, tail: bytes = b"") -> None:
+        """Take back what was written after so many bytes, where that can be done; `tail` are the last that stay."""
+        if self.length is not None:
+            os.ftruncate(self._descriptor, length)
+            os.lseek(self._descriptor, length, os.SEEK_SET)
+            self.length, self._tail = length, tail[-_TAIL:]
+
+    def close(self) -> None:
+        if self._is_ours:
+            os.close(self._descriptor)
+
+    def _write_some(self, data: memoryview) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:  # whoever gave us the pipe made it so; wait for room, as any other write does
+            select.select([], [self._descriptor], [])
+            return 0
+
+
+def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
+    """A sink at its beginning; None is standard output. A file that holds something is refused unless `overwrite`."""
+    sink = JsonLinesSink(path)
+    if path is not None:
+        if sink.length and not overwrite:
+            sink.close()
+            raise OutputError(
+                f"{path} holds something already, and there is no snapshot (--state) that it belongs to. Choose "
+                f"another --output, or allow it to be replaced with --overwrite."
+            )
+        sink.cut_back(0)
+    return sink
+
+
+def continue_sink(
+    path: Path | None, mark: OutputMark | None, next_row: int, *, keep: bool = False
+) -> tuple[JsonLinesSink, int]:
+    """A sink that goes on where a snapshot was made, and how many lines after the snapshot it keeps.
+
+    What was written after the snapshot, from row number `next_row` on, is cut off, to be written again. With `keep`,
+    for an input that cannot be read again, only a torn last line is: what was said stays said. Nothing is cut unless
+    the file is known to be the one that the snapshot belongs to.
+    """
+    if mark is None:  # it went to a pipe then: a file is no part of it
+        return open_sink(path), 0
+    if path is None:
+        return JsonLinesSink(), 0
+    try:
+        sink = JsonLinesSink(path, create=False)
+    except FileNotFoundError:
+        raise OutputError(f"{path} is missing: there is no output that could be continued. {_WHAT_TO_DO}") from None
+    try:
+        if sink.length is None:  # of a pipe nothing can be taken back
+            return sink, 0
+        tail, rest = _parts(path, sink.length, mark)
+        kept = _kept_lines(path, rest, next_row) if keep else b""
+        if not keep and not mark["length"]:
+            _check_beginning(path, rest, next_row)
+        sink.cut_back(mark["length"] + len(kept), tail + kept)
+    except BaseException:
+        sink.close()
+        raise
+    return sink, kept.count(b"\n")
+
+
+def _parts(path: Path, length: int, mark: OutputMark) -> tuple[bytes, bytes]:
+    """The last bytes before the mark, and all that is after it; OutputError if the file is not that of the mark."""
+    if length < mark["length"]:
+        raise OutputError(
+            f"{path} has {length:,} bytes, fewer than the {mark['length']:,} of the last snapshot: it is not the "
+            f"output that belongs to this --state. {_WHAT_TO_DO}"
+        )
+    tail_length = min(mark["length"], _TAIL)
+    with path.open("rb") as written:
+        written.seek(mark["length"] - tail_length)
+        tail, rest = written.read(tail_length), written.read()
+    if hashlib.sha256(tail).hexdigest() != mark["tail"]:
+        raise _not_ours(path, f"what is before byte {mark['length']:,} is not what was written there")
+    return tail, rest
+
+
+def _kept_lines(path: Path, rest: bytes, next_row: int) -> bytes:
+    """The complete lines after a snapshot; each must be the verdict that is next."""
+    kept = rest[: rest.rfind(b"\n") + 1]
+    for row, line in enumerate(kept.splitlines(), start=next_row):
+        try:
+            verdict = json.loads(line)
+        except ValueError:
+            verdict = None
+        if not isinstance(verdict, dict) or verdict.get("row") != row:
+            raise _not_ours(path, f"after the last snapshot, the verdict on row {row:,} is expected and is not there")
+    return kept
+
+
+def _check_beginning(path: Path, rest: bytes, next_row: int) -> None:
+    """Of an output that was empty at the snapshot no bytes are known; what is in it now must begin like a verdict."""
+    expected = b'{"row": %d,' % next_row
+    found = rest[: len(expected)].rstrip(b"\0")  # a power cut may leave zeros
+    if not expected.startswith(found):
+        raise _not_ours(path, "it was empty at the last snapshot, and does not hold verdicts now")
+
+
+def _not_ours(path: Path, reason: str) -> OutputError:
+    return OutputError(f"{path} is not the output that belongs to this --state ({reason}). {_WHAT_TO_DO}")
+
+
+def format_verdicts(
+    first_row: int,
+    times: Sequence[Any] | None,
+    scores: StreamScores,
+    names: Sequence[str],
+    reasons: Mapping[int, str] | None = None,
+) -> bytes:
+    """One line for each sample; `names` are JSON strings already, `reasons` are by position and only of some samples.
+
+    >>> import numpy as np
+    >>> verdict = StreamScores(
+    ...     np.array([0.25]), np.array([np.nan]), np.array([False]), np.array([[1, -1]]), np.array([[0.5, np.nan]])
+    ... )
+    >>> format_verdicts(7, ["10:00"], verdict, ['"flow"', '"head"'])
+    b'{"row": 7, "time": "10:00", "score": 0.25, "threshold": null, "flag": false, "variables": {"head": 0.5}}\\n'
+    """
+    rows = range(first_row, first_row + len(scores.scores))
+    stamps = [""] * len(rows) if times is None else [f' "time": {_encoded(time)},' for time in times]
+    flags = ["true" if flag else "false" for flag in scores.flags.tolist()]
+    columns = (rows, stamps, _numbers(scores.scores), _numbers(scores.thresholds), flags, _reasons(scores, names))
+    lines = [
+        f'{{"row": {row},{stamp} "score": {score}, "threshold": {threshold}, "flag": {flag}, "variables": {{{why}}}}}\n'
+        for row, stamp, score, threshold, flag, why in zip(*columns, strict=True)
+    ]
+    for place, reason in (reasons or {}).items():
+        lines[place] = f'{lines[place][:-2]}, "reason": {encode_basestring_ascii(reason)}}}\n'
+    return "".join(lines).encode("ascii")
+
+
+def _numbers(values: FloatArray) -> list[str]:
+    """Numbers as JSON: the shortest text that gives the same float, null for what JSON cannot say."""
+    texts = list(map(repr, values.tolist()))
+    for place in np.flatnonzero(~np.isfinite(values)).tolist():
+        texts[place] = "null"
+    return texts
+
+
+def _reasons(scores: StreamScores, names: Sequence[str]) -> list[str]:
+    """The insides of the objects that say by how much which variables were off."""
+    count = scores.variables.shape[1]
+    if not count:
+        return [""] * len(scores.scores)
+    residuals = _numbers(scores.residuals.ravel())
+    pairs = [
+        f"{names[column]}: {residual}" if column >= 0 else ""
+        for column, residual in zip(scores.variables.ravel().tolist(), residuals, strict=True)
+    ]
+    rows = [pairs[start : start + count] for start in range(0, len(pairs), count)]
+    return [", ".join(row) if row[-1] else ", ".join(filter(None, row)) for row in rows]
+
+
+def _encoded(time: Any) -> str:
+    return encode_basestring_ascii(time) if isinstance(time, str) else json.dumps(time)
+
+
+def _standard_output() -> int:
+    if sys.stdout is None:
+        raise OutputError("Standard output is closed; open it, or give a file with --output.")
+    return sys.stdout.fileno()
+
+
+def _opened(path: Path, create: bool) -> int:
+    """Open for writing, and keep other watchers out: two of them would tear each other's lines apart.
+
+    Not on Windows, where a locked file cannot be read either.
+    """
+    flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
+    descriptor = os.open(path, flags, 0o666)
+    if os.name == "posix" and stat.S_ISREG(os.fstat(descriptor).st_mode) and not lock(descriptor):
+        os.close(descriptor)
+        raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.")
+    return descriptor

@@ -1,0 +1,353 @@
+"""Findings as tables, CSV and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import penstock
+from penstock.detection import Findings
+
+# A cell that begins so is a formula to a spreadsheet, or hides one: as it is, after blanks or quotes, in full width.
+_OBEYED = re.compile(r"""[\t\r\n]|[\s'"]*[=+\-@＝＋－＠]""")
+_QUOTED = re.compile(r'[,;\t"\r\n]')  # more than RFC 4180 asks for: some programs part cells at ; or a tab
+_EMPTY = '""'  # an empty line would be no line
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def as_csv(frame: pd.DataFrame, *, header: bool = True) -> str:
+    r"""A table without its index as RFC 4180 has it: commas, CR LF, quotes where they are needed or a ; or tab is.
+
+    Missing values are empty, time stamps are ISO 8601, numbers read back to the same float. A text that a spreadsheet
+    would take for a formula gets a single quote in front, which spreadsheets hide: one that begins with = + - @ (full
+    width too, and after blanks and quotes), a tab or a line end. Numbers and times stay as they are. Not covered is a
+    program that parts cells at ; or tabs and heeds quotes only where a line begins: tell it that commas part them.
+
+    >>> as_csv(pd.DataFrame({"score": [0.1, float("nan")], "variables": ["=1+1", "flow, head"]}))
+    'score,variables\r\n0.1,\'=1+1\r\n,"flow, head"\r\n'
+    """
+    names = [tuple(_field(str(name)) for name in frame.columns)] if header else []
+    lines = zip(*(_cells(frame[name]) for name in frame.columns), strict=True)
+    return "".join(f"{','.join(line) or _EMPTY}\r\n" for line in (*names, *lines))
+
+
+def iso_times(times: pd.DatetimeIndex) -> list[str]:
+    """ISO 8601, all with the same precision: seconds, or as many digits as the finest of them needs; "" if missing.
+
+    >>> iso_times(pd.DatetimeIndex(["2024-03-31 01:59", "2024-03-31 03:00"], tz="Europe/Berlin"))
+    ['2024-03-31T01:59:00+01:00', '2024-03-31T03:00:00+02:00']
+    """
+    local = times.tz_localize(None)
+    known = local.dropna()
+    unit = next((unit for unit in _UNITS if (known == known.as_unit(unit)).all()), "ns")  # type: ignore[arg-type]
+    texts = np.datetime_as_string(local.to_numpy(), unit=unit, casting="unsafe").astype(object)  # type: ignore[call-overload]
+    if times.tz is not None:
+        utc = times.tz_convert("UTC").tz_localize(None)
+        which, offsets = pd.factorize(local - utc)
+        texts = texts + np.array([_offset(offset) for offset in offsets] + [""], dtype=object)[which]
+    return ["" if gone else str(text) for gone, text in zip(times.isna(), texts, strict=True)]
+
+
+def _offset(offset: pd.Timedelta) -> str:
+    minutes = round(offset.total_seconds() / 60)
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+def _cells(column: pd.Series) -> list[str]:
+    if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+        return iso_times(pd.DatetimeIndex(column))
+    if column.dtype == np.bool_:
+        return ["true" if value else "false" for value in column.tolist()]
+    missing = column.isna().to_numpy()
+    values = column.tolist()
+    return ["" if gone else _field(value) for gone, value in zip(missing, values, strict=True)]
+
+
+def _field(value: Any) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    text = f"'{value}" if _OBEYED.match(value) else value
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's types: times in ISO 8601, durations in seconds, None for what is not a finite number.
+
+    >>> plain({"time": pd.Timestamp("2024-05-01 10:00"), "score": np.float64("nan"), "rows": (np.int64(3), True)})
+    {'time': '2024-05-01T10:00:00', 'score': None, 'rows': [3, True]}
+    """
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    make = next((make for kinds, make in _KINDS if isinstance(value, kinds)), None)
+    if make is not None:
+        return make(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return str(value)
+
+
+_KINDS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (str, str),
+    (bool | np.bool_, bool),
+    (int | np.integer, int),
+    (float | np.floating, lambda value: float(value) if math.isfinite(value) else None),
+    (dt.date, lambda value: value.isoformat()),
+    (dt.timedelta, lambda value: value.total_seconds()),
+    (pd.DataFrame, lambda value: list(records(value))),
+    (Mapping, lambda value: {str(key): plain(entry) for key, entry in value.items()}),
+    (np.ndarray | pd.Series | pd.Index, lambda value: [plain(entry) for entry in value.tolist()]),
+    (list | tuple, lambda value: [plain(entry) for entry in value]),
+    (set | frozenset, lambda value: [plain(entry) for entry in sorted(value, key=str)]),
+)
+
+
+def records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows of a table, without its index, as objects."""
+    names = [str(name) for name in frame.columns]
+    for row in zip(*(_plain_column(frame[name]) for name in frame.columns), strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _plain_column(column: pd.Series) -> list[Any]:
+    """As `plain` of each value, but quicker where there are many."""
+    kind = column.dtype.kind
+    if kind == "M":
+        return [text or None for text in iso_times(pd.DatetimeIndex(column))]
+    if kind == "f":
+        finite = np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return [value if good else None for good, value in zip(finite.tolist(), column.tolist(), strict=True)]
+    if column.dtype == object or kind == "m":
+        return [plain(value) for value in column.tolist()]
+    return [None if gone else value for gone, value in zip(column.isna().tolist(), column.tolist(), strict=True)]
+
+
+def as_json(value: Any, **layout: Any) -> str:
+    """Strict JSON of a plain value, in the order of its keys; `layout` as in `json.dumps`."""
+    return json.dumps(value, **{"ensure_ascii": False, **layout, "allow_nan": False})
+
+
+ROWS_AT_ONCE = 50_000
+_MOST_SHEET_ROWS = 2**20  # of Excel
+
+
+def findings_table(findings: Findings) -> pd.DataFrame:
+    """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
+
+    Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words.
+
+    `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
+    """
+    table = findings.top().reset_index()
+    events = findings.events.loc[table["event"]]
+    reasons = findings.explanations
+    if findings.table.time is None:
+        spans: dict[str, Any] = {
+            "event_start": events["start"].to_numpy(),
+            "event_end": events["end"].to_numpy(),
+            "event_span": events["duration"].to_numpy(),
+        }
+    else:
+        spans = {
+            "event_start": events["start"].array,
+            "event_end": events["end"].array,
+            "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
+        }
+    table = table.assign(**spans)
+    if findings.contributions is not None:
+        texts = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
+        table["seen_as"] = pd.array(texts, dtype="string")
+    rules = {event: why.rule.text for event, why in reasons.items() if why.rule is not None}
+    table["rule"] = pd.array([rules.get(event) for event in table["event"]], dtype="string")
+    names = [name for name in ("group", "mode", "variables", "standing") if name in table]
+    return table.astype(dict.fromkeys(names, "string"))
+
+
+def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
+    """One row per row of the table, in order of time, in parts; the event is missing where a row is none."""
+    count = len(findings.scores)
+    for start in range(0, count, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        columns: dict[str, Any] = {"row": findings.table.values.index[part].to_numpy()}
+        if findings.table.time is not None:
+            columns["time"] = findings.table.time[part]
+        if findings.table.group is not None:
+            columns["group"] = pd.array(findings.table.group.to_numpy()[part], dtype="string")
+        events = pd.Series(findings.grouped.of_row[part], dtype="Int64")
+        columns |= {
+            "score": findings.scores[part],
+            "flag": findings.flags[part],
+            "event": events.mask(events == 0),
+            "mode": pd.array(findings.modes[part].astype(object), dtype="string"),
+            "seen": findings.seen[part],
+        }
+        yield pd.DataFrame(columns)
+
+
+def document_pieces(findings: Findings) -> Iterator[str]:
+    """The text of the document, piece by piece: an entry of a list is a line."""
+    yield f'{{\n"summary": {as_json(summarize(findings))}'
+    yield from _list_pieces("events", _events(findings))
+    yield from _list_pieces("days", records(_days(findings)))
+    yield from _list_pieces("findings", records(findings.top().reset_index()))
+    yield f',\n"settings": {as_json(plain(findings.settings))}'
+    yield from _list_pieces("notes", map(plain, findings.notes))
+    yield from _list_pieces("columns", _columns(findings))
+    yield "\n}\n"
+
+
+def _list_pieces(name: str, entries: Iterator[Any]) -> Iterator[str]:
+    yield f',\n"{name}": ['
+    for number, entry in enumerate(entries):
+        yield f"{',' if number else ''}\n  {as_json(entry)}"
+    yield "\n]"
+
+
+def summarize(findings: Findings) -> dict[str, Any]:
+    """The findings in figures, in JSON's types."""
+    time = findings.table.time
+    names, counts = np.unique(findings.modes, return_counts=True)
+    agreement = findings.agreement
+    return {
+        "penstock": penstock.__version__,
+        "source": findings.table.source,
+        "rows": len(findings.scores),
+        "first_time": None if time is None else plain(time.min()),
+        "last_time": None if time is None else plain(time.max()),
+        "groups": None if findings.table.group is None else len(findings.table.spans),
+        "judged": int(findings.judged.sum()),
+        "trained": int(findings.trained.sum()),
+        "self_judged": findings.self_judged,
+        "rebuilt": findings.rebuilt,
+        "inputs": len(findings.names),
+        "left_out": len(findings.inputs.left_out),
+        "findings": int(findings.flags.sum()),
+        "events": len(findings.events),
+        "event_days": len(findings.days),
+        "method": findings.method,
+        "threshold": plain(findings.threshold),
+        "false_alarm_rate": plain(findings.threshold_rate),
+        "modes": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
+        "agreement": None
+        if agreement is None
+        else {
+            "known_rows": agreement.n_known,
+            "ranked_rows": agreement.n_ranked,
+            "precision_at_n": plain(agreement.precision_at_n),
+            "faults": len(agreement.faults),
+            "faults_judged": agreement.n_judged_faults,
+            "faults_found": agreement.n_found,
+        },
+    }
+
+
+def _events(findings: Findings) -> Iterator[dict[str, Any]]:
+    numbers = findings.table.values.index
+    for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
+        peak = figures["peak_row"]
+        yield {
+            "event": event,
+            **figures,
+            "peak_row": plain(numbers[peak]),
+            "mode": str(findings.modes[peak]),
+            **(_why(findings, event) if event in findings.explanations else dict.fromkeys(_unexplained(findings))),
+        }
+
+
+def _unexplained(findings: Findings) -> tuple[str, ...]:
+    return (
+        *(("parts", "seen_as") if findings.contributions is not None else ()),
+        "variables",
+        "settings",
+        "neighbors",
+        "rule",
+    )
+
+
+def _why(findings: Findings, event: int) -> dict[str, Any]:
+    why = findings.explanations[event]
+    return {
+        **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
+        "variables": _placed(findings, why.variables),
+        "settings": list(records(why.settings)),
+        "neighbors": plain(why.neighbors.drop(columns="position")),
+        "rule": None if why.rule is None else {"text": why.rule.text, **plain(why.rule)},
+    }
+
+
+def _placed(findings: Findings, variables: pd.DataFrame) -> list[dict[str, Any]]:
+    """The variables of an event with rows as in the source instead of positions."""
+    rows = findings.table.values.index[variables["position"].to_numpy(dtype=np.intp)]
+    return list(records(variables.drop(columns="position").assign(row=rows)))
+
+
+def _days(findings: Findings) -> pd.DataFrame:
+    days = findings.days.reset_index()
+    return days.assign(day=[str(day)[:10] for day in days["day"]])
+
+
+def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
+    uses = dict.fromkeys(findings.inputs.as_they_are, "as it is")
+    uses |= {encoding.column: "encoded" for encoding in findings.inputs.encoded}
+    uses |= {each.name: f"left out: {each.reason}" for each in findings.inputs.left_out}
+    for report in findings.checks:
+        yield {
+            "name": report.name,
+            "kind": report.kind,
+            "grade": report.grade,
+            "reasons": list(report.reasons),
+            "unit": findings.units.get(report.name, ""),
+            "share_missing": plain(report.share_missing),
+            "use": uses.get(report.name, "time" if report.kind == "time" else "not an input"),
+        }
+
+
+def workbook(findings: Findings, path: Any) -> bytes:
+    """Return an .xlsx file with the sheets findings, events and settings.
+
+    Times are in the table's own zone, which Excel has no word for; durations are in seconds. A text stays a text, also
+    one that begins like a formula.
+    """
+    import openpyxl
+
+    settings = [(name, value) for name, value in findings.settings.items() if value is not None]
+    sheets = {
+        "findings": findings_table(findings),
+        "events": pd.DataFrame(records(findings.events.reset_index()), columns=["event", *findings.events.columns]),
+        "settings": pd.DataFrame(settings, columns=["setting", "value"]),
+    }
+    book = openpyxl.Workbook(write_only=True)
+    for title, table in sheets.items():
+        if len(table) >= _MOST_SHEET_ROWS:
+            raise ValueError(
+                f"{path}: {len(table):,} {title} are more than a sheet holds ({_MOST_SHEET_ROWS:,} rows). Write CSV."
+            )
+        sheet = book.create_sheet(title)
+        for line in (tuple(map(str, table.columns)), *zip(*(table[name].tolist() for name in table), strict=True)):
+            sheet.append([_sheet_cell(sheet, value) for value in line])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _sheet_cell(sheet: Any, value: Any) -> Any:
+    """A cell that Excel takes for what it is: a text, a number, a time without zone, or nothing."""
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    if isinstance(value, pd.Timestamp):
+        return value.tz_localize(None).to_pydatetime(warn=False)
+    known = plain(value)
+    if not isinstance(known, str):
+        return known
+    cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", known).encode("utf-8", "backslashreplace").decode())
+    cell.data_type = "s"  # not a formula
+    return cell

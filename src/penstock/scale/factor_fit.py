@@ -1,0 +1,286 @@
+"""Fit detectors that factorise on a cluster, with checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
+from penstock.detectors import NMF, LaplacianNSNMF
+from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
+from penstock.factor.blocks import Crew, RowBlock, State, Wiring, cut_graph
+from penstock.factor.objectives import nmf
+from penstock.factor.placement import settle_rows
+from penstock.factor.row_blocks import BlockSolution, RowBlockDescent, fit_by_blocks
+from penstock.factor.sgd_by_blocks import sgd_by_blocks
+from penstock.factor.start import draw_seed, draws_from
+from penstock.factor.terms import Terms
+from penstock.graph.search import SearchWhenAsked
+from penstock.graph.similarities import neighbor_mean
+from penstock.scale.cluster import Cluster
+from penstock.scale.executor import DaskCrew, save_block
+from penstock.scale.job import Job, adopt, fitted_file, fitted_rows, in_table_order
+from penstock.scale.model_files import save_model
+from penstock.scale.plan import Plan, group_count, settled_plan
+from penstock.scale.tree import LaidRows
+from penstock.scale.workspace import Workspace, open_array, open_arrays, read_json, save_array, save_arrays, write_json
+from penstock.scoring import residual_scores
+
+
+@dataclass(frozen=True)
+class FactorJob(Job):
+    """For detectors that factorise."""
+
+    def _has_tree(self) -> bool:
+        return bool(self.detector._has_graph)
+
+    def _merges_copies(self) -> bool:
+        return bool(self.detector._merges_copies)
+
+    def _counts_as(self) -> tuple[int, int]:
+        return self.source.n_columns, self.detector.n_components
+
+    def _plan(self, n: int) -> Plan:
+        p, n_components = self._counts_as()
+        return settled_plan(self.space / "plan.json", self.cluster, n, p, n_components, self.n_parts)
+
+    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+        detector = self.detector
+        rows = fitted_rows(self.space, detector._kept)
+        detector._problem = detector._pose(rows)
+        detector.n_components_ = detector._usable_components(*rows.shape)
+        self._factorise(laid.parts, is_zero=not (laid.high > 0).any())
+
+    def _factorise(self, parts: Sequence[int], *, is_zero: bool) -> None:
+        detector, space = self.detector, self.space
+        objective = detector._problem.objective
+        blocks, wiring = make_blocks(space, parts, detector._kept, objective.S)
+        n_groups = group_count(self.cluster, objective.n_rows, detector.n_components_, len(blocks))
+        crew = DaskCrew(self.cluster, space, self.name, blocks, n_groups)
+        solution = Factorisation(self.cluster, space, crew).solve(
+            wiring,
+            Terms.of(objective),
+            detector.n_components_,
+            block_settings(detector.solver, len(parts)),
+            detector.max_iter,
+            detector.tol,
+            self._seed(),
+        )
+        if is_zero:  # as on one machine: solvers that come near 0 but not down to it, where H = 0 is exact
+            solution = replace(solution, H=np.zeros_like(solution.H))
+        settle = isinstance(detector, NMF)
+        structural = getattr(detector, "score_kind", "residual") == "structural"
+        scores = score_training_rows(crew, wiring, Scoring(solution.H, structural, settle))
+        places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
+        W = in_table_order(space, "weights", places, crew.gather("W"))
+        found = in_table_order(space, "scores", places, scores)
+        adopt(detector, Factors(W, solution.H), solution, found)
+        if settle:
+            detector.objective_ = float(np.vdot(found, found))
+
+    def _seed(self) -> Any:
+        """The detector's seed, or one drawn from its source of random numbers and kept.
+
+        A run that is taken up again must draw the same.
+        """
+        if isinstance(self.detector.random_state, int | np.integer):
+            return int(self.detector.random_state)
+        file = self.space / "seed.json"
+        if not file.exists():
+            write_json(file, {"seed": draw_seed(draws_from(self.detector.random_state)) % 2**32})
+        return int(read_json(file)["seed"])
+
+    def _leave_in_files(self, laid: LaidRows) -> None:
+        """New rows are searched for in the parts' trees, and workers open the rest from the folder."""
+        detector, space = self.detector, self.space
+        if not self._has_tree():
+            return
+        numbers = space / "fitted.npy"
+        save_array(numbers, detector._kept)
+        detector._tree = laid.search(numbers, fitted_file(space, detector._kept, laid.n))
+        save_model(space / "model", detector)
+
+    def _read_into_memory(self) -> None:
+        detector, problem = self.detector, self.detector._problem
+        rows = np.array(problem.objective.A)
+        detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
+        detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
+        if self._has_tree():
+            detector._tree = SearchWhenAsked(rows)
+            detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
+
+
+_CHECKPOINT_EVERY = 5  # iterations: the line of tasks that a lost worker would cost
+_CHECKPOINT_SECONDS = 60.0
+
+Settings = Auto | RowBlocks | BlockSGD
+
+
+def block_settings(solver: Any, n_blocks: int) -> Settings:
+    """The settings by which a detector's solver works by blocks."""
+    if solver == "auto":
+        return Auto(n_blocks=n_blocks)
+    if isinstance(solver, Auto):
+        return replace(solver, n_blocks=n_blocks)
+    if isinstance(solver, Coordinate):
+        return RowBlocks(n_blocks, solver.profile_passes)
+    if isinstance(solver, RowBlocks | BlockSGD):
+        return replace(solver, n_blocks=n_blocks)
+    raise ValueError(
+        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Auto(), Coordinate(), "
+        f"RowBlocks() or BlockSGD()."
+    )
+
+
+def refuse_solver(detector: Any) -> None:
+    """Raise if a detector's solver cannot work on a cluster: at once, and not when the tree is grown."""
+    settings = block_settings(detector.solver, 1)
+    if not isinstance(settings, BlockSGD):
+        return
+    if isinstance(detector, LaplacianNSNMF):
+        raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
+    if settings.blocks != "space":
+        raise ValueError("On a cluster blocks are made of near rows: say BlockSGD(blocks='space').")
+
+
+def asked_blocks(solver: Any) -> int | None:
+    """How many blocks a solver asks for itself."""
+    asked: int | None = getattr(solver, "n_blocks", None)
+    return asked
+
+
+def make_blocks(
+    space: Workspace, parts: Sequence[int], kept: IndexArray, S: SparseMatrix | None
+) -> tuple[list[tuple[Path, Path]], Wiring]:
+    """The similarities cut along the parts, in files; and how the blocks are wired."""
+    numbers = [np.array(open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
+    bounds = np.array([0, *accumulate(len(part) for part in numbers)])
+    blocks, wiring = cut_graph(S, np.searchsorted(kept, np.concatenate(numbers)), bounds)
+    places = []
+    for part, block in zip(parts, blocks, strict=True):
+        folder = space / f"block-{part}"
+        save_block(folder, block)
+        places.append((folder, space / f"part-{part}" / "rows.npy"))
+    return places, wiring
+
+
+class Factorisation:
+    """A run on a cluster: solved, or taken up where a checkpoint left it."""
+
+    def __init__(self, cluster: Cluster, space: Workspace, crew: DaskCrew) -> None:
+        self._cluster, self._space, self._crew = cluster, space, crew
+        self._saved_at, self._since = time.monotonic(), _CHECKPOINT_EVERY  # the end of the starts is kept at once
+        self._file = space / "checkpoint.json"
+
+    def solve(
+        self,
+        wiring: Wiring,
+        terms: Terms,
+        n_components: int,
+        settings: Settings,
+        max_iter: int,
+        tol: float,
+        random_state: Any,
+    ) -> BlockSolution:
+        problem = self._crew, wiring, terms, n_components
+        options: dict[str, Any] = {
+            "max_iter": max_iter,
+            "random_state": random_state,
+            "progress": lambda iteration, _: self._cluster.report("factorising", iteration, max_iter),
+            "checkpoint": self._checkpoint,
+            "resume": self._resume(),
+        }
+        if not isinstance(settings, BlockSGD):
+            return fit_by_blocks(*problem, settings, tol=tol, **options)
+        found = sgd_by_blocks(*problem, settings, **options)
+        residual = RowBlockDescent(self._crew, wiring, terms, found.H, profile_passes=1).kkt_residual()
+        return BlockSolution(
+            H=found.H,
+            objective=found.objective,
+            n_iter=found.n_iter,
+            converged=found.settled or residual <= tol,
+            kkt_residual=residual,
+            history=found.history,
+            start_objectives=found.history[-1:],
+        )
+
+    def _checkpoint(self, snapshot: Mapping[str, Any]) -> None:
+        """Every few iterations, states and snapshot in files; the snapshot last, since it says that all is there."""
+        self._since += 1
+        if self._since < _CHECKPOINT_EVERY and time.monotonic() - self._saved_at < _CHECKPOINT_SECONDS:
+            return
+        folder = self._crew.save("states")
+        arrays = {key: value for key, value in snapshot.items() if isinstance(value, np.ndarray)}
+        save_arrays(folder / "driver", arrays)
+        rest = {key: value for key, value in snapshot.items() if key not in arrays}
+        write_json(self._file, {"folder": folder.name, "snapshot": rest})
+        for older in self._space.folder.glob("states-*"):
+            if older != folder:
+                shutil.rmtree(older, ignore_errors=True)
+        self._since, self._saved_at = 0, time.monotonic()
+
+    def _resume(self) -> dict[str, Any] | None:
+        if not self._file.exists():
+            return None
+        known = read_json(self._file)
+        folder = self._space / known["folder"]
+        self._crew.restore(folder)
+        arrays = {name: np.array(values) for name, values in open_arrays(folder / "driver").items()}
+        return {**known["snapshot"], **arrays}
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How: a row against its own weights, against its neighbours', or (`settle`) against the best there are for H.
+
+    The last is for rows that are independent of each other: then a new row that equals one of them has its weights.
+    """
+
+    H: FloatArray
+    structural: bool
+    settle: bool
+
+
+def score_training_rows(crew: Crew, wiring: Wiring, scoring: Scoring) -> list[FloatArray]:
+    """The scores of every block's rows; afterwards the crew holds nothing but W."""
+    borders = wiring.borders(crew.each(offer_weights))
+    return crew.each(score_block, scoring, apart=[(border,) for border in borders])
+
+
+def offer_weights(block: RowBlock, state: State) -> tuple[State, FloatArray]:
+    """The weights of the rows that other blocks have to know."""
+    return state, state["W"][block.offers]
+
+
+def score_block(block: RowBlock, state: State, scoring: Scoring, border: FloatArray) -> tuple[State, FloatArray]:
+    W, scores = state["W"], np.empty(block.n)
+    if scoring.settle:
+        W = np.concatenate([_settled(rows, scoring.H) for _, rows in _chunks(block)])
+    used = neighbor_mean(np.concatenate([W, border]), _with_border(block, len(border))) if scoring.structural else W
+    for start, rows in _chunks(block):
+        scores[start : start + len(rows)] = residual_scores(rows, used[start : start + len(rows)], scoring.H)
+    return {"W": W}, scores
+
+
+def _chunks(block: RowBlock) -> Iterator[tuple[int, FloatArray]]:
+    assert block.rows is not None
+    return block.rows.chunks()
+
+
+def _settled(rows: FloatArray, H: FloatArray) -> FloatArray:
+    return settle_rows(nmf(rows), Factors(np.zeros((1, len(H))), H), rows)
+
+
+def _with_border(block: RowBlock, n_border: int) -> sparse.csr_array:
+    """The block's share of S with empty rows for the border."""
+    n = block.n + n_border
+    indptr = np.concatenate([block.indptr, np.full(n_border, block.indptr[-1])])
+    return sparse.csr_array((block.data, block.indices, indptr), shape=(n, n))

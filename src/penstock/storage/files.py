@@ -1,0 +1,155 @@
+"""Replace files atomically, open files that may be anything, lock files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+
+class StorageError(ValueError):
+    """A file cannot be read or written; the message has its path and what to do."""
+
+
+class CorruptFileError(StorageError):
+    """The file is damaged, or was never one of ours."""
+
+
+class NewerVersionError(StorageError):
+    """The file was written by a newer penstock than this one."""
+
+
+class WrongKindError(StorageError):
+    """The file is sound, but holds something else than what was asked for."""
+
+
+_LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.tmp", re.DOTALL)
+_OLD = 24 * 3600.0  # seconds: no save takes a day
+_LONGEST_NAME = 40  # characters of the file's name in that of the temporary one: file systems allow 255 bytes
+_CANNOT_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}  # folders of some systems
+
+
+def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
+    """Make the pieces the content of the file, wholly or not at all, and return when that will survive a power cut.
+
+    They go to a temporary file beside it, which then takes its name. A link stays a link, permissions are kept.
+    """
+    target = Path(os.path.realpath(path))
+    mode = _mode_of(target)
+    temporary = target.with_name(f".{target.name[:_LONGEST_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            if mode is not None:
+                temporary.chmod(mode)
+            for piece in pieces:
+                stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:  # Ctrl-C as well
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of the file that is to be replaced; what is not a file (a folder, /dev/null) is left alone."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError(f"Cannot write {target}: it exists and is not a file. Choose another path.")
+    return stat.S_IMODE(status.st_mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name is an entry of the folder, and has to reach the disk too."""
+    if os.name != "posix":
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        if error.errno in _CANNOT_SYNC:
+            return
+        raise
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; anything else (a folder, a pipe, a device) is refused and never waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StorageError("it is not a file")
+    # Should a pipe take its place in this instant: opening does not wait for a writer either.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    stream = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise StorageError("it is not a file")
+    return stream
+
+
+def lock(descriptor: int) -> bool:
+    """Keep others out of an open file until it is closed or the process ends in any way; False if one is in it.
+
+    Where a system has no locks, nobody is kept out.
+    """
+    from filelock import lock_descriptor
+
+    try:
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return True
+
+
+def remove_leftovers(folder: str | os.PathLike[str]) -> list[Path]:
+    """Remove the temporary files of saves that were killed, and return their paths.
+
+    They are called `.{name}.{process}-{eight hex digits}.tmp`. One whose process still runs on this machine is left
+    alone for a day. Where several machines save into one folder, call this when none of them is saving.
+
+    >>> import tempfile
+    >>> remove_leftovers(tempfile.mkdtemp())
+    []
+    """
+    removed = []
+    for path in sorted(Path(folder).iterdir()):
+        match = _LEFTOVER.fullmatch(path.name)
+        if match and path.is_file() and not path.is_symlink() and _is_stale(path, int(match[1])):
+            path.unlink(missing_ok=True)
+            removed.append(path)
+    return removed
+
+
+def _is_stale(path: Path, process: int) -> bool:
+    try:
+        age = time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return age > _OLD or not _is_running(process)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":
+        return True  # no harmless way to ask: age decides
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

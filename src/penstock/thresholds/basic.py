@@ -1,0 +1,249 @@
+"""Simple thresholds: a fixed value, mean + k standard deviations, the N highest scores."""
+
+from __future__ import annotations
+
+import math
+from heapq import heappush, heapreplace
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penstock._parameters import check_number, check_whole_number
+from penstock._types import FloatArray
+from penstock.thresholds.base import StateReader, Threshold
+from penstock.thresholds.contamination import midway
+
+
+class Fixed(Threshold):
+    """Flag scores above a given value; learn nothing.
+
+    Parameters
+    ----------
+    value : float
+        A score equal to it is not flagged. Infinity flags nothing.
+
+    Examples
+    --------
+    >>> Fixed(3.0).update_many([1.0, 3.0, 3.1])
+    array([False, False,  True])
+    """
+
+    _entries = frozenset()
+    value: float = math.nan  # the parameter itself, in the place of the property
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.value, float) and math.isinf(self.value)):
+            check_number("value", self.value)
+
+    def _fewest_scores(self) -> int:
+        return 0
+
+    def _begin(self) -> None:
+        self._value = float(self.value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "value" and self._begun:
+            self._begun = False  # checked, and taken over, with the next score
+
+    def _learn(self, score: float, flagged: bool) -> None:
+        pass
+
+    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
+        flagged: NDArray[np.bool_] = np.asarray(self._read(scores), dtype=np.float64) > self._value
+        return flagged
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, state: StateReader) -> None:
+        pass
+
+
+_LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
+
+
+class MeanDeviation(Threshold):
+    """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
+
+    Its trap: flagged scores teach nothing, so after a lasting shift to a higher level everything is flagged for ever.
+    Where levels move, use `RollingQuantile`. And k says nothing about how many scores are flagged unless they are
+    Gaussian: with k = 3, 0.1 % of Gaussian scores, but 1.8 % of exponential ones, and more once those are left out.
+
+    Parameters
+    ----------
+    k : float ≥ 0
+        How many standard deviations (of the population: divided by n) above the mean.
+    min_scores : int ≥ 2
+        So many are learnt before any is flagged. Scores beyond ±1e140 are judged but never learnt.
+
+    Examples
+    --------
+    >>> threshold = MeanDeviation(k=3.0, min_scores=4)
+    >>> threshold.update_many([1.0, 3.0, 1.0, 3.0, 5.1])
+    array([False, False, False, False,  True])
+    >>> threshold.value
+    5.0
+    """
+
+    _entries = frozenset({"count", "mean", "squares"})
+
+    def __init__(self, k: float = 3.0, min_scores: int = 50) -> None:
+        self.k = k
+        self.min_scores = min_scores
+
+    def _check_parameters(self) -> None:
+        check_number("k", self.k, least=0.0)
+        check_whole_number("min_scores", self.min_scores, least=2)
+
+    def _fewest_scores(self) -> int:
+        return self.min_scores
+
+    def _begin(self) -> None:
+        self._count = 0
+        self._mean = 0.0
+        self._squares = 0.0  # the sum of squared distances from the mean
+
+    def _learn(self, score: float, flagged: bool) -> None:
+        if flagged or not -_LARGEST_LEARNT <= score <= _LARGEST_LEARNT:
+            return
+        self._count = count = self._count + 1
+        step = score - self._mean
+        self._mean = mean = self._mean + step / count
+        self._squares = squares = self._squares + step * (score - mean)
+        if count >= self.min_scores:
+            self._value = mean + self.k * sqrt(squares / count)
+
+    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
+        """As in `Threshold`; `update` and `_learn` in one loop without calls, for speed."""
+        values = self._read(scores)
+        flagged = []
+        count, mean, squares, value = self._count, self._mean, self._squares, self._value
+        k, min_scores, largest = self.k, self.min_scores, _LARGEST_LEARNT
+        for position, score in enumerate(values):
+            if score > value:
+                flagged.append(position)
+            elif -largest <= score <= largest:  # NaN is not
+                count += 1
+                step = score - mean
+                mean += step / count
+                squares += step * (score - mean)
+                if count >= min_scores:
+                    value = mean + k * sqrt(squares / count)
+        self._count, self._mean, self._squares, self._value = count, mean, squares, value
+        flags = np.zeros(len(values), dtype=np.bool_)
+        flags[flagged] = True
+        return flags
+
+    def _state(self) -> dict[str, Any]:
+        return {"count": self._count, "mean": self._mean, "squares": self._squares}
+
+    def _restore(self, state: StateReader) -> None:
+        self._count = state.whole_number("count")
+        self._mean = state.number("mean")
+        self._squares = state.number("squares", least=0.0)
+        known = self._count >= self.min_scores
+        self._value = self._mean + self.k * sqrt(self._squares / self._count) if known else math.nan
+
+
+_LARGEST_N = 2_000_000
+
+
+class TopN(Threshold):
+    """Keep the N highest scores so far, in constant memory; flag a score that drives another one off the list.
+
+    The first N scores fill the list and are not flagged, as nothing is before a threshold is known.
+
+    Parameters
+    ----------
+    n : int ≥ 1
+        How many.
+
+    Examples
+    --------
+    >>> threshold = TopN(n=2)
+    >>> threshold.update_many([5.0, 1.0, 3.0, 1.0, 5.0])
+    array([False, False,  True, False,  True])
+    >>> threshold.positions, threshold.scores
+    (array([0, 4]), array([5., 5.]))
+    """
+
+    _entries = frozenset({"positions", "scores", "seen"})
+
+    def __init__(self, n: int = 100) -> None:
+        self.n = n
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Which updates, counted from 0 and with NaN, brought the listed scores: best first, of equals the earlier."""
+        return np.array([-entry[1] for entry in self._listed()], dtype=np.int64)
+
+    @property
+    def scores(self) -> FloatArray:
+        """The listed scores, best first."""
+        return np.array([entry[0] for entry in self._listed()], dtype=np.float64)
+
+    def calibrate(self, scores: ArrayLike) -> float:
+        """The value above which the N highest of these scores lie, midway between the N-th and the next.
+
+        That takes at least N + 1 scores; equal ones at the cut share a verdict, and lead to fewer than N.
+        """
+        self._check_parameters()
+        longer = TopN(self.n + 1)
+        longer.update_many(scores)
+        listed = longer.scores
+        if len(listed) <= self.n:
+            self._refuse_too_few(scores, self.n + 1)
+        return midway(float(listed[-1]), float(listed[-2]))
+
+    def _check_parameters(self) -> None:
+        check_whole_number("n", self.n, least=1)
+        if self.n > _LARGEST_N:
+            raise ValueError(f"n must be at most {_LARGEST_N:,}, as each takes 150 bytes; got {self.n}.")
+
+    def _fewest_scores(self) -> int:
+        return self.n
+
+    def _begin(self) -> None:
+        self._seen = 0
+        self._heap: list[tuple[float, int]] = []  # (score, −position): the entry to lose its place is the smallest
+
+    def _pass_over(self) -> None:
+        self._seen += 1
+
+    def _learn(self, score: float, flagged: bool) -> None:
+        entry = (score, -self._seen)
+        self._seen += 1
+        if flagged:
+            heapreplace(self._heap, entry)
+        elif len(self._heap) < self.n:
+            heappush(self._heap, entry)
+        if len(self._heap) == self.n:
+            self._value = self._heap[0][0]
+
+    def _listed(self) -> list[tuple[float, int]]:
+        return sorted(self._heap, reverse=True) if self._begun else []
+
+    def _state(self) -> dict[str, Any]:
+        return {"positions": self.positions, "scores": self.scores, "seen": self._seen}
+
+    def _restore(self, state: StateReader) -> None:
+        self._seen = state.whole_number("seen")
+        scores = state.numbers("scores")
+        positions = state.whole_numbers("positions", least=0)
+        state.same_length(scores=scores, positions=positions)
+        if len(scores) > self.n:
+            state.refuse(f"scores holds {len(scores)} numbers, but n is {self.n}")
+        if (np.diff(np.sort(positions)) == 0).any() or (positions >= self._seen).any():
+            state.refuse(f"positions must be different and below seen = {self._seen}")
+        order = np.lexsort((-positions, scores))  # an ordered list is a heap
+        scores, positions = scores[order], -positions[order]
+        del order
+        self._heap = list(zip(map(float, scores), map(int, positions), strict=True))
+        if len(self._heap) == self.n:
+            self._value = self._heap[0][0]

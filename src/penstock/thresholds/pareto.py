@@ -1,0 +1,236 @@
+"""Generalised Pareto tails, and the rates at which normal scores are exceeded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from penstock._types import FloatArray
+from penstock.thresholds.base import LARGEST
+
+FEWEST_FOR_A_SHAPE = 10  # two parameters from a handful of values would be noise
+_SMALLEST = 1e-15  # in units of the largest excess; below it, an excess only says that the shape is extreme
+_PRECISION = 1e-9
+
+
+@dataclass(frozen=True)
+class ParetoTail:
+    """P(excess > y) = (1 + γy/σ)^(−1/γ), for γ = 0 exp(−y/σ); for γ < 0 it ends at −σ/γ.
+
+    >>> ParetoTail(gamma=0.0, sigma=2.0).exceeded_by(math.exp(-3.0))
+    6.0
+    """
+
+    gamma: float
+    sigma: float
+
+    def exceeded_by(self, share: float) -> float:
+        """The excess that this share of excesses exceeds; 0 for a share of 1 or more. It may overflow to infinity."""
+        if share >= 1:
+            return 0.0
+        times = -math.log(share)
+        if self.gamma == 0:
+            return self.sigma * times
+        power = self.gamma * times
+        return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
+
+    def share_beyond(self, excess: float) -> float:
+        """The share of excesses that are larger than this one, the other way round.
+
+        >>> ParetoTail(gamma=0.5, sigma=2.0).share_beyond(ParetoTail(gamma=0.5, sigma=2.0).exceeded_by(0.25))
+        0.25
+        """
+        if self.gamma == 0:
+            return math.exp(-excess / self.sigma)
+        base = 1 + self.gamma * excess / self.sigma
+        return base ** (-1 / self.gamma) if base > 0 else 0.0
+
+
+def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
+    """The most likely tail with γ ≥ −1 (below that, the likelihood has no bound; at −1 the excesses are uniform).
+
+    With fewer than ten excesses, or where all are equal, the exponential tail, γ = 0.
+
+    Parameters
+    ----------
+    excesses : array of at least one number > 0
+    ceilings, unseen : arrays of equal length
+        Besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not how far:
+        right-censored, as statistics calls it.
+
+    Notes
+    -----
+    Grimshaw (1993): with θ = γ/σ fixed, the best γ is known, here (Σ log(1 + θy) + Σ unseen·log(1 + θ·ceiling))/N, and
+    one number θ > −1/(largest y) remains to be found. The search walks uphill from θ = 0 until it has passed the top.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tail = fit_tail(-np.log(np.linspace(0.001, 0.999, 500)), np.empty(0), np.empty(0))
+    >>> abs(tail.gamma) < 0.05, round(tail.sigma, 1)
+    (True, 1.0)
+    """
+    likelihood = _Likelihood(excesses, ceilings, unseen)
+    best = likelihood.exponential()
+    if len(excesses) >= FEWEST_FOR_A_SHAPE and excesses.min() < excesses.max():
+        best = max(best, likelihood.top() or best)
+        if best[0] < 0:  # in units of the largest value, a uniform tail has at most this
+            best = max(best, likelihood.uniform())
+    _, gamma, sigma = best
+    return ParetoTail(gamma, min(sigma * likelihood.unit, LARGEST))
+
+
+class _Likelihood:
+    """The likelihood of excesses in units of the largest value; a candidate is (log-likelihood, γ, σ)."""
+
+    def __init__(self, excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> None:
+        ceilings, unseen = ceilings[unseen > 0], unseen[unseen > 0]
+        points = np.concatenate([excesses, ceilings])
+        self.unit = float(points.max())
+        self._points = np.maximum(points / self.unit, _SMALLEST)
+        self._N = len(excesses)
+        self._weights = np.concatenate([np.ones(self._N), unseen]) / self._N
+        self._total = float(self._weights.sum())
+        self._mean = float(self._weights @ self._points)
+
+    def exponential(self) -> tuple[float, float, float]:
+        """γ = 0."""
+        return -self._N * (math.log(self._mean) + 1.0), 0.0, self._mean
+
+    def uniform(self) -> tuple[float, float, float]:
+        """γ = −1, where excesses are uniform on [0, σ]."""
+        ceilings, unseen = self._points[self._N :], self._weights[self._N :]
+        sigma = float(self._points[: self._N].max())
+        if len(ceilings):
+
+            def slope(sigma: float) -> float:
+                return float(unseen @ (ceilings / (sigma - ceilings))) - 1.0
+
+            highest = float(ceilings.max())
+            low, high = max(sigma, highest * (1.0 + 1e-12)), highest * self._total * (1.0 + 1e-12)
+            sigma = brentq(slope, low, high, xtol=_PRECISION) if low < high and slope(low) > 0 > slope(high) else low
+        value = -math.log(sigma) + float(unseen @ np.log1p(-ceilings / sigma))
+        return self._N * value, -1.0, sigma
+
+    def top(self) -> tuple[float, float, float] | None:
+        """The maximum that is reached uphill from γ = 0, if there is one that can be told from it and has γ > −1."""
+        bracket = self._walk_right() if self._slope(0.0) > 0 else self._walk_left()
+        if bracket is None:
+            return None
+        theta = math.expm1(brentq(self._slope, *map(math.log1p, bracket), xtol=_PRECISION))
+        if abs(theta) * self._mean < 1e-6:
+            return None
+        grown = np.log(1.0 + theta * self._points)
+        gamma = float(self._weights @ grown)
+        value = -self._N * (math.log(gamma / theta) + 1.0) - float(grown[: self._N].sum())
+        return (value, gamma, gamma / theta) if gamma > -1 else None
+
+    def _slope(self, phi: float) -> float:
+        """The derivative of the log-likelihood by φ = log(1 + θ), over N: there its top is well rounded."""
+        if phi == 0:
+            bend = float(self._weights @ self._points**2) / 2 - float(self._points[: self._N].mean()) * self._mean
+            return bend / self._mean
+        theta = math.expm1(phi)
+        product, gamma = self._slope_and_gamma(theta)
+        return product / (gamma * theta) * (1.0 + theta)
+
+    def _slope_and_gamma(self, theta: float) -> tuple[float, float]:
+        """The derivative by θ, times γθ/N (> 0), and γ; without censoring the former is Grimshaw's u(θ)v(θ) − 1."""
+        grown = theta * self._points
+        grown += 1.0
+        shrunk = 1.0 / grown
+        gamma = float(self._weights @ np.log(grown, out=grown))
+        mean = float(np.add.reduce(shrunk[: self._N])) / self._N
+        return mean * gamma - (self._total - float(self._weights @ shrunk)), gamma
+
+    def _walk_right(self) -> tuple[float, float]:
+        """Two values of θ ≥ 0 between which the likelihood stops rising."""
+        low, high = 0.0, 0.5 / self._mean
+        while self._slope_and_gamma(high)[0] > 0:
+            low, high = high, 4.0 * high
+        return low, high
+
+    def _walk_left(self) -> tuple[float, float] | None:
+        """Two values of θ ≤ 0 between which the likelihood stops rising to the left, if it does before γ = −1."""
+        high, rest = 0.0, 0.5  # rest is 1 + θ, which stays above 0
+        while rest > 1e-12:
+            product, gamma = self._slope_and_gamma(rest - 1.0)
+            if product > 0:
+                return rest - 1.0, high
+            if gamma < -1:
+                break
+            high, rest = rest - 1.0, rest / 2
+        return None
+
+
+_TAIL_SHARE, _FEWEST_PEAKS, _MOST_PEAKS = 0.05, 10, 1000
+_SMALLEST_RATE = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Exceedance:
+    """Rates at which scores are exceeded, learnt from scores of rows that are normal, or nearly all of them.
+
+    Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
+    with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
+    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail is taken to end (γ < 0): a few scores
+    cannot tell where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
+    excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.
+
+    ordered : the scores, ascending.
+    level, n_peaks, tail : where the tail begins, how many scores are above, and how far they go; None if all scores are
+        equal: then a higher one has a rate of 1/(n + 1), and is above every threshold.
+    """
+
+    ordered: FloatArray
+    level: float
+    n_peaks: int
+    tail: ParetoTail | None
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> Exceedance:
+        """
+        >>> exceedance = Exceedance.of(np.arange(999.0))
+        >>> exceedance.rate_of(np.array([998.0, 500.0])).tolist(), exceedance.exceeded_at(0.01)
+        ([0.002, 0.5], 989.0)
+        >>> bool(exceedance.rate_of(np.array([1300.0]))[0] < 0.001)
+        True
+        """
+        ordered = np.sort(scores)
+        peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
+        below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
+        level = min(float(ordered[-peaks - 1]), float(below[-1])) if len(below) else float(ordered[-1])
+        excesses = ordered[ordered > level] - level
+        return cls(ordered, level, len(excesses), _endless_tail(excesses) if len(excesses) else None)
+
+    def rate_of(self, scores: FloatArray) -> FloatArray:
+        """The share of normal scores expected to be at least as high as each of these; never 0."""
+        n = len(self.ordered)
+        rates: FloatArray = (1 + n - np.searchsorted(self.ordered, scores, "left")) / (n + 1)
+        for i in np.flatnonzero(scores > self.ordered[-1]):
+            rates[i] = min(rates[i], self._beyond(float(scores[i])))
+        return rates
+
+    def exceeded_at(self, rate: float) -> float:
+        """The threshold that this share of normal scores is above."""
+        n = len(self.ordered)
+        allowed = math.floor(rate * (n + 1) + 1e-9)
+        if allowed >= 1 or self.tail is None:
+            return float(self.ordered[n - max(allowed, 1)])
+        beyond = self.level + self.tail.exceeded_by(rate * n / self.n_peaks)
+        return min(max(beyond, float(self.ordered[-1])), LARGEST)
+
+    def _beyond(self, score: float) -> float:
+        if self.tail is None:
+            return 1.0
+        share = self.n_peaks / len(self.ordered)
+        return max(share * self.tail.share_beyond(score - self.level), _SMALLEST_RATE)
+
+
+def _endless_tail(excesses: FloatArray) -> ParetoTail:
+    """The most likely tail, or the lightest where that is lighter."""
+    tail, lightest = fit_tail(excesses, np.empty(0), np.empty(0)), 1 / len(excesses)
+    return tail if tail.gamma >= lightest else ParetoTail(lightest, float(excesses.mean()))

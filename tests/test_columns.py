@@ -1,0 +1,397 @@
+"""Grades of columns, and the choice of inputs that follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import columns as naive
+
+from penstock.columns import ColumnReport, check_columns, choose_inputs
+from penstock.columns._patterns import copies_of_numbers, equal_runs, longest_true
+from penstock.io import TableError, read_table
+
+ROWS = 2000
+RNG = np.random.default_rng(0)
+NOISE = RNG.normal(50, 5, ROWS).round(2)
+TIME = pd.date_range("2024-01-01", periods=ROWS, freq="min")
+
+
+def report_on(values: object, time: bool = True) -> ColumnReport:
+    frame = pd.DataFrame({"x": values, "other": RNG.normal(size=len(values))})  # type: ignore[arg-type]
+    if time:
+        frame.index = TIME[: len(frame)]
+    return next(report for report in check_columns(read_table(frame)) if report.name == "x")
+
+
+def test_a_sound_sensor_is_an_a():
+    report = report_on(NOISE)
+    assert (report.grade, report.kind, report.reasons) == ("A", "measurement", ())
+    assert (report.share_missing, report.longest_gap, report.usual_run) == (0, None, 1)
+
+
+@pytest.mark.parametrize(("share", "grade"), [(0.001, "B"), (0.15, "B"), (0.5, "C"), (0.97, "D")])
+def test_missing_values_lower_the_grade(share, grade):
+    values = NOISE.copy()
+    values[10 : 10 + int(share * ROWS)] = np.nan
+    report = report_on(values)
+    assert report.grade == grade
+    assert report.share_missing == pytest.approx(share)
+    assert report.longest_gap_rows == share * ROWS
+    assert report.longest_gap == pd.Timedelta(minutes=share * ROWS + 1)
+    assert "missing" in report.reasons[0]
+
+
+def test_nothing_at_all_is_a_d():
+    report = report_on([np.nan] * ROWS)
+    assert (report.grade, report.kind, report.longest_gap_rows) == ("D", "empty", ROWS)
+
+
+def test_text_without_any_value_is_a_d():
+    sound = read_table(pd.DataFrame({"a": NOISE, "x": ["on", "off"] * (ROWS // 2)}))
+    table = dataclasses.replace(sound, values=sound.values.assign(x=sound.values["x"].where(NOISE > 1e9)))
+    report = check_columns(table)[1]
+    assert (report.grade, report.kind, report.reasons) == ("D", "empty", ("It has no values.",))
+
+
+def test_a_sensor_that_stood_still():
+    values = NOISE.copy()
+    values[500:600] = 47.11
+    report = report_on(values)
+    assert (report.grade, report.stuck) == ("C", True)
+    assert report.longest_run == pytest.approx(100, abs=2)
+    assert "It stood still at 47.11 for 100 values" in report.reasons[0]
+    assert "from 2024-01-01 08:20:00" in report.reasons[0]
+    values[550] = np.nan
+    assert report_on(values).stuck
+    assert "stood still" in report_on(NOISE[:300].tolist() + [1.5] * 1700).reasons[0]
+
+
+def set_point() -> np.ndarray:
+    return np.repeat(RNG.permutation(np.arange(10.0)), 200)
+
+
+def rarely_moving() -> np.ndarray:
+    """A reading that keeps its value for long, some forty times as long as others."""
+    lengths = RNG.geometric(1 / 40, 500)
+    return np.repeat(RNG.normal(size=500).round(3), lengths)[:ROWS]
+
+
+def pump_off() -> np.ndarray:
+    """Zero every night."""
+    values = NOISE.copy()
+    for night in range(10):
+        values[night * 200 : night * 200 + RNG.integers(60, 110)] = 0
+    return values
+
+
+@pytest.mark.parametrize("values", [set_point(), rarely_moving(), pump_off(), np.repeat([0.0, 1.0], ROWS // 2)])
+def test_what_rightly_keeps_its_value_is_not_stuck(values):
+    report = report_on(values)
+    assert not report.stuck
+    assert report.grade == "A"
+
+
+def test_a_constant_is_a_d():
+    report = report_on([5.0, np.nan] * (ROWS // 2))
+    assert (report.grade, report.kind, report.constant) == ("D", "constant", True)
+    assert report.reasons[0] == "It never changes: it is always 5."
+    assert report_on(["same"] * ROWS).constant
+
+
+def test_few_values_are_categories_and_many_texts_are_text():
+    report = report_on(RNG.integers(0, 3, ROWS))
+    assert (report.grade, report.categorical, report.n_distinct) == ("A", True, 3)
+    report = report_on(RNG.choice(["on", "off", "idle"], ROWS))
+    assert (report.grade, report.categorical, report.n_distinct) == ("B", True, 3)
+    report = report_on([f"note {row}" for row in range(ROWS)])
+    assert (report.grade, report.text) == ("D", True)
+
+
+def test_a_spike_is_told_from_heavy_tails():
+    values = NOISE.copy()
+    values[7] = 1e7
+    report = report_on(values)
+    assert (report.grade, report.extreme) == ("C", True)
+    assert report.extremeness > 1e5
+    assert "Its value 1e+07 is" in report.reasons[0]
+    assert report_on(-values).extreme
+    assert not report_on(RNG.lognormal(0, 1.5, ROWS)).extreme
+    assert not report_on((RNG.random(ROWS) < 0.01) * 1.0).extreme
+
+
+@pytest.mark.parametrize("code", [-9999, -999, 9999, 32767, -32768, 1e30])
+def test_a_code_for_missing_values_is_noticed(code):
+    values = NOISE.copy()
+    values[RNG.permutation(ROWS)[:600]] = code
+    report = report_on(values)
+    assert (report.grade, report.codes) == ("C", (code,))
+    assert f"{code:.10g} stands in it 600 times, far from all other values: a code for missing?" in report.reasons
+    values = NOISE.copy()
+    values[[3, 500, 900]] = code
+    assert report_on(values).codes == (code,)
+    assert not any("usual ranges away" in reason for reason in report_on(values).reasons)
+    values[900] = NOISE[900]
+    assert report_on(values).codes == ()
+
+
+def test_two_codes_in_a_column_and_a_code_among_states():
+    values = NOISE.copy()
+    values[:100], values[100:150] = -9999, 32767
+    assert set(report_on(values).codes) == {-9999, 32767}
+    states = RNG.integers(0, 3, ROWS)
+    assert report_on(np.where(NOISE > 60, 9999, states)).codes == (9999,)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pump_off(),
+        np.clip(RNG.lognormal(0, 1.5, ROWS), 0, 20),
+        RNG.choice([0, 1, 10], ROWS),
+        (RNG.random(ROWS) < 0.01) * 1.0,
+        RNG.choice([20.0, 500.0], ROWS),
+    ],
+)
+def test_what_rightly_lies_apart_is_no_code(values):
+    report = report_on(values)
+    assert (report.grade, report.codes) == ("A", ())
+
+
+LABELS = {  # as files of others have them
+    "outlier": (0, 1), "is_anomaly": (0, 1), "ATT_FLAG": (-999, 0, 1), " ATT_FLAG": (-999, 1), "label": (-1, 1),
+    "Normal/Attack": ("Normal", "Attack", "A ttack"), "fault": range(21), "faultNumber": range(6), "CLASS": (1, 2, 3),
+    "anomaly": ("True", "False"), "changepoint": (0, 1), "point_label": (0, 1), "target": (0, 1), "fault 1": (1, 2),
+    "Machine failure": (0, 1), "isOutlier": ("good", "bad"), "fault_type": ("none", "leak", "seal", "bearing"),
+    "pump_fault": (0, 1), "ground_truth": (0, 1), "Störung": (0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_what_looks_like_a_label_is_no_input(name):
+    frame = pd.DataFrame({name: RNG.choice(list(LABELS[name]), ROWS), "flow": NOISE})
+    table = read_table(frame)
+    report = check_columns(table)[0]
+    assert report.label_like
+    assert any("looks like a label" in reason for reason in report.reasons)
+    assert [each.name for each in choose_inputs(table).left_out] == [report.name]
+    assert report.name not in choose_inputs(table).names
+    for choice in (choose_inputs(table, keep=[report.name]), choose_inputs(table, labels=True)):
+        assert not choice.left_out
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("pump_on", RNG.integers(0, 2, ROWS)),
+        ("valve", RNG.integers(0, 2, ROWS)),
+        ("default", RNG.integers(0, 2, ROWS)),
+        ("y", RNG.integers(0, 2, ROWS)),
+        ("target", NOISE),
+        ("target level", RNG.integers(0, 2, ROWS)),
+        ("target", RNG.choice([18.0, 21.0], ROWS)),
+        ("anomaly", NOISE),
+        ("fault current", RNG.integers(0, 20, ROWS)),
+        ("min_to_next_fault", np.arange(ROWS) % 40),
+        ("state", RNG.choice(["on", "off"], ROWS)),
+    ],
+)
+def test_other_columns_are_no_labels(name, values):
+    table = read_table(pd.DataFrame({name: values, "flow": NOISE[::-1]}))
+    assert not check_columns(table)[0].label_like
+    assert not choose_inputs(table).left_out
+
+
+def steps(levels: object, each: int) -> np.ndarray:
+    return np.repeat(np.asarray(levels, dtype=float), each)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        steps(RNG.choice([40, 60, 80], 20), 100),  # a set point
+        steps(RNG.normal(50, 9, 40), 50),  # one of any value
+        steps([3, 4], 1000),  # a tap that moved once
+        steps([1, 0, 1, 0], 500),  # a pump
+        np.where(np.arange(ROWS) == 700, -999.0, steps([1, 0, 1, 0], 500)),  # with a bad row
+    ],
+)
+def test_settings_change_seldom_and_stay(values):
+    assert report_on(values).setting
+    holes = np.where(RNG.random(len(values)) < 0.2, np.nan, values)
+    assert report_on(holes).setting
+    assert choose_inputs(read_table(pd.DataFrame({"x": values, "flow": NOISE}))).settings == ("x",)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        NOISE,
+        np.full(ROWS, 5.0),
+        np.where(np.arange(ROWS) > 1950, NOISE, 0.0),  # a leak that is seldom there
+        np.where(np.arange(ROWS) > 60, 47.1, NOISE),  # a sensor that is stuck nearly always
+        np.where(np.arange(ROWS) == 700, 20.0, 5.0),  # one jump
+        np.where(np.arange(ROWS) % 500 == 0, NOISE, np.nan),  # a reading a day
+        RNG.choice(["on", "off"], ROWS),
+    ],
+)
+def test_readings_are_no_settings(values):
+    assert not report_on(values).setting
+
+
+def test_a_counter_only_rises():
+    energy = np.abs(NOISE).cumsum()
+    report = report_on(energy)
+    assert report.grade == "B"
+    assert report.reasons[0].startswith("It only rises, like a counter")
+    assert report_on(np.where(NOISE > 55, np.nan, energy)).reasons[-1].startswith("It only rises, like a counter")
+    assert report_on(energy % (energy[-1] / 4.5)).reasons[0].startswith("It only rises, but for 4 resets, like")
+    assert report_on((NOISE > 55).cumsum()).reasons[0].startswith("It only rises")
+    for other in (np.repeat([0.0, 1.0], 1000), np.sin(np.arange(ROWS) / 100), NOISE + np.arange(ROWS), set_point()):
+        assert report_on(other).grade == "A"
+
+
+def test_copies_are_found():
+    level = NOISE.cumsum()
+    frame = pd.DataFrame(
+        {
+            "a": NOISE,
+            "b": 32 + 1.8 * NOISE,
+            "c": -NOISE,
+            "d": NOISE + RNG.normal(0, 0.01, ROWS),
+            "e": level,
+            "f": NOISE,
+            "g": np.where(np.arange(ROWS) < 5, np.nan, NOISE),
+            "state": np.where(NOISE > 50, "on", "off"),
+            "zustand": np.where(NOISE > 50, "an", "aus"),
+        }
+    )
+    reports = {report.name: report.duplicate_of for report in check_columns(read_table(frame))}
+    found = {name: origin for name, origin in reports.items() if origin}
+    assert found == {"b": "a", "c": "a", "f": "a", "g": "a", "zustand": "state"}
+
+
+def test_copies_are_found_across_holes_in_different_rows():
+    rng = np.random.default_rng(1)
+    columns = np.column_stack([NOISE, NOISE, 32 + 1.8 * NOISE, NOISE + rng.normal(0, 0.01, ROWS), NOISE])
+    for column, share in ((1, 0.03), (2, 0.05), (3, 0.05), (4, 0.2)):
+        columns[rng.random(ROWS) < share, column] = np.nan
+    assert copies_of_numbers(columns, list("abcde")) == {"b": "a", "c": "a"} == naive.copies(columns, list("abcde"))
+    twice = columns[:, [0, 1, 1]]
+    assert copies_of_numbers(twice, list("abc")) == {"b": "a", "c": "a"}
+    assert copies_of_numbers(columns[:, ::-1], list("edcba")) == {"b": "c", "a": "c"}
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_copies_are_those_that_all_pairs_would_find(data):
+    seed = data.draw(st.integers(0, 10**6))
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(40, 4)) * 10.0 ** rng.integers(-8, 8, 4)
+    picks = data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=12))
+    blocks = [base[:, pick] * rng.normal() + rng.normal() if pick < 4 else np.full(40, 3.0) for pick in picks]
+    columns = np.column_stack(blocks)
+    names = [str(number) for number in range(len(picks))]
+    expected: dict[str, str] = {}
+    for number, pick in enumerate(picks):
+        if pick < 4 and picks.index(pick) < number:
+            expected[str(number)] = str(picks.index(pick))
+    slow = naive.copies(columns, names)
+    found = copies_of_numbers(columns, names)
+    if slow == expected:  # else a shift has drowned a column of tiny numbers in rounding
+        assert found == expected
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_runs_agree_with_the_slow_way(values):
+    found = equal_runs(np.array(values, dtype=float))
+    lengths = naive.runs(values)
+    assert found.longest.length == max(lengths)
+    assert found.longest.start == sum(lengths[: lengths.index(max(lengths))])
+    assert found.count == len(lengths)
+    assert found.usual == naive.usual_run(values)
+    mask = [value == 0 for value in values]
+    assert longest_true(np.array(mask)).length == naive.longest_gap(mask)
+
+
+def test_the_clock_has_its_own_report():
+    frame = pd.DataFrame({"a": NOISE[:300]}, index=TIME[:300])
+    report = check_columns(read_table(frame))[0]
+    assert (report.name, report.kind, report.grade, report.reasons) == ("time", "time", "A", ())
+    assert report.longest_gap == pd.Timedelta(minutes=1)
+    worse = pd.concat([frame.iloc[:100], frame.iloc[99:100], frame.iloc[150:]]).iloc[::-1]
+    report = check_columns(read_table(worse))[0]
+    assert report.grade == "B"
+    assert len(report.reasons) == 3
+    assert report.longest_gap == pd.Timedelta(minutes=51)
+
+
+def test_a_clock_that_was_reset_is_noticed():
+    times = TIME[:300].to_series().tolist()
+    times[150:153] = [pd.Timestamp("1970-01-01") + pd.Timedelta(minutes=minute) for minute in range(3)]
+    report = check_columns(read_table(pd.DataFrame({"time": times, "a": NOISE[:300]})))[0]
+    assert report.grade == "C"
+    assert "3 of its stamps are 1.97e+04 days away from all others" in report.reasons[0]
+
+
+def mixed_table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "flow": NOISE,
+            "flow copy": NOISE * 2,
+            "limit": 5.0,
+            "empty": np.nan,
+            "state": RNG.choice(["on", "off"], ROWS),
+            "product": RNG.choice([f"P{number}" for number in range(40)], ROWS, p=np.arange(1, 41) / 820),
+            "note": [f"note {row}" for row in range(ROWS)],
+            "stage": RNG.integers(0, 3, ROWS),
+        }
+    )
+
+
+def test_inputs_are_chosen_and_the_rest_explained():
+    table = read_table(mixed_table())
+    choice = choose_inputs(table, check_columns(table))
+    assert choice.as_they_are == ("flow", "stage")
+    assert [(each.column, each.method) for each in choice.encoded] == [("state", "one-hot"), ("product", "rarity")]
+    assert {each.name for each in choice.left_out} == {"flow copy", "limit", "empty", "note"}
+    assert choice.counts == {"as they are": 2, "encoded": 2, "left out": 4}
+    assert "says the same as column 'flow'" in next(each.reason for each in choice.left_out if each.name == "flow copy")
+    inputs = choice.apply(table)
+    assert tuple(inputs.columns) == choice.names
+    assert (inputs.dtypes == np.float64).all()
+    assert set(inputs["state=on"]) == {0.0, 1.0}
+    rarest = table.values["product"].value_counts()
+    shares = rarest[table.values["product"]].to_numpy() / ROWS
+    np.testing.assert_allclose(inputs["product"], -np.log(shares))
+
+
+def test_the_choice_is_applied_to_later_tables():
+    choice = choose_inputs(read_table(mixed_table()))
+    later = mixed_table().iloc[:3].assign(state=["on", "broken", None], product=["P39", "new", None])
+    inputs = choice.apply(read_table(later))
+    assert inputs["state=on"].tolist()[:2] == [1, 0]
+    assert inputs["state=off"].tolist()[:2] == [0, 0]
+    assert np.isnan(inputs["state=on"].iloc[2])
+    assert inputs["product"].iloc[1] > np.log(ROWS)
+    with pytest.raises(TableError, match="has no column 'flow', which was an input before"):
+        choice.apply(read_table(later.drop(columns="flow")))
+    with pytest.raises(TableError, match="column 'flow' held numbers before, and now holds text"):
+        choice.apply(read_table(later.assign(flow="much")))
+
+
+def test_columns_can_be_kept_and_strict_refuses():
+    table = read_table(mixed_table())
+    assert "limit" in choose_inputs(table, keep=["limit"]).as_they_are
+    with pytest.raises(TableError, match=r"6 columns cannot be inputs as they are: 'flow copy' \(It says the same"):
+        choose_inputs(table, strict=True)
+    assert choose_inputs(read_table(mixed_table()[["flow", "stage"]]), strict=True).counts["as they are"] == 2
+    with pytest.raises(TableError, match="no column that can be an input"):
+        choose_inputs(read_table(mixed_table()[["limit", "note"]]))
+    with pytest.raises(TableError, match="no report on column 'x'"):
+        choose_inputs(table, keep=["x"])

@@ -1,0 +1,235 @@
+"""The record that `detect` returns is complete: whatever shows it only formats it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from detection_tables import FAULT, HOT, NAMES, plant, positions, residuals, two_modes
+
+import penstock
+from penstock import detect
+from penstock.cli._summary import summary_lines
+from penstock.detection import explain
+from penstock.report import notebook_html, to_html, write_findings, write_scores
+from penstock.storage import StorageError
+from penstock.thresholds import Fixed
+
+ROOMS = tuple(str(Path(penstock.__file__).parent / room) + "/" for room in ("detection", "explain"))
+
+
+def labelled(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(fault=np.isin(np.arange(len(table)), list(FAULT)).astype(int))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[{}, {"method": "nsnmf", "modes": "state"}, {"train_until": "2024-05-02"}],
+    ids=["detector", "modes", "trained"],
+)
+def findings(request):
+    return detect(labelled(two_modes()), label="fault", top=12, **request.param)
+
+
+@pytest.mark.parametrize("show", ["page", "csv", "json", "xlsx", "scores", "terminal", "notebook"])
+def test_showing_findings_computes_nothing(findings, show, tmp_path):
+    shows = {
+        "page": lambda: to_html(findings),
+        "terminal": lambda: summary_lines(findings, []),
+        "notebook": lambda: notebook_html(findings),
+        "scores": lambda: write_scores(findings, tmp_path / "scores.csv"),
+    }
+    entered = []
+
+    def look(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(ROOMS) and code.co_name not in ("<module>", "top"):
+            entered.append(f"{code.co_filename}:{code.co_name}")
+
+    work = shows.get(show, lambda: write_findings(findings, tmp_path / f"findings.{show}"))
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    assert entered == []
+
+
+def test_events_beyond_the_most_severe_are_explained_on_request():
+    whole, some = (detect(plant(), method="mean", top=12, gap=0, most_explained=most) for most in (None, 2))
+    assert set(whole.explanations) == set(whole.events.index)
+    assert [some.events["rank"][event] for event in sorted(some.explanations, key=some.events["rank"].get)] == [1, 2]
+    for event, why in whole.explanations.items():
+        assert str(explain(some, event)) == str(some.explain(event)) == str(why)
+    none = detect(plant(), top=5, most_explained=0)
+    assert (none.explanations, none.rule_tree, none.groups, none.trees) == ({}, None, (), ())
+    assert none.explain(1).variables["variable"].iloc[0] == HOT
+    with pytest.raises(ValueError, match="most_explained must be a whole number ≥ 0"):
+        detect(plant(), most_explained=-1)
+
+
+def test_fields_are_data(findings):
+    assert not [name for name, value in vars(type(findings)).items() if isinstance(value, property)]
+    assert {field.name for field in fields(findings)} == set(vars(findings))
+
+
+def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
+    for write, name in ((findings.to_html, "a.html"), (findings.to_csv, "a.csv"), (findings.to_excel, "a.xlsx")):
+        path = tmp_path / name
+        write(path)
+        before = path.read_bytes()
+        with pytest.raises(FileExistsError, match=r"exists already\. Choose another name, or overwrite=True"):
+            write(path)
+        write(path, overwrite=True)
+        assert len(path.read_bytes()) == pytest.approx(len(before), abs=9)
+    with pytest.raises(StorageError, match=r"ending must be one of \.xlsx"):
+        findings.to_excel(tmp_path / "a.csv")
+    with pytest.raises(StorageError, match=r"ending must be one of \.csv, \.csv\.gz"):
+        findings.to_csv(tmp_path / "a.json")
+
+
+def test_a_workbook_reads_back(findings, tmp_path):
+    pytest.importorskip("openpyxl")
+    findings.to_excel(tmp_path / "a.xlsx")
+    sheets = pd.read_excel(tmp_path / "a.xlsx", sheet_name=None)
+    assert list(sheets) == ["findings", "events", "settings"]
+    np.testing.assert_allclose(sheets["findings"]["score"], findings.top()["score"])
+    assert sheets["findings"]["time"].tolist() == findings.top()["time"].tolist()
+    assert sheets["events"]["rows"].tolist() == findings.events["rows"].tolist()
+    assert dict(zip(sheets["settings"]["setting"], sheets["settings"]["value"], strict=True))["top"] == 12
+
+
+def test_a_workbook_holds_no_formulas_and_no_zone(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    table = plant().rename(columns={HOT: "=1+1"}).assign(kind="\x07@x")
+    detect(table, top=5, timezone="Europe/Berlin", columns=["=1+1", "oil"]).to_excel(tmp_path / "a.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "a.xlsx")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert any(str(cell.value).startswith("=1+1") for cell in cells)
+    assert not [cell for cell in cells if cell.data_type == "f"]
+
+
+def test_plots_are_drawn(findings, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    score, marks, threshold = findings.plot().axes[0].get_lines()
+    np.testing.assert_array_equal(score.get_ydata(), findings.scores)
+    np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
+    assert set(threshold.get_ydata()) == {findings.threshold}
+    first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
+    assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])
+    actual, expected = first.get_lines()
+    assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
+    matplotlib.pyplot.close("all")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"penstock\[plots\]"):
+        findings.plot()
+
+
+@pytest.fixture(scope="module")
+def ranked_findings():
+    return detect(plant(), top=12, method="nsnmf", parameters={"similarity": "relative"})
+
+
+def test_the_list_is_ranked(ranked_findings):
+    top = ranked_findings.top()
+    assert top.index.tolist() == list(range(1, 13))
+    assert (np.diff(top["score"]) <= 0).all()
+    assert set(top["row"].head(5)) == set(FAULT)
+    assert top["row"].tolist() == positions(ranked_findings).tolist()
+    columns = ["time", "row", "score", "severity", "event", "mode", "seen", "variables"]
+    assert top.columns.tolist() == columns
+    assert (top["time"] == ranked_findings.table.time[positions(ranked_findings)]).all()
+    assert set(top["mode"]) == {"all"}
+    assert (top["seen"] == 1).all()
+    assert (top["variables"].head(5).str.split(", ").str[0] == HOT).all()
+
+
+def test_the_list_has_the_length_asked_for(ranked_findings):
+    assert len(ranked_findings.top(3)) == 3
+    assert ranked_findings.top(3).equals(ranked_findings.top().head(3))
+    assert len(ranked_findings.top(99)) == 12
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
+            ranked_findings.top(n)
+
+
+def test_rows_are_numbered_as_in_the_source():
+    table = plant().iloc[::-1].reset_index(drop=True)
+    found = detect(table, top=5).top()
+    assert {table.loc[row, "time"] for row in found["row"]} == set(found["time"])
+
+
+def test_variables_are_ranked_by_their_residuals(ranked_findings):
+    off = np.abs(residuals(ranked_findings))
+    for row in ranked_findings.top().itertuples():
+        worst = sorted(range(6), key=lambda column: (-off[row.row, column], column))[:3]
+        assert row.variables == ", ".join(NAMES[column] for column in worst)
+
+
+def test_severity_is_in_units_of_the_threshold(ranked_findings):
+    top = ranked_findings.top()
+    np.testing.assert_allclose(top["severity"] * ranked_findings.threshold, top["score"])
+    assert (top["severity"] > 1).all()
+    assert detect(plant(), method="mean", threshold=Fixed(0.0)).top()["severity"].isna().all()
+
+
+def test_events_hold_all_findings(ranked_findings):
+    assert ranked_findings.events["rows"].sum() == 12
+    assert sorted(
+        row for event in ranked_findings.events.index for row in ranked_findings.grouped.rows_of(event)
+    ) == sorted(positions(ranked_findings))
+    assert ranked_findings.events["severity"].max() == pytest.approx(ranked_findings.top()["severity"].max())
+
+
+def test_days_count_findings(ranked_findings):
+    days = ranked_findings.days
+    assert days["rows"].sum() == 12
+    per_day = pd.Series(ranked_findings.table.time[ranked_findings.flags].normalize()).value_counts().sort_index()
+    assert days["rows"].tolist() == per_day.tolist()
+    assert days["highest"].max() == ranked_findings.scores.max()
+
+
+def test_no_findings_are_findings_too():
+    ranked_findings = detect(plant(), method="mean", threshold=Fixed(1e9))
+    assert not ranked_findings.flags.any()
+    assert ranked_findings.top().empty
+    assert ranked_findings.top().columns.tolist() == detect(plant(), method="mean", top=3).top().columns.tolist()
+    assert ranked_findings.events.empty
+    assert ranked_findings.days.empty
+    assert repr(ranked_findings) == "<Findings in the table: 0 of 260 rows, 0 events>"
+    assert "none stands out" in ranked_findings._repr_html_()
+    with pytest.raises(KeyError, match="There are no events"):
+        ranked_findings.explain(1)
+
+
+def test_notebooks_are_safe_from_hostile_names(tmp_path):
+    name = "<script>alert(1)</script>"
+    path = tmp_path / "<b>plant<b>.csv"
+    plant().rename(columns={HOT: name}).to_csv(path, index=False)
+    ranked_findings = detect(path, top=5)
+    shown = ranked_findings._repr_html_()
+    assert shown.startswith("<p><strong>5 of 260 rows</strong> have the highest scores")
+    assert "<table" in shown
+    for hostile in ("<script", "<b>"):
+        assert hostile not in shown
+    assert ranked_findings.explain(1).variables["variable"].iloc[0] == name
+
+
+def test_without_time_rows_are_numbered_as_in_the_source():
+    """Also where only some rows are used, and in another order."""
+    table = plant(time=False).assign(fault=0, run=np.repeat(["b", "a"], 130))
+    table.loc[list(FAULT), "fault"] = 1
+    table.loc[list(FAULT), list(NAMES)] *= 3
+    whole = detect(table, label="fault", exclude="run", top=5, method="mean", exclude_periods="0..99")
+    part = detect(table, label="fault", exclude="run", top=5, method="mean", since=100)
+    assert part.events[["start", "end", "peak"]].equals(whole.events[["start", "end", "peak"]])
+    faults = ["start", "end", "first_alarm", "lead"]
+    assert part.agreement.faults[faults].equals(whole.agreement.faults[faults])
+    assert part.events[["start", "end"]].to_numpy().tolist() == [[200, 204]]
+    shuffled = detect(table.iloc[::-1], group="run", label="fault", top=5, method="mean")
+    assert shuffled.agreement.faults["start"].tolist() == [55]  # in the reversed table
