@@ -17,9 +17,7 @@ from penstock.bench.results import RowsFileError
 from penstock.bench.runner import Progress
 from penstock.bench.settings import SettingsError, example_settings
 from penstock.bench.summary import saw_labels
-from penstock.cli._errors import CommandError
-from penstock.cli._printable import printable
-from penstock.cli._standard_output import print_text
+from penstock.cli._console import CommandError, print_text, printable
 
 _MOST_REASONS = 8
 _FEW_SETS = 5

@@ -64,7 +64,7 @@ def report(
 def settings() -> int:
     """Print an example of a settings file, to copy and change."""
     from penstock.bench.settings import example_settings
-    from penstock.cli._standard_output import print_text
+    from penstock.cli._console import print_text
 
     print_text(example_settings().rstrip("\n"))
     return 0
