@@ -37,31 +37,10 @@ def test_words_for_normal_and_anomalous(tmp_path: Path, normal: str, anomalous: 
     assert data.y.tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize(("word", "count"), [("no", 0), ("yes", 3)])
-def test_rows_of_one_kind_only(tmp_path: Path, word: str, count: int) -> None:
-    data = load_file(written(tmp_path, f"a,label\n1,{word}\n2,{word}\n3,{word}\n"))
-    assert (data.n_anomalies, data.n) == (count, 3)
-
-
-def test_separators_and_decimal_commas(tmp_path: Path) -> None:
-    data = load_file(written(tmp_path, "a;b;label\n1,5;2;nein\n2,5;3;1\n".replace("nein", "0")))
-    assert data.X.tolist() == [[1.5, 2.0], [2.5, 3.0]]
-
-
 def test_the_label_column_can_be_named(tmp_path: Path) -> None:
     path = written(tmp_path, "label,fault\n1,no\n0,yes\n")
     assert load_file(f"{path}::fault").y.tolist() == [0, 1]
     assert load_file(path, label="fault").X.tolist() == [[1.0], [0.0]]
-
-
-def test_columns_can_be_left_out(tmp_path: Path) -> None:
-    path = written(tmp_path, "a,s,label,y\n1,on,0,0\n2,off,1,1\n")
-    data = load_file(path, exclude=["s", "y"])
-    assert (data.X.tolist(), data.y.tolist()) == ([[1.0], [2.0]], [0, 1])
-
-
-def test_a_path_with_colons(tmp_path: Path) -> None:
-    assert load_file(written(tmp_path, "a,label\n1,0\n2,1\n", "a::b.csv")).name == "a::b"
 
 
 @pytest.mark.parametrize("name", ["pump.csv.gz", "PUMP.CSV.GZ"])

@@ -151,17 +151,6 @@ def test_equal_cells_are_run_once(run: Run) -> None:
     assert run.row("noted")["roc_auc"] == run.row("same")["roc_auc"]
 
 
-def test_measures_are_right(run: Run) -> None:
-    table = pd.read_csv(run.place.folder / "two.csv")
-    X = table[["a", "b", "c"]].to_numpy()
-    X = (X - X.min(0)) / np.ptp(X, axis=0)
-    rows = run.results.rows
-    noted = rows[(rows["method"] == "noted") & (rows["dataset"] == "two") & (rows["seed"] == 0)].iloc[0]
-    scores = np.linalg.norm(X, axis=1) + 0.3 * np.random.default_rng(0).random(60)
-    best = np.argsort(-scores)[:5]
-    assert noted["true_detections"] == table["outlier"].to_numpy()[best].sum()
-
-
 @pytest.mark.parametrize(
     ("method", "status", "why"),
     [
@@ -226,23 +215,6 @@ def test_a_second_run_runs_nothing(run: Run) -> None:
     assert not steps
     pd.testing.assert_frame_equal(again.rows, run.results.rows)
     assert again.started == run.results.started
-
-
-def test_results_are_read_back(run: Run) -> None:
-    results = read_results(run.folder)
-    pd.testing.assert_frame_equal(results.rows, run.results.rows)
-    assert results.title == "All of it"
-    assert (results.versions, results.machine) == (run.results.versions, run.results.machine)
-
-
-@pytest.mark.slow
-def test_the_same_comes_of_one_job(run: Run, tmp_path: Path) -> None:
-    study = run.study.only(methods=["noted", "shuffled", "few"])
-    alone = run_study(study, tmp_path / "study", jobs=1).rows
-    wanted = run.results.rows
-    wanted = wanted[wanted["method"].isin(["noted", "shuffled", "few"])].reset_index(drop=True)
-    kept = [name for name in COLUMNS if name not in ("fit_seconds", "cpu_seconds", "peak_memory_mb")]
-    pd.testing.assert_frame_equal(alone[kept], wanted[kept])
 
 
 @pytest.mark.slow

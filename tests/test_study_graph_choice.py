@@ -6,8 +6,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from penstock.detectors import NSNMF, LaplacianNSNMF, LoMST
 from penstock.factor import Multiplicative
@@ -38,23 +36,6 @@ def test_on_the_tree_it_is_ns_nmf(seed: int, more: dict[str, Any]) -> None:
         np.testing.assert_allclose(chosen.scores_, twin.fit(X).scores_, rtol=1e-12, atol=1e-12)
 
 
-def test_gamma_counts_in_the_symmetric_form_only() -> None:
-    X = some_rows()
-    for form, same in (("symmetric", False), ("laplacian", True)):
-        scores = [GraphChoice(form, "tree", 2, gamma=gamma, random_state=0).fit(X).scores_ for gamma in (0.1, 2.0)]
-        assert np.allclose(*scores) is same
-
-
-@pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning")
-def test_copies_are_fitted_once() -> None:
-    X = some_rows()
-    X[:30] = X[30:60]
-    scores = GraphChoice("symmetric", "tree", 2, random_state=0).fit(X).scores_
-    np.testing.assert_array_equal(scores[:30], scores[30:60])
-    twin = NSNMF(2, duplicates="collapse", random_state=0).fit(X)
-    np.testing.assert_allclose(scores, twin.scores_, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("form", ["symmetric", "laplacian"])
 def test_all_graphs_run_and_differ(form: Any) -> None:
     X = some_rows()
@@ -80,20 +61,6 @@ def test_wrong_values_are_refused(wrong: dict[str, Any], message: str) -> None:
         GraphChoice(**wrong).fit(some_rows())
 
 
-def test_it_can_be_cloned() -> None:
-    detector = GraphChoice("laplacian", "gaussian", alpha=0.3)
-    assert repr(clone(detector)) == repr(detector)
-
-
-@parametrize_with_checks([GraphChoice(n_components=2, random_state=0)])
-@pytest.mark.filterwarnings("ignore:.* have no column in common:UserWarning")
-@pytest.mark.filterwarnings("ignore:n_components = :UserWarning")
-@pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
 def labelled(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X, y = rng.random((n, 2)), np.zeros(n, dtype=np.int64)
@@ -113,13 +80,3 @@ def test_the_best_k_is_that_of_trying_all(n: int, seed: int) -> None:
     assert oracle.detections_ == found
     assert oracle.n_neighbors_ == best
     np.testing.assert_allclose(oracle.scores_, tried[best], rtol=1e-9, atol=1e-12)
-
-
-def test_the_best_k_with_copies_and_few_rows() -> None:
-    X, y = labelled(150, 3)
-    X[20:60] = X[21]
-    oracle = BestLoMST().fit(X, y)
-    for k in (oracle.n_neighbors_, 50):
-        assert oracle.detections_[k] == true_detections(y, LoMST(k).fit(X).scores_)
-    few = BestLoMST().fit([[0.0], [0.1], [1.0]], [0, 0, 1])
-    assert few.n_neighbors_ == 2

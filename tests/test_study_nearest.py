@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from study_rows import make_rows, paper_rows, study_rows
+from study_rows import make_rows, paper_rows
 
 from studies.ahmed2021 import paper
-from studies.ahmed2021.nearest import nearest, nearest_columns, paper_column
+from studies.ahmed2021.nearest import nearest, paper_column
 from studies.ahmed2021.rows import COLUMNS
 
 FIGURES = paper.true_positives["NS-NMF"]
@@ -76,34 +76,12 @@ def test_a_configuration_that_is_good_stays_chosen() -> None:
     assert table["closest_median"][SETS[16]] == FIGURES[SETS[16]]
 
 
-def test_the_range_over_seeds_is_that_of_the_best() -> None:
-    rows = make_rows(["x"], ["WBC"], part="nearest", paper="NS-NMF", detections=lambda m, d, s: [8.0, 9.0, 10.0][s])
-    found = nearest(rows, "NS-NMF").per_set.loc["WBC"]
-    assert found[["paper", "median", "lowest", "highest"]].tolist() == [9, 9, 8, 10]
-
-
-def test_which_rows_are_configurations() -> None:
-    found = nearest(study_rows(), "NS-NMF")
-    assert set(found.configurations.index) == {"NS-NMF", "NS-NMF, block SGD", "NS-NMF, relative"}
-    assert set(nearest(study_rows(), "LoMST").configurations.index) == {"LoMST", "LoMST (best k)"}
-    assert nearest_columns(study_rows()) == ["NS-NMF"]
-    ran_nowhere = make_rows(["broken"], SETS, part="nearest", paper="NS-NMF", status="failed", why="x")
-    assert nearest(pd.concat([study_rows(), ran_nowhere]), "NS-NMF").compared == 3
-
-
 @pytest.mark.parametrize("rows", [pd.DataFrame(columns=list(COLUMNS)), make_rows(status="failed", why="x")])
 def test_nothing_ran(rows: pd.DataFrame) -> None:
     found = nearest(rows, "NS-NMF")
     assert (found.best, found.compared, found.held_out_matched, found.held_out_sets) == ("", 0, 0, 0)
     assert found.per_set["matches"].isna().all()
     assert (found.per_set["matched_by"] == 0).all()
-
-
-def test_one_set_leaves_nothing_to_choose_by() -> None:
-    found = nearest(make_rows(["NS-NMF"], ["WBC"]), "NS-NMF")
-    assert found.best == "NS-NMF"
-    assert found.held_out.loc["WBC", "chosen"] == ""
-    assert found.held_out_sets == 0
 
 
 def test_columns_of_the_paper() -> None:
@@ -126,10 +104,3 @@ def test_one_configuration_by_several_names_counts_once() -> None:
     lomst = nearest(rows, "LoMST")
     assert (lomst.best, lomst.compared) == ("LoMST", 1)
     assert lomst.configurations.loc["LoMST", "also"] == "LoMST: n_neighbors sd, max_neighbors 50"
-
-
-def test_configurations_that_differ_in_one_cell_are_two() -> None:
-    plain = make_rows(["NS-NMF"], SETS)
-    other = plain.assign(method="NS-NMF: other", part="nearest")
-    other.loc[other.index[-1], "key"] = "of its own"
-    assert nearest(pd.concat([plain, other], ignore_index=True), "NS-NMF").compared == 2

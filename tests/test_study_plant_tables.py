@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,24 +54,6 @@ def test_truth(lists: PlantLists) -> None:
     assert len(lists.events) == 16
 
 
-def test_days_and_listing(lists: PlantLists) -> None:
-    assert lists.days.loc[date(2015, 7, 4)].tolist() == [42, 4, 6, 3]
-    assert lists.days.loc[date(2016, 1, 9)].tolist() == [0, 0, 1, 0]
-    assert lists.harmless_days == {date(2015, 7, 7), date(2015, 7, 8), date(2015, 9, 17)}
-    assert lists.listing.shape == (47, 4)
-    assert lists.listing["NS-NMF"].is_monotonic_increasing
-    assert lists.listing["online"].notna().sum() == 4
-
-
-def test_lists_without_our_names(plant) -> None:
-    found = list_tables(plant, {"mine": pd.DatetimeIndex(plant.table.index[:3])})
-    assert found.common_online is None
-    assert found.common_offline == found.common_all == 3
-    empty = list_tables(plant, {})
-    assert empty.common_all == 0
-    assert empty.overlap.empty
-
-
 def test_both_searches_with_every_method(monkeypatch, plant) -> None:
     asked = []
 
@@ -107,8 +88,3 @@ def test_a_real_search_of_some_days(plant) -> None:
         unsettled[modes] = sum(mode.loc[when - pd.Timedelta("110min") : when].nunique() > 1 for when in times)
     assert unsettled[True] == 0
     assert unsettled[False] > 0
-
-
-def test_findings_without_time_are_refused() -> None:
-    with pytest.raises(ValueError, match="has no time stamps"):
-        times_of(SimpleNamespace(table=SimpleNamespace(time=None), flags=[]))  # type: ignore[arg-type]

@@ -42,12 +42,6 @@ def test_what_differs_is_said_in_one_sentence() -> None:
     assert all(registry.variants()["differs"].str.endswith("."))
 
 
-def test_a_caller_cannot_change_it() -> None:
-    frame = registry.provenance()
-    frame.loc["Glass", "n"] = 0
-    assert registry.provenance().loc["Glass", "n"] == 214
-
-
 def test_variants_belong_to_one_of_the_twenty() -> None:
     frame = registry.variants()
     assert set(frame["of"]) < set(registry.names())
@@ -55,17 +49,6 @@ def test_variants_belong_to_one_of_the_twenty() -> None:
     assert registry.entry("WBC_nodup").archive == "WBC"
     assert registry.entry("Lymphography_1ofn").sha256 == registry.entry("Lymphography").sha256
     assert len(registry.entry("Ionosphere").sha256 or "") == 64
-
-
-def test_files_are_named_after_the_set() -> None:
-    for name in registry.known_names():
-        found = registry.entry(name)
-        assert found.file.startswith(f"{found.archive}_")
-
-
-def test_unknown_name() -> None:
-    with pytest.raises(ValueError, match=r"no data set 'wbc_dup'. Did you mean WBC_nodup"):
-        registry.entry("wbc_dup")
 
 
 def check_file(folder: Path, name: str) -> None:
@@ -87,12 +70,6 @@ def test_the_real_files(benchmark_data: Path) -> None:
     for name in checked:
         check_file(folder, name)
     assert set(registry.names()) - LARGE <= set(checked)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(LARGE))
-def test_the_large_files(benchmark_data: Path, name: str) -> None:
-    check_file(folder_of(benchmark_data), name)
 
 
 def test_the_manifest_of_the_folder(benchmark_data: Path) -> None:

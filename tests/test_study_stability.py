@@ -40,20 +40,6 @@ def test_a_seed_that_tells_another_story() -> None:
     assert spread.loc[("x", "A"), "deviation"] == pytest.approx(np.std([2, 2, 0], ddof=1))
 
 
-def test_methods_without_a_seed_count_with_every_seed() -> None:
-    rows = pd.concat([make_rows(["A"], list("xy"), detections=lambda m, d, s: [0.0, 9.0, 9.0][s]),
-                      make_rows(["LoMST"], list("xy"), detections=lambda m, d, s: 5.0)])  # fmt: skip
-    found = stability(rows)
-    assert found.best.tolist() == ["LoMST", "A", "A"]
-    assert set(found.spread["method"]) == {"A"}
-
-
-def test_only_seeds_that_all_methods_have() -> None:
-    rows = pd.concat([make_rows(["A"], list("xy"), (0, 1, 2, 3, 4)), make_rows(["B"], list("xy"), (0, 1))])
-    assert stability(rows).seeds == [0, 1]
-    assert stability(rows, methods=["A"]).seeds == [0, 1, 2, 3, 4]
-
-
 def test_what_is_left_out() -> None:
     found = stability(main_rows(study_rows()))
     assert "Glass" not in found.datasets
@@ -80,12 +66,6 @@ def test_too_little_to_say(rows: pd.DataFrame) -> None:
     found = stability(rows)
     assert np.isnan(found.agree_on_best)
     assert np.isnan(found.kendalls_w)
-
-
-def test_one_data_set() -> None:
-    found = stability(make_rows(["A", "B"], ["x"], detections=lambda m, d, s: 2.0 - (m == "B")))
-    assert (found.mean_ranks == [1, 2]).all(axis=None)
-    assert found.agree_on_best == 1
 
 
 @given(st.integers(2, 6), st.integers(2, 5), st.integers(1, 6), st.randoms(use_true_random=False))

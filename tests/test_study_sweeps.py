@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
-from study_rows import make_rows, study_rows, sweep_rows
+from study_rows import study_rows, sweep_rows
 
-from studies.ahmed2021.rows import COLUMNS
 from studies.ahmed2021.sweeps import sweep_names, sweep_table
 
 SETS = ["x", "y"]
@@ -26,11 +24,6 @@ def test_means_and_ranks() -> None:
     assert found.left_out.empty
 
 
-def test_values_that_are_words_come_after_numbers() -> None:
-    rows = sweep_rows("graph", ["tree", 10, "full", 9.5], SETS, ["NMF"])
-    assert sweep_table(rows, "graph").summary["value"].tolist() == [9.5, 10, "full", "tree"]
-
-
 def test_bases_are_apart_and_sweeps_too() -> None:
     rows = study_rows()
     assert sweep_names(rows) == ["K", "alpha"]
@@ -47,39 +40,3 @@ def test_values_are_compared_on_the_same_sets() -> None:
     assert found.summary["precision_at_n"].tolist() == [0.1, 0.1]
     assert len(found.per_set) == 4
     assert found.left_out.to_dict("records") == [{"base": "NMF", "value": 5, "dataset": "y", "why": "timed out: 1 h"}]
-
-
-def test_equal_sums_over_two_seeds_tie() -> None:
-    pairs = {2: (0, 10), 5: (1, 9), 10: (3, 7), 15: (4, 6)}
-    rows = pd.concat(
-        [
-            make_rows(
-                [f"NMF, {k}"],
-                ["WPBC"],
-                (0, 1),
-                sweep="K",
-                base="NMF",
-                value=k,
-                detections=lambda m, d, s, pair=pair: float(pair[s]),
-            )
-            for k, pair in pairs.items()
-        ],
-        ignore_index=True,
-    )
-    assert sweep_table(rows, "K").per_set["rank"].tolist() == [2.5] * 4
-
-
-@pytest.mark.parametrize("rows", [pd.DataFrame(columns=list(COLUMNS)), make_rows()])
-def test_no_such_sweep(rows: pd.DataFrame) -> None:
-    found = sweep_table(rows, "K")
-    assert found.summary.empty
-    assert found.per_set.empty
-    assert "mean_rank" in found.summary
-
-
-def test_all_failed() -> None:
-    rows = sweep_rows("K", [2, 5], SETS, ["NMF"])
-    rows["status"], rows["why"] = "failed", "x"
-    found = sweep_table(rows, "K")
-    assert found.summary.empty
-    assert len(found.left_out) == 4

@@ -13,9 +13,9 @@ from naive import significance as naive
 from study_rows import make_rows, paper_rows, study_rows
 
 from penstock.bench.significance import mean_ranks
-from penstock.bench.summary import failure_counts, failures, marks, method_summary, missing_cells, pivot, saw_labels
+from penstock.bench.summary import failure_counts, failures, marks, method_summary, missing_cells, pivot
 from studies.ahmed2021 import paper
-from studies.ahmed2021.rows import COLUMNS, fair_rows, main_rows, rename_to_columns, rows_of_column
+from studies.ahmed2021.rows import COLUMNS, main_rows, rename_to_columns, rows_of_column
 from studies.ahmed2021.tables import (
     OFFLINE,
     PAPER_TABLES,
@@ -27,7 +27,6 @@ from studies.ahmed2021.tables import (
     performance,
     run_times,
     speed_ups,
-    tolerance,
 )
 
 NOTHING = pd.DataFrame(columns=list(COLUMNS))
@@ -83,17 +82,6 @@ def test_the_split_by_attributes() -> None:
     assert (many[["wins", "losses", "ties", "datasets", "missing"]] == [10, 1, 0, 11, 0]).all(axis=None)
 
 
-def test_a_set_that_changes_sides_with_the_data_used() -> None:
-    rows = GOLDEN.copy()
-    rows.loc[rows["dataset"] == "Waveform", "p"] = 20
-    split = by_attributes(rows)
-    ours = split.counts.query("source == 'our run'").set_index(["p_from", "attributes"])
-    assert ours.loc[("paper's Table 1", "p > 20"), ["wins", "losses"]].tolist() == [10, 1]
-    assert ours.loc[("data as used", "p > 20"), ["wins", "losses"]].tolist() == [9, 1]
-    assert ours.loc[("data as used", "p ≤ 20"), ["wins", "losses"]].tolist() == [5, 4]
-    assert split.per_set.loc["Waveform", ["p_paper", "p_used"]].tolist() == [21, 20]
-
-
 def test_the_papers_times() -> None:
     found = aloi_times(GOLDEN)
     assert found["our_minutes"].tolist() == found["paper_minutes"].tolist()
@@ -103,13 +91,6 @@ def test_the_papers_times() -> None:
 
 
 # What each function does.
-
-
-def test_tolerance_is_two_or_a_tenth() -> None:
-    assert [tolerance(value) for value in (0, 20, 21, 193)] == [2, 2, 2.1, pytest.approx(19.3)]
-    rows = make_rows(["NS-NMF"], ["Glass", "WBC"], detections=lambda m, d, s: 6.0 if d == "Glass" else 6.9)
-    found = detections(rows).query("method == 'NS-NMF'").set_index("dataset")
-    assert found.loc[["Glass", "WBC"], "matches"].tolist() == [True, False]  # 4 and 9
 
 
 @pytest.mark.parametrize(("statistic", "expected"), [("median", 2), ("mean", 3), ("max", 7), ("min", 1)])
@@ -137,13 +118,6 @@ def test_pivot_keeps_what_did_not_run() -> None:
     why = missing_cells(rows, table).set_index(["dataset", "method"])["why"]
     assert why.to_dict() == {("WBC", "GNMF"): "not planned", ("Glass", "GNMF"): "not planned",
                              ("Pima", "NMF"): "not planned", ("Pima", "GNMF"): "killed"}  # fmt: skip
-
-
-def test_one_failed_seed_does_not_hide_the_others() -> None:
-    rows = pd.concat([make_rows(["NMF"], ["WBC"], (0, 1)), make_rows(["NMF"], ["WBC"], (2,), status="failed", why="x")])
-    found = detections(rows).query("method == 'NMF' and dataset == 'WBC'").iloc[0]
-    assert found["runs"] == 2
-    assert found["why"] == ""
 
 
 def test_variants_and_sweeps_are_kept_out() -> None:
@@ -183,13 +157,6 @@ def test_an_incomplete_data_set_is_named_with_its_reason() -> None:
     assert speed_ups(rows)["ours"].isna().all()
 
 
-def test_times_per_method_and_data_set() -> None:
-    rows = make_rows(["SNMF"], ["WBC"], mark="sparse graph", fit_seconds=lambda m, d, s: [1.0, 2.0, 9.0][s])
-    line = run_times(rows).to_dict("records")
-    assert line == [{"dataset": "WBC", "method": "SNMF", "n": 454, "p": 9, "fit_seconds": 2.0, "cpu_seconds": 3.0,
-                     "peak_memory_mb": 100.0, "runs": 3, "mark": "sparse graph"}]  # fmt: skip
-
-
 def test_a_line_per_method() -> None:
     found = method_summary(main_rows(study_rows()))
     assert found.loc["DAGMM", ["datasets", "planned", "failures", "not_run"]].tolist() == [4, 5, 3, 0]
@@ -215,24 +182,6 @@ def test_failures_and_marks() -> None:
     assert (marks(rows)["cells"] == 3).all()
 
 
-def test_a_cell_that_methods_share_counts_for_each_and_one_that_parts_share_once() -> None:
-    rows = make_rows(["NS-NMF"], ["WBC"], status="failed", why="x", mark="sparse graph")
-    twice = pd.concat([rows, rows.assign(part="deep"), rows.assign(method="NS-NMF: defaults")], ignore_index=True)
-    for found in (failures(twice), marks(twice)):
-        assert found[["method", "cells"]].to_numpy().tolist() == [["NS-NMF", 3], ["NS-NMF: defaults", 3]]
-    assert failure_counts(twice)["failed"].to_dict() == {"NS-NMF": 3, "NS-NMF: defaults": 3}
-
-
-def test_who_saw_the_labels() -> None:
-    rows = pd.concat([make_rows(["A", "B", "LoMST (best k)"]), make_rows(["oracle"], detail={"uses_labels": True})])
-    assert set(rows["method"][saw_labels(rows)]) == {"LoMST (best k)", "oracle"}
-    assert set(fair_rows(rows)["method"]) == {"A", "B"}
-    found = method_summary(rows)
-    assert found["mean_rank"].isna().to_dict() == {"A": False, "B": False, "LoMST (best k)": True, "oracle": True}
-    assert found["mean_rank"].sum() == 3
-    assert (found["ranked_on"] == 3).all()
-
-
 # Little or nothing to show.
 
 
@@ -254,12 +203,6 @@ def test_poor_studies(rows: pd.DataFrame) -> None:
     assert len(method_summary(rows)) == rows["method"].nunique()
     assert failure_counts(rows).to_numpy().sum() == len(rows)
     assert failures(rows)["cells"].sum() == (rows["status"] != "ok").sum()
-
-
-def test_a_measure_that_is_not_a_number_is_said() -> None:
-    rows = spoilt(make_rows())
-    assert set(missing_cells(rows, pivot(rows))["why"]) == {"ran, but the measure is not a number"}
-    assert performance(rows).datasets == ["Glass", "WBC"]
 
 
 def test_refusals() -> None:
@@ -293,19 +236,3 @@ def test_compare_is_its_twin(rows: list[list[int]], twentieths: int) -> None:
     found = compare(table, "A", twentieths / 20)
     assert found.T.to_numpy().tolist() == naive.compare(rows, Fraction(twentieths, 20))
     assert (found.sum() == len(table)).all()
-
-
-def test_a_share_that_is_exactly_the_cut_is_close() -> None:
-    table = pd.DataFrame({"A": [25, 25], "B": [14, 13]})
-    assert 0.56 * 25 > 14  # so that a product would call 14 of 25 worse
-    assert compare(table, "A", 0.56)["B"].tolist() == [0, 0, 1, 1]
-
-
-def test_wrong_arguments_of_compare() -> None:
-    with pytest.raises(ValueError, match="no method 'PCA' in the table; it has NS-NMF, NMF"):
-        compare(TABLE, "PCA")
-    for close in (0, 1.1, np.nan):
-        with pytest.raises(ValueError, match="close must be a share"):
-            compare(TABLE, "NMF", close)
-    with pytest.raises(ValueError, match="there is a negative one"):
-        compare(TABLE.assign(NMF=-TABLE["NMF"]), "NMF")
