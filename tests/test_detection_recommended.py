@@ -17,9 +17,9 @@ from penstock.detection._judging import flag_above
 from penstock.detection._parts import Contributions
 from penstock.detection._wording import how_rare, rows_that, seen_as
 from penstock.detectors import restore, state_of
+from penstock.detectors.views import VIEWS
 from penstock.report import write_findings
 from penstock.thresholds import Fixed
-from penstock.views.composite import VIEWS
 
 OTHERS = [method for method in METHODS if method != "detector"]
 

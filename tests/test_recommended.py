@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.views import composite
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from test_missing_detectors import agreeing_rows, holey_rows
@@ -27,10 +28,8 @@ from test_views import few_draws, make_table, new_rows
 import penstock
 from penstock import Detector
 from penstock._threads import thread_limit
+from penstock.detectors.views import VIEWS, Sampling
 from penstock.storage import StorageError, read_state, write_state
-from penstock.views import composite
-from penstock.views.composite import VIEWS
-from penstock.views.sampling import Sampling
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:

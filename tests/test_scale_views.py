@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
+from penstock.detectors.views import BLOCK
 from penstock.graph import partition
 from penstock.graph.approximate import approximate_spanning_tree
 from penstock.scale import _pieces, job, views_fit
@@ -23,7 +24,6 @@ from penstock.scale import rows as rows_module
 from penstock.scale.model_files import FolderViews, folder_model
 from penstock.scale.views_fit import middle_values
 from penstock.scale.workspace import open_array, save_array
-from penstock.views.blocks import BLOCK
 
 ROWS = some_rows()
 NEW = np.r_[some_rows(100, seed=5), ROWS[:20], ROWS[20:40] + 1e-9, [[50.0, -50.0, 0.0, 1.0]]]

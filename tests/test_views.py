@@ -13,18 +13,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import incomplete
 from naive import views as naive
+from penstock.views import composite
 
 from penstock import Detector
 from penstock._types import Tree
+from penstock.detectors.views import (
+    Places,
+    Sampling,
+    counted,
+    draw_nodes,
+    join_rows,
+    learn_encoding,
+    learn_margins,
+    learn_standard,
+)
 from penstock.graph.edges import nearest_by_tree, shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.views import composite
-from penstock.views.composite import counted
-from penstock.views.encoding import learn_encoding
-from penstock.views.joining import Places, join_rows
-from penstock.views.margins import learn_margins
-from penstock.views.sampling import Sampling, draw_nodes
-from penstock.views.standard import learn_standard
 
 pytestmark = [
     pytest.mark.kernels,
@@ -269,7 +273,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = punch(np.random.default_rng(0).normal(size=(50, 3)), np.random.default_rng(1), 0.2)
     whole = learn_margins(rows)
     values = whole.values(rows)
-    monkeypatch.setattr("penstock.views.margins._BLOCK", 7)
+    monkeypatch.setattr("penstock.detectors.views._BLOCK", 7)
     np.testing.assert_allclose(learn_margins(rows).usual, whole.usual, rtol=1e-13)
     np.testing.assert_array_equal(whole.values(rows), values)
 

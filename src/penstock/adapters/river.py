@@ -123,7 +123,7 @@ class OnlineNSNMF(base.AnomalyDetector):
             self._stream.learn(self._row(x))
             return
         if not self._waiting:
-            self._detector()._check_parameters()
+            self._detector().check_parameters()
         sample = {name: self._number(name, value) for name, value in x.items()}
         if all(map(math.isnan, sample.values())):
             return  # nothing to learn

@@ -161,7 +161,7 @@ def _method_options(context: typer.Context) -> dict[str, Any]:
     with plain_errors(f"{place_of(context, 'method')} {given['method']}: "):
         detector = make_detector(given["method"], seed, **parameters)
     try:
-        detector._check_parameters()
+        detector.check_parameters()
     except ValueError as error:
         name = re.match(r"\w*", str(error))
         where = place_of(context, name[0]) if name and name[0] in parameters else place_of(context, "method")

@@ -109,7 +109,7 @@ def _detector_maker(context: typer.Context) -> Callable[[], Any]:
 
 def _check_parameters(context: typer.Context, detector: OnlineNSNMF) -> None:
     try:
-        detector._check_parameters()
+        detector.check_parameters()
     except ValueError as error:
         name = re.match(r"\w*", str(error))
         where = place_of(context, name[0]) if name and name[0] in detector.get_params(deep=False) else "watch"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._parts import SIMILAR, Part, SimilarRows, are_usual, rebuilds, to_compare
 from penstock.detection._wording import seen_as
+from penstock.detectors.views import VIEWS
 from penstock.explain import NormalSample, Rule, RuleTree, TreeWalker, find_rule, grow_tree, rank_variables
 from penstock.graph.search import RowSearch, search_over
-from penstock.views.composite import VIEWS
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings

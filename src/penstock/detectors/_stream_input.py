@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.detectors._input import own, read_table, refuse_huge, refuse_negative, refuse_nonfinite, table_of_one
+from penstock.detectors._input import check_finite, check_nonnegative, check_not_huge, own, read_table, table_of_one
 
 if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF
@@ -25,7 +25,7 @@ def read_later_rows(detector: OnlineNSNMF, X: Any, scale: str | None) -> FloatAr
     table: FloatArray
     if _is_plain(detector, X):
         table = np.ascontiguousarray(X)
-        refuse_nonfinite(table, X, allow_missing=True)
+        check_finite(table, X, allow_missing=True)
     else:
         table = read_table(detector, X, reset=False, allow_missing=True, allow_empty=True)
     _check_values(detector, table, X, scale)
@@ -40,7 +40,7 @@ def read_later_row(detector: OnlineNSNMF, row: Any, scale: str | None) -> FloatA
             f"The sample has {table.shape[1]} features, but {type(detector).__name__} is expecting "
             f"{detector.n_features_in_} features as input."
         )
-    refuse_nonfinite(table, table, allow_missing=True)
+    check_finite(table, table, allow_missing=True)
     _check_values(detector, table, table, scale)
     return table
 
@@ -53,5 +53,5 @@ def _is_plain(detector: OnlineNSNMF, X: Any) -> bool:
 
 def _check_values(detector: OnlineNSNMF, table: FloatArray, X: Any, scale: str | None) -> None:
     if scale is None:
-        refuse_negative(table, X, type(detector).__name__)
-        refuse_huge(table)
+        check_nonnegative(table, X, type(detector).__name__)
+        check_not_huge(table)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from penstock.detectors._input import LARGEST_VALUE
-from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.detectors._stream import Stream
 from penstock.factor.online import OnlineFactors
+from penstock.prepare import unpack_scaling
 from penstock.storage import Record
 from penstock.thresholds import pack_threshold, unpack_threshold
 
@@ -29,7 +29,7 @@ def pack_stream(stream: Stream) -> dict[str, Any]:
 
 def _pack_warm(stream: Stream, factors: OnlineFactors) -> dict[str, Any]:
     return {
-        "scaling": pack_scaling(stream.scaling),
+        "scaling": None if stream.scaling is None else stream.scaling.pack(),
         "warmup_scores": stream.warmup_scores,
         "n_iter": stream.n_iter,
         "n_components": len(factors.H),

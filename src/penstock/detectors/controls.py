@@ -9,7 +9,7 @@ import numpy as np
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
+from penstock.detectors._neighbors import FittedRows, keep_rows, unpack_rows
 from penstock.graph.search import search_over
 from penstock.scoring import distance_scores
 from penstock.storage import Record
@@ -97,8 +97,8 @@ class KNNDistance(BaseDetector):
         self.contamination = contamination
         self.scale = scale
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
 
     def _fewest_rows(self) -> int:

@@ -10,8 +10,8 @@ from penstock._parameters import check_choice, check_whole_number
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
 from penstock.detectors._kernels import grow_local_trees
+from penstock.detectors._neighbors import FittedRows, keep_rows, unpack_rows
 from penstock.graph.search import search_over
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -73,8 +73,8 @@ class LoMST(BaseDetector):
         self.contamination = contamination
         self.scale = scale
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("max_neighbors", self.max_neighbors, least=SMALLEST_K)
         if isinstance(self.n_neighbors, str):
             check_choice("n_neighbors", self.n_neighbors, _RULES)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, StreamScores
+from penstock.detectors._base import restore_on_failure
 from penstock.detectors._input import table_of_one
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
@@ -19,7 +20,6 @@ from penstock.detectors._stream_attributes import StreamAttributes
 from penstock.detectors._stream_input import read_first_rows, read_later_row, read_later_rows
 from penstock.detectors._stream_settings import check_stream_parameters, stream_settings
 from penstock.detectors._stream_state import pack_stream, unpack_stream
-from penstock.detectors._undo import restored_if_it_fails
 from penstock.detectors._warmup_warnings import announcing
 from penstock.graph.similarities import Kind
 from penstock.storage import Record
@@ -191,7 +191,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
 
         With fewer rows than the warm-up asks for, it ends with the last of them.
         """
-        with restored_if_it_fails(self):
+        with restore_on_failure(self):
             return self._fit_table(X)
 
     def _fit_table(self, X: Any) -> Self:
@@ -240,7 +240,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         """−1 for rows whose score is above the threshold as it is now, 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_stream_parameters(self)
 
     def _new_stream(self) -> Stream:
@@ -251,7 +251,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         """X as a table; the first one begins the stream."""
         if "_stream" in self.__dict__:
             return read_later_rows(self, X, self._stream.settings.scale)
-        self._check_parameters()
+        self.check_parameters()
         table = read_first_rows(self, X, self.scale)
         self._stream = self._new_stream()
         return table

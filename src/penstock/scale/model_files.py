@@ -12,15 +12,10 @@ from scipy import sparse
 
 from penstock._types import Factors
 from penstock.detectors._factor_base import FactorDetector, Problem
+from penstock.detectors.views import Composite, Joining, LogEncoding, LogStandard, Margins, Sampling, Standards
 from penstock.factor.objectives import Objective
 from penstock.scale.tree import PartsSearch
 from penstock.scale.workspace import load_arrays, open_array, open_arrays, save_arrays
-from penstock.views.composite import Composite, Standards
-from penstock.views.encoding import LogEncoding
-from penstock.views.joining import Joining
-from penstock.views.margins import Margins
-from penstock.views.sampling import Sampling
-from penstock.views.standard import LogStandard
 
 _LARGE = (
     "_copy_of",

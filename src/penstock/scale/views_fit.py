@@ -18,6 +18,30 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors.recommended import Detector
+from penstock.detectors.views import (
+    COARSE,
+    FINE,
+    NO_STANDARDS,
+    Composite,
+    Joining,
+    LogEncoding,
+    Margins,
+    Places,
+    Sampling,
+    count_readings,
+    counted,
+    draw_nodes,
+    empty_bins,
+    encoding_of,
+    join_rows,
+    sums_in_units,
+    sums_of_squares,
+    sums_of_surprises,
+    total_of,
+    unit_of,
+    with_counts,
+    with_usual,
+)
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
 from penstock.graph.edges import tree_among
@@ -38,11 +62,6 @@ from penstock.scale.workspace import (
     save_array,
     save_arrays,
 )
-from penstock.views.composite import COARSE, FINE, NO_STANDARDS, Composite, counted, total_of
-from penstock.views.encoding import LogEncoding, encoding_of, sums_in_units, sums_of_squares, unit_of
-from penstock.views.joining import Joining, Places, join_rows
-from penstock.views.margins import Margins, count_readings, empty_bins, sums_of_surprises, with_counts, with_usual
-from penstock.views.sampling import Sampling, draw_nodes
 
 
 @dataclass(frozen=True)
