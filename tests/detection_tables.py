@@ -39,6 +39,20 @@ def two_modes(n: int = 400, seed: int = 0) -> pd.DataFrame:
     return table
 
 
+def positions(findings) -> np.ndarray:
+    """Where the findings are in the table, the highest score first."""
+    return findings.table.values.index.get_indexer(findings.top()["row"])
+
+
+def residuals(findings, rows=None) -> np.ndarray:
+    """Actual − expected of some rows (all if None) in units of the range that the model of their mode has learnt."""
+    rows = np.arange(len(findings.scores)) if rows is None else rows
+    found = findings.values.to_numpy()[rows] - findings.expected.to_numpy()[rows]
+    for judged in findings.parts:
+        found[findings.modes[rows] == judged.part.mode] /= judged.part.scale
+    return found
+
+
 def rows_found(findings) -> list[int]:
     """The flagged rows, as in the source."""
     return findings.table.values.index[np.flatnonzero(findings.flags)].tolist()

@@ -196,7 +196,13 @@ def test_units_come_from_names_or_a_table(tmp_path):
 def test_stages_are_told():
     stages: list[str] = []
     detect(plant(), top=5, progress=stages.append)
-    assert stages == ["reading the table", "checking 6 columns", "fitting Detector to 260 rows", "scoring 260 rows"]
+    assert stages == [
+        "reading the table",
+        "checking 6 columns",
+        "fitting Detector to 260 rows",
+        "scoring 260 rows",
+        "explaining 1 event",
+    ]
 
 
 def test_settings_tell_how_to_repeat_it(findings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, plant, readings, two_modes
+from detection_tables import FAULT, HOT, plant, readings, residuals, two_modes
 
 from penstock import NSNMF, Detector, MeanDistance, detect, fit_model
 from penstock.detection import score
@@ -44,10 +44,10 @@ def test_shares_are_of_squared_residuals_or_of_scores_where_those_are_told(findi
     for event in findings.events.index:
         rows, peak = findings.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
         rows = rows[findings.modes[rows] == findings.modes[peak]]
-        if findings.told is None:
-            weights = (findings.residuals(rows) ** 2).sum(axis=0)
+        if findings.contributions is None:
+            weights = (residuals(findings, rows) ** 2).sum(axis=0)
         else:
-            weights = np.maximum(findings.told.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0)
+            weights = np.maximum(findings.contributions.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0)
         expected = dict(zip(findings.names, weights / weights.sum(), strict=True))
         for row in findings.explain(event).variables.itertuples():
             assert row.share == pytest.approx(expected[row.variable], rel=1e-6)
@@ -70,7 +70,7 @@ def test_neighbors_are_usual_rows_of_the_same_mode(findings):
         assert (neighbors["time"].to_numpy() == findings.table.time[positions].to_numpy()).all()
         values, scale = findings.values.to_numpy(), part.part.scale
         straight = np.linalg.norm((values[positions] - values[peak]) / scale, axis=1)
-        if findings.told is None:  # else not all variables are compared
+        if findings.contributions is None:  # else not all variables are compared
             assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
 
 
@@ -124,7 +124,7 @@ def test_events_are_explained_once_and_unknown_ones_are_refused(findings):
 
 def test_an_explanation_can_be_read(findings):
     text = str(findings.explain(1))
-    assert text.startswith("Event 1\n" if findings.told is None else "Event 1: ")
+    assert text.startswith("Event 1\n" if findings.contributions is None else "Event 1: ")
     assert "rule: " in text
 
 
@@ -193,21 +193,20 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
 
 
 def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
-    findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=5)
+    findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=110, gap=0)
     part, learnt = findings.parts[0].part, findings.parts[0].learnt
     scaled, usual = part.scaled(findings.values.to_numpy()), are_usual(learnt, findings.scores, findings.flags)
-    around = findings._explainer._surroundings_of(0, learnt)
     seen = 0
-    for row in np.flatnonzero(~findings.trained):
+    for event, row in findings.events["peak_row"].items():
         distances = np.linalg.norm(scaled[learnt] - scaled[row], axis=1)
-        positions, lengths, steps = around.nearest_usual(int(row), findings.values.to_numpy()[[row]], 3)
-        assert len(set(positions.tolist())) == 3
-        assert (np.diff(lengths) >= 0).all()
-        assert steps.min() >= 1
+        neighbors = findings.explain(event).neighbors
+        assert neighbors["position"].nunique() == 3
+        assert (np.diff(neighbors["distance"]) >= 0).all()
+        assert neighbors["steps"].min() >= 1
         if usual[distances.argmin()]:
             seen += 1
-            assert (positions[0], steps[0]) == (learnt[distances.argmin()], 1)
-            assert lengths[0] == pytest.approx(distances.min())
+            assert (neighbors["position"][0], neighbors["steps"][0]) == (learnt[distances.argmin()], 1)
+            assert neighbors["distance"][0] == pytest.approx(distances.min())
     assert seen > 20
 
 
@@ -216,10 +215,9 @@ def test_a_copy_of_a_row_that_was_learnt_has_that_as_its_neighbor():
     learnt = detect(table, method="nsnmf", train_until="2024-05-01", top=5)
     usual = int(np.nanargmin(np.where(learnt.trained, learnt.scores, np.nan)))
     table.iloc[250, 1:] = table.iloc[usual, 1:]
-    findings = detect(table, method="nsnmf", train_until="2024-05-01", top=5)
-    around = findings._explainer._surroundings_of(0, findings.parts[0].learnt)
-    positions, lengths, steps = around.nearest_usual(250, findings.values.to_numpy()[[250]], 3)
-    assert (positions[0], lengths[0], steps[0]) == (usual, 0.0, 1)
+    findings = detect(table, method="nsnmf", train_until="2024-05-01", threshold=Fixed(-1.0), gap=0)
+    first = findings.explain(int(findings.grouped.of_row[250])).neighbors.iloc[0]
+    assert (first["position"], first["distance"], first["steps"]) == (usual, 0.0, 1)
 
 
 REBUILD_NOTHING = ["knn", "lomst", "mean", "norm", "online"]
@@ -255,16 +253,6 @@ def test_a_model_keeps_some_usual_rows_only_if_it_rebuilds_none():
     assert many.shape == (2_000, 2)
 
 
-def test_behind_is_the_first_part_of_the_explanation():
-    findings = detect(plant(), top=5)
-    for event in findings.events.index:
-        before = findings.behind(int(event))
-        pd.testing.assert_frame_equal(before, findings.explain(int(event)).variables)
-        pd.testing.assert_frame_equal(findings.behind(int(event)), before)
-    with pytest.raises(KeyError, match="numbered from 1"):
-        findings.behind(99)
-
-
 def with_settings() -> pd.DataFrame:
     """A limit that was moved for the hot rows alone, and a set point that was moved long before."""
     table = plant()
@@ -285,7 +273,6 @@ def test_settings_are_no_causes_but_listed_with_before_and_after(method):
     assert not any(name in line for line in findings.top()["variables"] for name in findings.inputs.settings)
     assert why.settings.iloc[0][["variable", "unit", "before", "after"]].tolist() == ["limit [MW]", "MW", 5.0, 9.0]
     assert f"setting limit [MW]: 5 → 9 MW ({why.settings.iloc[0]['share']:.0%} of it)" in str(why)
-    assert findings.settings_of(event).equals(why.settings)
     text = str(findings.rule_tree)
     assert "limit" not in text
     note = next(note for note in findings.notes if note.kind == "settings")

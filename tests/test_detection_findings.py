@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, NAMES, plant, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, positions, residuals, two_modes
 
 from penstock import detect
 from penstock.thresholds import Fixed
@@ -21,10 +21,10 @@ def test_the_list_is_ranked(findings):
     assert top.index.tolist() == list(range(1, 13))
     assert (np.diff(top["score"]) <= 0).all()
     assert set(top["row"].head(5)) == set(FAULT)
-    assert top["row"].tolist() == findings.ranked.tolist()
+    assert top["row"].tolist() == positions(findings).tolist()
     columns = ["time", "row", "score", "severity", "event", "mode", "seen", "variables"]
     assert top.columns.tolist() == columns
-    assert (top["time"] == findings.table.time[findings.ranked]).all()
+    assert (top["time"] == findings.table.time[positions(findings)]).all()
     assert set(top["mode"]) == {"all"}
     assert (top["seen"] == 1).all()
     assert (top["variables"].head(5).str.split(", ").str[0] == HOT).all()
@@ -46,25 +46,25 @@ def test_rows_are_numbered_as_in_the_source():
 
 
 def test_variables_are_ranked_by_their_residuals(findings):
-    residuals = np.abs(findings.residuals())
+    off = np.abs(residuals(findings))
     for row in findings.top().itertuples():
-        worst = sorted(range(6), key=lambda column: (-residuals[row.row, column], column))[:3]
+        worst = sorted(range(6), key=lambda column: (-off[row.row, column], column))[:3]
         assert row.variables == ", ".join(NAMES[column] for column in worst)
 
 
 def test_severity_is_in_units_of_the_threshold(findings):
-    np.testing.assert_allclose(findings.severity * findings.threshold, findings.scores)
-    assert (findings.severity[findings.flags] > 1).all()
-    assert (findings.severity[~findings.flags] <= 1).all()
-    assert np.isnan(detect(plant(), method="mean", threshold=Fixed(0.0)).severity).all()
+    top = findings.top()
+    np.testing.assert_allclose(top["severity"] * findings.threshold, top["score"])
+    assert (top["severity"] > 1).all()
+    assert detect(plant(), method="mean", threshold=Fixed(0.0)).top()["severity"].isna().all()
 
 
 def test_events_hold_all_findings(findings):
     assert findings.events["rows"].sum() == 12
     assert sorted(row for event in findings.events.index for row in findings.grouped.rows_of(event)) == sorted(
-        findings.ranked
+        positions(findings)
     )
-    assert findings.events["severity"].max() == pytest.approx(np.nanmax(findings.severity))
+    assert findings.events["severity"].max() == pytest.approx(findings.top()["severity"].max())
 
 
 def test_days_count_findings(findings):
@@ -78,9 +78,9 @@ def test_days_count_findings(findings):
 def test_residuals_are_in_units_of_the_range(findings):
     spans = findings.values.max() - findings.values.min()
     expected = (findings.values - findings.expected) / spans
-    np.testing.assert_allclose(findings.residuals(), expected, rtol=1e-9)
+    np.testing.assert_allclose(residuals(findings), expected, rtol=1e-9)
     rows = np.array([3, 200])
-    np.testing.assert_allclose(findings.residuals(rows), expected.iloc[rows], rtol=1e-9)
+    np.testing.assert_allclose(residuals(findings, rows), expected.iloc[rows], rtol=1e-9)
 
 
 def test_residuals_of_modes_are_in_units_of_their_own_range():
@@ -89,7 +89,7 @@ def test_residuals_of_modes_are_in_units_of_their_own_range():
         rows = np.flatnonzero(findings.modes == mode)
         values = findings.values.iloc[rows]
         expected = (values - findings.expected.iloc[rows]) / (values.max() - values.min())
-        np.testing.assert_allclose(findings.residuals(rows), expected, rtol=1e-9)
+        np.testing.assert_allclose(residuals(findings, rows), expected, rtol=1e-9)
 
 
 def test_the_rule_tree_tells_findings_from_others(findings):
@@ -107,8 +107,8 @@ def test_no_findings_are_findings_too():
     assert findings.events.empty
     assert findings.days.empty
     assert repr(findings) == "<Findings in the table: 0 of 260 rows, 0 events>"
-    assert "0 events" in findings._repr_html_()
-    with pytest.raises(KeyError, match="No events"):
+    assert "none stands out" in findings._repr_html_()
+    with pytest.raises(KeyError, match="There are no events"):
         findings.explain(1)
 
 
@@ -122,7 +122,8 @@ def test_notebooks_are_safe_from_hostile_names(tmp_path):
     plant().rename(columns={HOT: name}).to_csv(path, index=False)
     findings = detect(path, top=5)
     shown = findings._repr_html_()
-    assert shown.startswith(f"<p>{len(findings.events)} events</p><table")
+    assert shown.startswith("<p><strong>5 of 260 rows</strong> have the highest scores")
+    assert "<table" in shown
     for hostile in ("<script", "<b>"):
         assert hostile not in shown
     assert findings.explain(1).variables["variable"].iloc[0] == name

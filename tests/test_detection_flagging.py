@@ -8,42 +8,28 @@ import numpy as np
 import pandas as pd
 import pytest
 from detection_tables import FAULT, plant, rows_found
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock import detect
-from penstock.detection._judging import default_top, flag_above, flag_top
 from penstock.detection._periods import read_duration
 from penstock.io import TableError
 from penstock.thresholds import Fixed, TopN, score_threshold
 
 
-@given(st.lists(st.integers(0, 4).map(float), min_size=2, max_size=30), st.data())
-@settings(max_examples=150, deadline=None)
-def test_top_n_flags_exactly_n_of_equals_the_earlier(scores, data):
-    candidates = data.draw(
-        st.lists(st.booleans(), min_size=len(scores), max_size=len(scores)).filter(lambda c: sum(c) > 1)
-    )
-    n = data.draw(st.integers(1, sum(candidates) - 1))
-    flags, threshold = flag_top(np.array(scores), np.array(candidates), n)
-    ranked = sorted((row for row in range(len(scores)) if candidates[row]), key=lambda row: (-scores[row], row))
-    assert np.flatnonzero(flags).tolist() == sorted(ranked[:n])
-    assert scores[ranked[n]] <= threshold <= scores[ranked[n - 1]]
-    assert threshold < scores[ranked[n - 1]] or scores[ranked[n - 1]] == scores[ranked[n]]
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 11])
+def test_top_n_flags_exactly_n_of_equals_the_earlier(n):
+    table = pd.DataFrame({"a": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2], "b": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2]})
+    findings = detect(table, method="norm", top=n)
+    ranked = sorted(range(12), key=lambda row: (-findings.scores[row], row))
+    assert rows_found(findings) == sorted(ranked[:n])
+    last, following = findings.scores[ranked[n - 1]], findings.scores[ranked[n]]
+    assert following <= findings.threshold <= last
+    assert findings.threshold < last or last == following
 
 
 def test_top_as_many_as_rows_is_refused():
-    scores, every = np.arange(5.0), np.ones(5, dtype=bool)
-    for n in (5, 6):
-        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(5\) or more"):
-            flag_top(scores, every, n)
-    with pytest.raises(TableError, match=r"rows to judge \(260\)"):
-        detect(plant(), top=260, method="mean")
-
-
-@given(st.integers(0, 10_000))
-def test_the_default_list_is_a_hundred_or_a_twentieth(n):
-    assert default_top(n) == max(1, min(100, n // 20))
+    for n in (260, 261):
+        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(260\) or more"):
+            detect(plant(), top=n, method="mean")
 
 
 @pytest.mark.parametrize("threshold", ["auto", 0.02, Fixed(0.3), TopN(6)])
@@ -55,14 +41,10 @@ def test_thresholds_are_those_of_the_training_scores(threshold):
     assert findings.settings["threshold"] == str(threshold)
 
 
-def test_rows_without_a_score_are_never_above():
-    flags, _ = flag_above(np.array([np.nan, 9.0, 1.0]), np.array([True, True, True]), np.arange(20.0), Fixed(2.0))
-    assert flags.tolist() == [False, True, False]
-
-
 def test_by_default_a_table_gives_a_list():
     findings = detect(plant(), method="mean")
     assert findings.flags.sum() == 13
+    assert detect(plant(2200), method="mean").flags.sum() == 100
     assert set(FAULT) <= set(rows_found(findings))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, readings, residuals, rows_found, two_modes
 
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import METHODS, load_model, score
@@ -61,10 +61,10 @@ def test_empty_rows_are_noted_and_not_judged(method):
 def test_residuals_of_rows_with_holes_make_up_their_scores():
     table, gone = with_holes(plant())
     findings = detect(table, method="nmf", top=5)
-    residuals = findings.residuals()
-    assert (np.isnan(residuals[findings.judged]) == gone[findings.judged]).all()
+    off = residuals(findings)
+    assert (np.isnan(off[findings.judged]) == gone[findings.judged]).all()
     seen = (~gone).sum(axis=1)
-    stretched = np.sqrt(np.nansum(residuals**2, axis=1) * 6 / np.maximum(seen, 1))
+    stretched = np.sqrt(np.nansum(off**2, axis=1) * 6 / np.maximum(seen, 1))
     np.testing.assert_allclose(stretched[findings.judged], findings.scores[findings.judged], rtol=1e-9)
 
 

@@ -9,11 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, positions, readings, residuals, rows_found, two_modes
 
 from penstock import Detector, detect, fit_model, score
-from penstock.detection import METHODS, load_model, make_detector
-from penstock.detection._judging import flag_above
+from penstock.detection import METHODS, explain, load_model, make_detector
 from penstock.detection._parts import Contributions
 from penstock.detection._wording import how_rare, rows_that, seen_as
 from penstock.detectors import restore, state_of
@@ -79,7 +78,7 @@ def test_rates_are_those_of_the_detector_of_the_mode():
         np.testing.assert_array_equal(findings.rates[found], expected)
     peaks = findings.events["peak_row"].to_numpy()
     np.testing.assert_array_equal(findings.events["false_alarm_rate"], findings.rates[peaks])
-    np.testing.assert_array_equal(findings.top()["false_alarm_rate"], findings.rates[findings.ranked])
+    np.testing.assert_array_equal(findings.top()["false_alarm_rate"], findings.rates[positions(findings)])
 
 
 def test_rows_that_were_learnt_from_have_a_rank_and_no_rate(findings):
@@ -129,7 +128,7 @@ def test_rates_that_share_a_threshold_are_said_to():
     for found in (one, other):
         assert found.threshold_rarity == "none of the 2,000 rows learnt from exceeds"
         assert any(
-            "and 6 of them have it. They cannot tell rates of false alarms below 6 in 2,001" in note.message
+            "and 6 of them have it. They cannot show rates of false alarms below 6 in 2,001" in note.message
             for note in found.notes
         )
     higher, lower = (score(model, table[2000:], threshold=rate) for rate in (0.01, 0.005))
@@ -141,7 +140,6 @@ def test_rates_that_share_a_threshold_are_said_to():
 def test_a_ratio_of_such_scores_is_not_told(findings):
     assert "severity" not in findings.events
     assert "severity" not in findings.top()
-    assert np.isnan(findings.severity).all()
 
 
 @pytest.mark.parametrize("method", OTHERS)
@@ -150,8 +148,8 @@ def test_other_methods_tell_a_severity_and_no_views(method):
     assert "severity" in found.events
     assert "severity" in found.top()
     assert "false_alarm_rate" not in found.events
-    assert (found.rates, found.told, found.threshold_rate) == (None, None, None)
-    assert (found.rarity(200), found.threshold_rarity) == ("", "")
+    assert (found.rates, found.contributions, found.threshold_rate) == (None, None, None)
+    assert (set(found.rarity["sentence"]), found.threshold_rarity) == ({""}, "")
     why = found.explain(1)
     assert (why.parts, why.seen_as, why.rarity) == (None, "", "")
     assert str(why).startswith("Event 1\n")
@@ -182,14 +180,14 @@ def test_a_variable_that_is_as_expected_keeps_its_share():
     found = detect(plant(), top=5)
     before = found.explain(1).variables
     found = replace(found, expected=found.expected.assign(**{HOT: found.values[HOT]}))
-    after, shares = found.explain(1).variables, found.shares(1)
+    after, shares = explain(found, 1).variables, found.shares[0]
     assert after["variable"].iloc[0] == HOT
     assert after["share"].tolist() == before["share"].tolist() == sorted(shares[shares > 0], reverse=True)
     assert after["share"].sum() == pytest.approx(1)
     first = after.iloc[0]
     assert (first["difference"], first["direction"], first["unit"]) == (0, "", "°C")
     rows = found.grouped.rows_of(1)
-    assert first["position"] == rows[found.told.of(rows).variables[:, found.names.index(HOT)].argmax()]
+    assert first["position"] == rows[found.contributions.of(rows).variables[:, found.names.index(HOT)].argmax()]
     assert first["actual"] == first["expected"] == found.values[HOT].iloc[first["position"]]
     others = [column for column in after if column != "row"]
     pd.testing.assert_frame_equal(after.loc[1:, others], before.loc[1:, others])
@@ -201,7 +199,7 @@ def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
     assert found.scores[0] < 0
     why = found.explain(1)
     assert sum(why.parts.values()) == found.scores[0]
-    squares = found.residuals()[0] ** 2
+    squares = residuals(found)[0] ** 2
     expected = dict(zip(found.names, squares / squares.sum(), strict=True))
     assert why.variables["share"].tolist() == pytest.approx([expected[name] for name in why.variables["variable"]])
 
@@ -223,21 +221,18 @@ def test_a_threshold_of_several_modes_is_over_all_of_them():
 
 
 def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
-    found = detect(two_modes(), modes="state", train_until="2024-05-02", top=4)
-    position = int(found.ranked[0])
-    part = next(judged.part for judged in found.parts if judged.part.mode == found.modes[position])
-    least = 1 / (len(part.training_scores) + 1)
-    assert len(part.training_scores) < len(found.scores) / 2
-    for rate, extrapolated in ((least, False), (0.99 * least, True)):
-        other = replace(found, rates=np.full(len(found.scores), rate))
-        assert ("(extrapolated)" in other.rarity(position)) == extrapolated
-        assert other.rarity_figure(position) == how_rare(rate, extrapolated=extrapolated)
-    other = replace(found, rates=np.full(len(found.scores), 1e-12))
-    assert other.rarity(position) == "fewer than 1 in a million normal rows (extrapolated) score this high"
-    assert other.rarity_figure(position, short=True) == "< 1 in 10^6 (extrapolated)"
-    all_rows = sum(len(judged.part.training_scores) for judged in found.parts)
-    for rate, extrapolated in ((1 / (all_rows + 1), False), (0.99 / (all_rows + 1), True)):
-        assert ("(extrapolated)" in replace(found, threshold_rate=rate).threshold_rarity) == extrapolated
+    found = detect(two_modes(), modes="state", train_until="2024-05-02", top=40, gap=0)
+    learnt = {judged.part.mode: len(judged.part.training_scores) for judged in found.parts}
+    beyond = set()
+    for event, peak in found.events["peak_row"].items():
+        rate = found.rates[peak]
+        extrapolated = bool(rate < 1 / (learnt[found.modes[peak]] + 1))
+        beyond.add(extrapolated)
+        assert ("(extrapolated)" in found.rarity["sentence"][event]) == extrapolated
+        assert found.rarity["figure"][event] == how_rare(rate, extrapolated=extrapolated)
+    assert beyond == {True, False}
+    far = detect(two_modes(), modes="state", train_until="2024-05-02", threshold=Fixed(1000.0))
+    assert "(extrapolated)" in far.threshold_rarity
 
 
 def test_expected_is_what_the_other_variables_go_with():
@@ -271,13 +266,9 @@ def test_a_share_is_a_rate_of_false_alarms(model, rate):
 
 
 def test_a_share_of_other_methods_is_one_of_the_rows():
-    scores = np.arange(200.0)
-    every = np.ones(200, dtype=bool)
-    assert flag_above(scores, every, scores, 0.001)[0].sum() == 1
-    assert flag_above(scores, every, scores, 0.001, by_rate=True)[0].sum() == 0
-    assert flag_above(scores, every, scores, 0.05)[0].sum() == 10
-    assert flag_above(scores, every, scores, 0.05, by_rate=True)[0].sum() == 9  # (1 + 9)/201 < 0.05
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
+    assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
+    assert detect(plant(), threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
 
 
 def test_modes_are_ranked_without_units_of_their_own():
@@ -323,7 +314,7 @@ def test_files_carry_views_and_ranks_or_rates(tmp_path, options, graded):
     assert event["parts"] == found.explain(1).parts
     assert event["seen_as"] == found.explain(1).seen_as
     assert event[graded] == found.events[graded].iloc[0]
-    write_findings(found, tmp_path / "unexplained.json", most_explained=0)
+    write_findings(detect(plant(), top=5, **options, most_explained=0), tmp_path / "unexplained.json")
     event = json.loads((tmp_path / "unexplained.json").read_text())["events"][0]
     assert event["parts"] is event["seen_as"] is event["rule"] is None
 

@@ -17,7 +17,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.views import composite
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from test_missing_detectors import agreeing_rows, holey_rows
@@ -28,6 +27,7 @@ from test_views import few_draws, make_table, new_rows
 import penstock
 from penstock import Detector
 from penstock._threads import thread_limit
+from penstock.detectors import views as composite
 from penstock.detectors.views import VIEWS, Sampling
 from penstock.storage import StorageError, read_state, write_state
 
@@ -81,7 +81,7 @@ def test_the_order_of_rows_does_not_matter_but_for_the_draws(holes: bool) -> Non
     X = holey_rows() if holes else mixed_rows(80)
     order = np.random.default_rng(5).permutation(80)
     fitted = Detector().fit(X)
-    draws = {len(view.members): view.members for view in (fitted._views.coarse, fitted._views.fine)}
+    draws = {len(view.members): view.members for view in (fitted.model_.views.coarse, fitted.model_.views.fine)}
     place = np.argsort(order)  # where each row is now
     with mock.patch.object(composite, "draw_nodes", lambda rows, n, size, rng: Sampling(place[draws[n]], rows)):
         other = Detector().fit(X[order])

@@ -153,18 +153,20 @@ def test_a_method_that_expects_nothing_has_a_page_too():
 
 
 def test_one_row_events_without_any_variable(monkeypatch):
-    monkeypatch.setattr("penstock.detection._explaining.MOST_EXPLAINED", 3)
     monkeypatch.setattr(html, "MOST_LISTED", 5)
-    reader = read(to_html(hostile_findings()))
+    findings = hostile_findings()
+    ranks = findings.events["rank"]
+    some = {event: why for event, why in findings.explanations.items() if ranks[event] <= 3}
+    reader = read(to_html(replace(findings, explanations=some)))
     text = " ".join(" ".join(reader.texts).split())
-    assert "Listed are the 5 gravest of 11 events. The 3 gravest can be opened." in text
+    assert "Listed are the 5 most severe of 11 events. The 3 most severe can be opened." in text
     assert sum(attributes.get("class") == "opener" for _, attributes in reader.elements) == 3
 
 
 def test_stages_are_told():
     stages = []
     to_html(plant_findings(), progress=stages.append)
-    assert stages == ["explaining the events", "drawing the report"]
+    assert stages == ["drawing the report"]
 
 
 def test_it_is_written_wholly_and_never_over_another(tmp_path):
@@ -222,25 +224,31 @@ def test_views_and_rates_are_told_in_plain_words():
     text = to_html(findings)
     for event in findings.events.index:
         why = findings.explain(event)
-        assert text.count(why.seen_as) == 2  # in the list of the gravest, and where the event is opened
+        assert text.count(why.seen_as) == 2  # in the list of the most severe, and where the event is opened
         assert f"; {why.rarity}. " in text
         assert f"{why.rarity[0].upper()}{why.rarity[1:]}." in text
         assert f">{findings.events.loc[event, 'standing']}</td>" in text
     assert "Among the rows judged" in text
     assert not re.search(r"1 in \d|normal rows? scores?", text)
-    assert "0 is usual, and less is more usual still" in text
+    assert "0 is usual, and lower is more normal" in text
     assert "times the threshold" not in text
     assert "Typical situations" not in text
 
 
-def test_what_is_as_expected_and_what_is_extrapolated_are_told():
+def test_what_is_as_expected_and_what_is_extrapolated_is_shown():
     findings = views_findings()
-    names = findings.explain(1).variables["variable"]
-    as_expected = findings.expected.assign(**{name: findings.values[name] for name in names[:2]})
-    text = to_html(replace(findings, expected=as_expected, rates=np.where(findings.flags, 1e-12, np.nan)))
+    why = findings.explain(1)
+    as_expected = why.variables.assign(expected=why.variables["actual"], difference=0.0, direction="")
+    rare = "fewer than 1 in a million normal rows (extrapolated) score this high"
+    text = to_html(
+        replace(
+            findings,
+            explanations={**findings.explanations, 1: replace(why, variables=as_expected, rarity=rare)},
+            rarity=findings.rarity.assign(figure="fewer than 1 in a million (extrapolated)"),
+        )
+    )
     assert "fewer than 1 in a million (extrapolated)</td>" in text
     assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
-    assert "in a billion" not in text
     assert "( expected)" not in text
     assert "Expected is their mean." in text
     assert "ebuilt" not in text.split("<script")[0]
@@ -275,6 +283,6 @@ def test_groups_and_settings_are_shown():
     assert "Score of each row" in page
     assert "Rows are shown group by group" in page
     assert re.search(r"<li><bdi>setting limit: 5 → 9 \(\d+% of it\)</bdi></li>", page)
-    document = "".join(document_pieces(findings, None))
+    document = "".join(document_pieces(findings))
     event = json.loads(document)["events"][0]
     assert (event["group"], event["settings"][0]["before"], event["settings"][0]["after"]) == ("unit <B>", 5.0, 9.0)

@@ -26,7 +26,7 @@ from penstock.report.axis import make_axis, pack_curve, pack_numbers, pack_place
 from penstock.report.event_cards import MOST_CHARTS, event_card, event_chart_data, event_window
 from penstock.report.heat_map import MOST_BINS, MOST_VARIABLES, _bins, heat_map_data
 from penstock.report.model import draw_rules, mode_groups, tree_maps
-from penstock.report.summary import column_table, summarize
+from penstock.report.summary import column_table, make_summary
 from penstock.report.timeline import LEVELS, MOST_POINTS, make_calendar, shade_limits, timeline_data
 from penstock.report.words import span
 
@@ -37,10 +37,6 @@ def unpacked(text, kind):
 
 def axis_of(findings):
     return make_axis(findings.table.time, len(findings.scores))
-
-
-def reasons_of(findings):
-    return {number: findings.explain(number) for number in findings.events.index}
 
 
 class TestPacking:
@@ -190,9 +186,9 @@ class TestCalendar:
 
 
 class TestEvents:
-    def test_a_card_says_when_how_grave_and_why(self):
+    def test_a_card_says_when_how_severe_and_why(self):
         findings = plant_findings()
-        card = event_card(findings, 2, "9.1", findings.explain(2), printed=True)
+        card = event_card(findings, 2, "9.1", printed=True)
         assert card.when.text == "3 May 2024, 02:00 – 03:10"
         assert (card.duration.text, card.rows.text) == ("1 h 10 min", "8")
         assert "bearing [°C]" in card.worst[0]
@@ -206,7 +202,7 @@ class TestEvents:
 
     def test_without_time_rows_are_named(self):
         findings = rows_findings()
-        card = event_card(findings, 2, "9.1", findings.explain(2), printed=False)
+        card = event_card(findings, 2, "9.1", printed=False)
         assert card.when.text == "rows 300 – 307"
         assert card.duration.text == "8 rows"
 
@@ -277,7 +273,7 @@ class TestHeatMap:
         other = next(name for name in findings.names if name != one)
         far = findings.expected.assign(**{one: findings.values[one], other: findings.expected[other] + 1000})
         findings = replace(findings, expected=far)
-        sums = sum(findings.shares(event) for event in findings.events.index)
+        sums = findings.shares.sum(axis=0)
         ranked = [findings.names[j] for j in np.argsort(-sums, kind="stable") if sums[j] > 0]
         assert one in ranked
         assert [v["name"] for v in heat_map_data(findings, axis_of(findings))["variables"]] == ranked
@@ -342,17 +338,17 @@ class TestWords:
         assert span(start, start + pd.Timedelta(5, "ns")) == "1 May 2024, 10:00"
 
     def test_the_list_of_changes_says_nothing_twice(self):
-        changes = summarize(hostile_findings(), reasons_of(hostile_findings())).changes
+        changes = make_summary(hostile_findings()).changes
         assert changes[0] == "Columns: 11 columns used as they are."
         assert sum("encoded" in change for change in changes) == 1
         findings = hostile_findings()
         twice = replace(findings, notes=(*findings.notes, *findings.notes))
-        assert summarize(twice, reasons_of(findings)).changes == changes
+        assert make_summary(twice).changes == changes
 
     @pytest.mark.parametrize(("method", "words"), [("nsnmf", "Distance along the tree"), ("nmf", "Distance")])
     def test_distances_are_along_a_tree_only_where_there_is_one(self, method, words):
         findings = detect(plant(), top=12, method=method)
-        card = event_card(findings, 1, "9", findings.explain(1), printed=False)
+        card = event_card(findings, 1, "9", printed=False)
         assert card.why.neighbors
         assert card.why.distance == words
 
@@ -360,8 +356,10 @@ class TestWords:
         findings = plant_findings()
         known = findings.agreement
         faults = known.faults.assign(judged=[False, True])
-        some = replace(findings, agreement=replace(known, faults=faults, n_ranked=9))
-        summary = summarize(some, reasons_of(findings))
+        some = replace(
+            findings, agreement=replace(known, faults=faults, n_ranked=9, n_judged_faults=1, n_found=1, n_inside=1)
+        )
+        summary = make_summary(some)
         assert "in 2 faults. There is a finding inside 1 of the 1 that were judged. Of the 9 rows with" in str(
             summary.agreement
         )
@@ -369,18 +367,18 @@ class TestWords:
 
     def test_the_summary_counts_and_names(self):
         findings = plant_findings()
-        summary = summarize(findings, reasons_of(findings))
+        summary = make_summary(findings)
         assert "<strong>12 of 560 rows</strong> have the highest scores" in summary.lead
         assert "nothing here says how many of these are real faults" in summary.lead
         period = views_modes_findings()
-        assert " stand out between " in summarize(period, reasons_of(period)).lead
+        assert " stand out between " in make_summary(period).lead
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
         assert summary.worst[0].number == findings.events["rank"].idxmin()
         assert any("bearing" in worst.sentence and "°C" in worst.sentence for worst in summary.worst)
         assert summary.changes[0] == "Columns: 5 columns used as they are."
 
     def test_known_faults_have_a_warning_time(self):
-        summary = summarize(plant_findings(), reasons_of(plant_findings()))
+        summary = make_summary(plant_findings())
         missed, found = summary.faults
         assert (missed.alarm, missed.first_alarm, missed.lead) == ("✗ none", "", "")
         assert found.alarm == "✓ inside"
@@ -391,14 +389,12 @@ class TestWords:
         findings = plant_findings()
         faults = findings.agreement.faults.assign(flagged=0, found=[True, False], judged=[True, False])
         faults["first_alarm"], faults["lead"] = faults["start"] - pd.Timedelta("1h"), pd.Timedelta("1h")
-        early, unseen = summarize(
-            replace(findings, agreement=replace(findings.agreement, faults=faults)), reasons_of(findings)
-        ).faults
+        early, unseen = make_summary(replace(findings, agreement=replace(findings.agreement, faults=faults))).faults
         assert (early.flagged, early.alarm, early.lead) == ("0", "before it only", "1 h before")
         assert unseen.alarm == "not judged"
 
     def test_nothing_found(self):
-        summary = summarize(quiet_findings(), {})
+        summary = make_summary(quiet_findings())
         assert summary.lead == "Of 40 rows judged, none stands out."
         assert summary.worst == ()
 
@@ -419,8 +415,8 @@ class TestWords:
 
     def test_hostile_names_are_behind_events_and_escaped(self):
         findings = hostile_findings()
-        summary = summarize(findings, reasons_of(findings))
-        cards = [event_card(findings, n, "9.1", findings.explain(n), printed=False) for n in findings.events.index]
+        summary = make_summary(findings)
+        cards = [event_card(findings, n, "9.1", printed=False) for n in findings.events.index]
         words = "".join(str(worst.sentence) for worst in summary.worst) + "".join(
             str(name) for card in cards for name in card.worst
         )

@@ -47,7 +47,7 @@ def _rows(findings: Findings) -> Iterator[str]:
     span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
     some = "all" if judged == rows else f"{judged:,}"
     inputs = counted(len(findings.names), "input")
-    kind = type(findings.parts[0].part.detector).__name__
+    kind = findings.method
     yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {kind} with {inputs}."
 
 
@@ -84,7 +84,7 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     rows = [("event", *named, "start", "end", "rows", heading, "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
-        shown = _grade(findings, grade, peak)
+        shown = findings.rarity["figure"].loc[event] or ("" if pd.isna(grade) else f"{grade:.3g}")
         named = [] if group is None else [_cut(str(group.iloc[peak]))]
         figures = (_when(start), _when(end), f"{count:,}", shown)
         rows.append((f"{event}", *named, *figures, _cut(_variables(findings, event))))
@@ -98,17 +98,13 @@ def _event_lines(findings: Findings) -> Iterator[str]:
         yield f"  … and {more:,} more"
 
 
-def _grade(findings: Findings, grade: Any, peak: int) -> str:
-    """The severity of an event, or how seldom normal rows score as high as its peak, or the rank of that."""
-    if findings.told is None:
-        return "" if pd.isna(grade) else f"{grade:.3g}"
-    return findings.rarity_figure(peak, short=True)
-
-
 def _variables(findings: Findings, event: int) -> str:
     """The first variables behind an event; where there are none, what was set."""
-    names = ", ".join(findings.behind(event)["variable"].head(_NAMED))
-    settings = "" if names else ", ".join(findings.settings_of(event)["variable"].head(_NAMED))
+    why = findings.explanations.get(event)
+    if why is None:
+        return ""
+    names = ", ".join(why.variables["variable"].head(_NAMED))
+    settings = "" if names else ", ".join(why.settings["variable"].head(_NAMED))
     return f"(settings: {settings})" if settings else names
 
 

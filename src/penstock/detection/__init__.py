@@ -5,7 +5,7 @@
 """
 
 from penstock.detection._detect import detect, fit_model, score
-from penstock.detection._explaining import Explanation
+from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load_model
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
@@ -18,6 +18,7 @@ __all__ = [
     "Model",
     "ModelError",
     "detect",
+    "explain",
     "fit_model",
     "load_model",
     "make_detector",

@@ -231,6 +231,7 @@ def detect(
     top: int | None = None,
     threshold: Contamination | None = None,
     gap: Any = None,
+    most_explained: int | None = None,
     strict: bool = False,
     random_state: Any = 0,
     fit_rows: FitRows | None = None,
@@ -284,6 +285,9 @@ def detect(
         cannot tell rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
+    most_explained : int, optional
+        How many events, the most severe, are explained. None: 100, of a long table fewer, but at least 20. 0: none, nor
+        is the model described, which saves time where only scores count. `explain` explains further ones.
     random_state : int
         The same seed gives the same findings.
     fit_rows : callable, optional
@@ -298,7 +302,7 @@ def detect(
     Returns
     -------
     Findings
-        `penstock.report.write_html(findings, path)` shows them.
+        Complete: `findings.to_html(path)` and other formats only show it.
 
     Raises
     ------
@@ -321,7 +325,8 @@ def detect(
     >>> why["variable"], why["unit"], why["direction"]
     ('bearing [°C]', '°C', 'above')
     """
-    cut = Cut(top, threshold, read_duration("gap", gap), train_until is not None or train_rule is not None)
+    new_only = train_until is not None or train_rule is not None
+    cut = Cut(top, threshold, read_duration("gap", gap), new_only, most_explained)
     cut.check()
     refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
     job = Job.of(
@@ -396,6 +401,7 @@ def score(
     top: int | None = None,
     threshold: Contamination | None = None,
     gap: Any = None,
+    most_explained: int | None = None,
     strict: bool | None = None,
     progress: Progress | None = None,
     **reading: Any,
@@ -414,7 +420,7 @@ def score(
         The column of groups, if it is another than that of the training data. A table without that one is one group.
     fault_values, unknown_values, since, until, exclude_periods : as in `detect`
         Those of the training data are not used.
-    top, threshold, gap : as in `detect`
+    top, threshold, gap, most_explained : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional
         As when the model was fitted if None.
@@ -437,7 +443,7 @@ def score(
     >>> findings.flags.tolist(), findings.explain(1).variables["variable"].iloc[0]
     ([True], 'c')
     """
-    cut = Cut(top, threshold, read_duration("gap", gap))
+    cut = Cut(top, threshold, read_duration("gap", gap), most_explained=most_explained)
     cut.check()
     periods, labels = Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values)
     refuse_read_already(source, {"label": label, "group": group, **reading})
@@ -466,4 +472,4 @@ def _describe_cut(top: int | None, threshold: Contamination | None, gap: Any) ->
 
 
 def _silent(stage: str) -> None:
-    """Nobody wants to know."""
+    """Ignore the stages."""

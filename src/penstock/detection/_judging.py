@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -14,175 +14,64 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
-from penstock.detection._parts import Contributions, JudgedPart, are_usual, mean_of_similar, rebuild, tell, to_compare
+from penstock.detection._explaining import add_explanations
+from penstock.detection._parts import (
+    Contributions,
+    JudgedPart,
+    are_usual,
+    contributions_of,
+    mean_of_similar,
+    rebuild,
+    rebuilds,
+    to_compare,
+)
 from penstock.detection._preparing import Prepared, Progress, rows_note
-from penstock.detection._wording import LIKE_THE_LAST
+from penstock.detection._wording import (
+    HOW_TO_RATES,
+    LIKE_THE_LAST,
+    ONLY_RANKS,
+    how_rare,
+    rank_in_words,
+    rows_that,
+)
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.explain import Agreement, agreement, group_events
+from penstock.explain import Agreement, Events, agreement, event_days, group_events
 from penstock.graph.edges import nearest_by_tree
 from penstock.io import Note, Table, TableError
 from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
+BoolArray = NDArray[np.bool_]
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
-
-
-def default_top(n_rows: int) -> int:
-    """How long the list is if nothing is said: the paper's 100, and of a small table a twentieth.
-
-    >>> default_top(9219), default_top(400), default_top(5)
-    (100, 20, 1)
-    """
-    return max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
-
-
-def flag_top(scores: FloatArray, candidates: NDArray[np.bool_], n: int) -> tuple[NDArray[np.bool_], float]:
-    """Flags of the n candidates with the highest scores, of equals the earlier, and a threshold that separates them.
-
-    Scores above it are flagged, and of those equal to it, if the cut is among equals, the earlier ones.
-
-    >>> flags, threshold = flag_top(np.array([1.0, 9.0, 3.0]), np.array([True, True, True]), 1)
-    >>> flags.tolist(), threshold
-    ([False, True, False], 6.0)
-    >>> flags, threshold = flag_top(np.array([2.0, 1.0, 2.0, 2.0]), np.ones(4, dtype=bool), 2)
-    >>> flags.tolist(), threshold
-    ([True, False, True, False], 2.0)
-    """
-    check_whole_number("top", n, least=1)
-    rows = np.flatnonzero(candidates)
-    if n >= len(rows):
-        raise TableError(
-            f"top = {n} asks for as many findings as there are rows to judge ({len(rows):,}) or more. Ask for fewer."
-        )
-    order = rows[np.argsort(-scores[rows], kind="stable")]
-    flags = np.zeros(len(scores), dtype=np.bool_)
-    flags[order[:n]] = True
-    return flags, midway(float(scores[order[n]]), float(scores[order[n - 1]]))
-
-
-def flag_above(
-    scores: FloatArray,
-    candidates: NDArray[np.bool_],
-    reference: FloatArray,
-    threshold: Contamination,
-    *,
-    by_rate: bool = False,
-) -> tuple[NDArray[np.bool_], float]:
-    """Flags of the candidates above a threshold that is learnt from reference scores.
-
-    by_rate : a share is that of normal rows, `Detector.set_false_alarm_rate`, and may be less than one of those learnt.
-    """
-    if by_rate and isinstance(threshold, Real):
-        limit = Exceedance.of(reference).exceeded_at(float(threshold))
-    else:
-        limit = score_threshold(reference, threshold)
-    return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
-
-
+_NAMED_VARIABLES = 3  # in the list of rows
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
-_MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where those are told by variable
-
-
-def finding_warnings(
-    prepared: Prepared,
-    candidates: NDArray[np.bool_],
-    flags: NDArray[np.bool_],
-    expected: FloatArray,
-    parts: tuple[JudgedPart, ...],
-    told: Contributions | None = None,
-) -> list[Note]:
-    """Notes on findings that are too many, or about text."""
-    return [
-        *_too_many(int(flags.sum()), int(candidates.sum())),
-        *_about_text(prepared, flags, expected, parts, told),
-    ]
-
-
-def rows_like_the_last(parts: Sequence[JudgedPart]) -> list[Note]:
-    """A note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
-    nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
-    rows = sum(map(len, nearest))
-    close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
-    if close <= _MOST_NEXT * rows:
-        return []
-    message = (
-        f"Rows are much like the one before: {close / rows:.0%} of those learnt from are most like the row just before "
-        f"or after. A rate of false alarms learnt from them would be far too low for later rows: none is shown, only "
-        f"ranks."
-    )
-    return [Note(LIKE_THE_LAST, message, close)]
-
-
-def highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
-    """A note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
-    equal, rows = int((scores == threshold).sum()), len(scores)
-    if threshold != scores.max():
-        return []
-    have = "" if equal == 1 else f", and {equal:,} of them have it"
-    message = (
-        f"The threshold is the highest score of the {rows:,} rows learnt from{have}. They cannot tell rates of false "
-        f"alarms below {equal:,} in {rows + 1:,} apart; learn from more rows for that."
-    )
-    return [Note("highest score", message, equal)]
-
-
-def _too_many(found: int, judged: int) -> list[Note]:
-    """If so much stands out, the model should be doubted rather than the rows."""
-    if found <= _MOST_FOUND * judged:
-        return []
-    message = (
-        f"{found / judged:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
-        f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
-    )
-    return [Note("many findings", message, found)]
-
-
-def _about_text(
-    prepared: Prepared,
-    flags: NDArray[np.bool_],
-    expected: FloatArray,
-    parts: tuple[JudgedPart, ...],
-    told: Contributions | None,
-) -> list[Note]:
-    """A column for each kind of text soon outweighs the readings."""
-    encoded = prepared.inputs.encoded
-    is_text = np.isin(prepared.inputs.names, [name for encoding in encoded for name in encoding.names])
-    text, total = 0.0, 0.0
-    for judged in parts if encoded else ():
-        rows = judged.rows[flags[judged.rows]]
-        if told is None:
-            weights = np.square((prepared.values.to_numpy()[rows] - expected[rows]) / judged.part.scale)
-        else:
-            weights = np.maximum(told.of(rows).variables, 0.0)
-        text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
-    if text <= _MOST_TEXT * total:
-        return []
-    names = tuple(encoding.column for encoding in encoded)
-    message = (
-        f"{text / total:.0%} of what stands out in the findings is text ({listed(names, most=5)}), not readings. "
-        f"Exclude it, or let it tell operating modes, to see what the readings say."
-    )
-    return [Note("text findings", message, len(names), names)]
+_MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where what adds up to them is known
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How findings are told from other rows, and grouped: the top N, or a threshold; and the gap within an event.
+    """How findings are selected, grouped and explained.
 
+    top, threshold : the length of the list, or what the scores are compared with; at most one of them.
+    gap : findings at most so far apart are one event.
     new_only : findings are among the rows that were not learnt from, as those are known to be good.
+    most_explained : how many events are explained; None for the default.
     """
 
     top: int | None = None
     threshold: Contamination | None = None
     gap: pd.Timedelta | int | None = None
     new_only: bool = True
+    most_explained: int | None = None
 
     def check(self) -> None:
         if self.top is not None and self.threshold is not None:
             raise TableError("top and threshold exclude each other: a list has a length, or ends at a score.")
         if self.top is not None:
             check_whole_number("top", self.top, least=1)
+        if self.most_explained is not None:
+            check_whole_number("most_explained", self.most_explained, least=0)
         if self.threshold is not None:
             try:
                 check_contamination(self.threshold)
@@ -198,37 +87,59 @@ def judge(
     settings: Mapping[str, Any],
     progress: Progress,
 ) -> Findings:
-    """Score the rows, flag and group them. `learnt` says where the training rows are, if they are of this table."""
+    """Score, flag, group and explain rows. `learnt`: where the training rows are, if they are of this table."""
+    table, values = prepared.table, prepared.values.to_numpy()
     known, notes = _with_known_modes(prepared, model)
     progress(f"scoring {int(known.sum()):,} rows")
-    parts, values = _locate(model, prepared, known, learnt), prepared.values.to_numpy()
+    parts = tuple(
+        JudgedPart(
+            part, np.flatnonzero(known & (prepared.modes == part.mode)), None if learnt is None else learnt[part.mode]
+        )
+        for part in model.parts
+    )
     scores, expected = _score(parts, values)
-    judged = known & np.isfinite(scores)
-    notes += _unscored(known & ~judged, prepared)
-    trained = _mask(len(scores), [] if learnt is None else list(learnt.values()))
+    judged, trained = known & np.isfinite(scores), np.zeros(len(scores), dtype=np.bool_)
+    if (known & ~judged).any():
+        notes.append(rows_note("no score", np.flatnonzero(known & ~judged), table, "got no score"))
+    for rows in () if learnt is None else learnt.values():
+        trained[rows] = True
     candidates = judged & ~trained if cut.new_only else judged
-    _refuse_none(candidates, learnt)
-    flags, threshold = _flags(scores, candidates, model, cut)
-    told = tell(parts, values, flags) if model.tells_rates else None
-    _expect_similar(parts, values, scores, flags, expected, told)
-    alike = rows_like_the_last(parts) if told is not None else []
-    tells_rates = told is not None and cut.new_only and not alike
-    at_the_end = highest_learnt(model.training_scores, threshold) if tells_rates else []
-    notes += [*finding_warnings(prepared, candidates, flags, expected, parts, told), *alike, *at_the_end]
+    if learnt is not None and not candidates.any():
+        raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
+    flags, threshold = _flag(scores, candidates, model, cut)
+    contributions = contributions_of(parts, values, flags) if model.tells_rates else None
+    _expect_similar(parts, values, scores, flags, expected, contributions)
+    alike = _rows_like_the_last(parts) if model.tells_rates else []
+    tells_rates = model.tells_rates and cut.new_only and not alike
+    at_the_end = _highest_learnt(model.training_scores, threshold) if tells_rates else []
+    notes += _finding_warnings(prepared, candidates, flags, expected, parts, contributions) + alike + at_the_end
     compared, labelled = _compare_with_label(prepared, flags, np.where(candidates, scores, np.nan))
-    table = prepared.table
+    notes = [*prepared.notes, *notes, *labelled]
+    self_judged = bool(trained.any() and not (judged & ~trained).any())
+    rates = _rates(parts, scores, flags) if tells_rates else None
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
-    return Findings(
-        table=prepared.table,
+    grades = _Grades(
+        scores,
+        np.sort(scores[judged if self_judged else judged & ~trained]),
+        prepared.modes,
+        parts,
+        threshold,
+        rates,
+        contributions is not None,
+    )
+    threshold_rate = model.rate_above(threshold) if tells_rates and not at_the_end else None
+    spans = np.max([judged_part.part.scale for judged_part in parts], axis=0)
+    findings = Findings(
+        table=table,
         checks=prepared.checks,
         inputs=prepared.inputs,
+        names=tuple(prepared.values.columns),
+        units=model.units,
         values=prepared.values,
         expected=pd.DataFrame(expected, index=prepared.values.index, columns=prepared.values.columns),
+        ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
         scores=scores,
-        rates=_rates(parts, scores, flags) if tells_rates else None,
-        told=told,
-        threshold_rate=model.rate_above(threshold) if tells_rates and not at_the_end else None,
         seen=1.0 - np.isnan(values).mean(axis=1),
         modes=prepared.modes,
         judged=judged,
@@ -236,41 +147,28 @@ def judge(
         flags=flags,
         threshold=threshold,
         grouped=grouped,
+        events=grades.in_place_of_severity(grouped.table),
+        rarity=grades.rarity(grouped.table),
+        days=event_days(flags, scores, table.time, grouped.of_row),
+        ranking=_ranking(prepared, scores, flags, grouped, expected, parts, contributions, grades),
         parts=parts,
-        units=model.units,
-        notes=(*prepared.notes, *notes, *labelled),
+        method=type(parts[0].part.detector).__name__,
+        notes=tuple(notes),
         settings=dict(settings),
+        self_judged=self_judged,
+        rebuilt=rebuilds(parts[0].part.detector),
+        caution=_caution(contributions is not None and not alike) if self_judged and flags.any() else "",
+        threshold_rarity=""
+        if contributions is None or self_judged
+        else _threshold_rarity(threshold, threshold_rate, parts),
         agreement=compared,
+        rates=rates,
+        threshold_rate=threshold_rate,
+        contributions=contributions,
+        shares=None if contributions is None else _event_shares(grouped, prepared.modes, scores, contributions),
     )
-
-
-def _flags(
-    scores: FloatArray, candidates: NDArray[np.bool_], model: Model, cut: Cut
-) -> tuple[NDArray[np.bool_], float]:
-    """By the threshold if there is one; new rows are by default compared with the training scores, others ranked."""
-    if cut.top is not None:
-        return flag_top(scores, candidates, cut.top)
-    if cut.threshold is not None or cut.new_only:
-        wanted, reference = cut.threshold or "auto", model.training_scores
-        return flag_above(scores, candidates, reference, wanted, by_rate=model.tells_rates)
-    return flag_top(scores, candidates, default_top(int(candidates.sum())))
-
-
-def _refuse_none(candidates: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None) -> None:
-    if learnt is not None and not candidates.any():
-        raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
-
-
-def _locate(
-    model: Model, prepared: Prepared, known: NDArray[np.bool_], learnt: Mapping[str, IndexArray] | None
-) -> tuple[JudgedPart, ...]:
-    """The parts of the model with their rows in this table."""
-    return tuple(
-        JudgedPart(
-            part, np.flatnonzero(known & (prepared.modes == part.mode)), None if learnt is None else learnt[part.mode]
-        )
-        for part in model.parts
-    )
+    progress(f"explaining {counted(len(grouped), 'event')}")
+    return add_explanations(findings, cut.most_explained)
 
 
 def _score(parts: tuple[JudgedPart, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -289,7 +187,29 @@ def _score(parts: tuple[JudgedPart, ...], values: FloatArray) -> tuple[FloatArra
     return scores, expected
 
 
-def _rates(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: NDArray[np.bool_]) -> FloatArray:
+def _flag(scores: FloatArray, candidates: BoolArray, model: Model, cut: Cut) -> tuple[BoolArray, float]:
+    """By the threshold if there is one; new rows are by default compared with the training scores, others ranked."""
+    n_rows = int(candidates.sum())
+    if cut.top is None and (cut.threshold is not None or cut.new_only):
+        reference, wanted = model.training_scores, cut.threshold or "auto"
+        if model.tells_rates and isinstance(wanted, Real):
+            limit = Exceedance.of(reference).exceeded_at(float(wanted))  # may be less than one of the rows learnt
+        else:
+            limit = score_threshold(reference, wanted)
+        return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
+    n = cut.top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
+    if n >= n_rows:
+        raise TableError(
+            f"top = {n} asks for as many findings as there are rows to judge ({n_rows:,}) or more. Ask for fewer."
+        )
+    rows = np.flatnonzero(candidates)
+    order = rows[np.argsort(-scores[rows], kind="stable")]  # of equals the earlier
+    flags = np.zeros(len(scores), dtype=np.bool_)
+    flags[order[:n]] = True
+    return flags, midway(float(scores[order[n]]), float(scores[order[n - 1]]))
+
+
+def _rates(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: BoolArray) -> FloatArray:
     """How seldom normal rows of a finding's mode score as high; NaN for other rows."""
     rates = np.full(len(scores), np.nan)
     for judged in parts:
@@ -303,9 +223,9 @@ def _expect_similar(
     parts: tuple[JudgedPart, ...],
     values: FloatArray,
     scores: FloatArray,
-    flags: NDArray[np.bool_],
+    flags: BoolArray,
     expected: FloatArray,
-    told: Contributions | None,
+    contributions: Contributions | None,
 ) -> None:
     """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
@@ -314,7 +234,132 @@ def _expect_similar(
         usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
         normal = values[usual] if len(usual) else part.reference
         found = rows[flags[rows]]
-        expected[found] = mean_of_similar(part, to_compare(found, values, told), normal)
+        expected[found] = mean_of_similar(part, to_compare(found, values, contributions), normal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grades:
+    """How severe findings are: a multiple of the threshold, or of `penstock.Detector` a rate or a rank.
+
+    ascending : the scores of all rows that could be findings.
+    """
+
+    scores: FloatArray
+    ascending: FloatArray
+    modes: NDArray[np.str_]
+    parts: tuple[JudgedPart, ...]
+    threshold: float
+    rates: FloatArray | None
+    ranked: bool
+
+    def of(self, rows: IndexArray) -> dict[str, Any]:
+        """The one column that says how severe findings are, by its name."""
+        if not self.ranked:
+            usable = self.threshold > 0
+            return {"severity": self.scores[rows] / self.threshold if usable else np.full(len(rows), np.nan)}
+        if self.rates is None:
+            return {"standing": np.array([self._standing(row) for row in rows.tolist()], dtype=object)}
+        return {"false_alarm_rate": self.rates[rows]}
+
+    def in_place_of_severity(self, events: pd.DataFrame) -> pd.DataFrame:
+        if not self.ranked:
+            return events
+        ((name, values),) = self.of(events["peak_row"].to_numpy()).items()
+        return events.rename(columns={"severity": name}).assign(**{name: values})
+
+    def rarity(self, events: pd.DataFrame) -> pd.DataFrame:
+        """How rare the peak of each event is, as a sentence and as a figure."""
+        texts = [self._rarity(int(peak)) for peak in events["peak_row"]]
+        return pd.DataFrame(texts, columns=["sentence", "figure"], index=events.index, dtype=object)
+
+    def _rarity(self, row: int) -> tuple[str, str]:
+        if self.rates is None:
+            return (self._standing(row),) * 2 if self.ranked else ("", "")
+        rate, mode = float(self.rates[row]), self.modes[row]
+        learnt = next(len(judged.part.training_scores) for judged in self.parts if judged.part.mode == mode)
+        beyond = rate < 1 / (learnt + 1)  # smaller than the training rows of the mode can show
+        sentence = rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
+        return sentence, how_rare(rate, extrapolated=beyond)
+
+    def _standing(self, row: int) -> str:
+        """The rank of a row's score among all rows that could be findings."""
+        below, up_to = (int(np.searchsorted(self.ascending, self.scores[row], side)) for side in ("left", "right"))
+        n = len(self.ascending)
+        return rank_in_words(n - up_to, up_to - below, n, over_all_modes=len(self.parts) > 1)
+
+
+def _ranking(
+    prepared: Prepared,
+    scores: FloatArray,
+    flags: BoolArray,
+    grouped: Events,
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+    contributions: Contributions | None,
+    grades: _Grades,
+) -> pd.DataFrame:
+    """All findings, the highest score first, of equals the earlier."""
+    table, values = prepared.table, prepared.values.to_numpy()
+    rows = np.flatnonzero(flags)
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    if contributions is None:
+        weights = values[rows] - expected[rows]
+        for judged in parts:
+            weights[prepared.modes[rows] == judged.part.mode] /= judged.part.scale
+        weights = np.nan_to_num(np.abs(weights))
+    else:
+        weights = contributions.of(rows).variables
+    names = prepared.values.columns
+    weights = np.where(np.isin(names, prepared.inputs.causes), weights, 0.0)
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
+    columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
+    if table.time is not None:
+        columns["time"] = table.time[rows]
+    if table.group is not None:
+        columns["group"] = table.group.to_numpy()[rows]
+    columns |= {
+        "row": table.values.index[rows],
+        "score": scores[rows],
+        **grades.of(rows),
+        "event": grouped.of_row[rows],
+        "mode": prepared.modes[rows],
+        "seen": 1.0 - np.isnan(values[rows]).mean(axis=1),
+        "variables": [
+            ", ".join(names[column] for column in worst if weights[place, column] > 0)
+            for place, worst in enumerate(order)
+        ],
+    }
+    return pd.DataFrame(columns).set_index("rank")
+
+
+def _event_shares(
+    grouped: Events, modes: NDArray[np.str_], scores: FloatArray, contributions: Contributions
+) -> FloatArray:
+    """(events, p) what the inputs add to the scores of an event's rows that are above the usual, of its peak's mode."""
+    shares = np.full((len(grouped), contributions.variables.shape[1]), np.nan)
+    for event, peak in zip(grouped.table.index, grouped.table["peak_row"], strict=True):
+        rows = grouped.rows_of(int(event))
+        rows = rows[(modes[rows] == modes[peak]) & (scores[rows] > 0)]
+        if len(rows):
+            added = np.maximum(contributions.of(rows).variables.sum(axis=0), 0.0)
+            shares[int(event) - 1] = added / added.sum()
+    return shares
+
+
+def _caution(has_rates: bool) -> str:
+    """What findings among the rows learnt from do not say."""
+    return f"{ONLY_RANKS} {HOW_TO_RATES}" if has_rates else ONLY_RANKS
+
+
+def _threshold_rarity(threshold: float, rate: float | None, parts: tuple[JudgedPart, ...]) -> str:
+    """How many normal rows, or rows learnt from, exceed the threshold, in words."""
+    scores = np.concatenate([judged.part.training_scores for judged in parts])
+    if rate is None:
+        above = int((scores > threshold).sum())
+        verb = "exceed" if above > 1 else "exceeds"
+        return f"{f'{above:,}' if above else 'none'} of the {len(scores):,} rows learnt from {verb}"
+    extrapolated = rate < 1 / (len(scores) + 1)
+    return rows_that(rate, "exceeds", "exceed", extrapolated=extrapolated, over_all_modes=len(parts) > 1)
 
 
 def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *places: str) -> pd.DataFrame:
@@ -326,7 +371,7 @@ def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *place
 
 
 def _compare_with_label(
-    prepared: Prepared, flags: NDArray[np.bool_], scores: FloatArray
+    prepared: Prepared, flags: BoolArray, scores: FloatArray
 ) -> tuple[Agreement | None, list[Note]]:
     """How the findings agree with the label, if there is one, and a note on how it was understood.
 
@@ -339,31 +384,82 @@ def _compare_with_label(
     scores = np.where(truth.unknown, np.nan, scores)
     found = agreement(truth.faults, flags, scores, table.time, groups=table.group)
     faults = _in_source(found.faults, found.first_rows, table, "start", "end", "first_alarm")
-    found = replace(found, faults=faults)
-    return found, [Note("label", truth.sentence, int(truth.faults.sum()))]
+    return replace(found, faults=faults), [Note("label", truth.sentence, int(truth.faults.sum()))]
 
 
-def _unscored(rows: NDArray[np.bool_], prepared: Prepared) -> list[Note]:
-    """A note on rows of which the detector could say nothing."""
-    return [rows_note("no score", np.flatnonzero(rows), prepared.table, "got no score")] if rows.any() else []
-
-
-def _with_known_modes(prepared: Prepared, model: Model) -> tuple[NDArray[np.bool_], list[Note]]:
+def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list[Note]]:
     """The rows to judge, of modes that the model knows, and a note on the others."""
     known = np.isin(prepared.modes, [part.mode for part in model.parts])
-    strange = prepared.judged & ~known
-    if not strange.any():
+    unknown = prepared.judged & ~known
+    if not unknown.any():
         return prepared.judged, []
-    names = ", ".join(sorted({str(mode) for mode in prepared.modes[strange]}))
-    count = int(strange.sum())
+    names = ", ".join(sorted({str(mode) for mode in prepared.modes[unknown]}))
+    count = int(unknown.sum())
     if not (prepared.judged & known).any():
         raise ModelError(f"No row is of a mode that the model knows; the rows are of {names}.")
     message = f"{counted(count, 'row')} of modes that were not learnt ({names}) cannot be judged."
     return prepared.judged & known, [Note("unknown modes", message, count, changed=True)]
 
 
-def _mask(n: int, places: list[IndexArray]) -> NDArray[np.bool_]:
-    mask = np.zeros(n, dtype=np.bool_)
-    for rows in places:
-        mask[rows] = True
-    return mask
+def _rows_like_the_last(parts: tuple[JudgedPart, ...]) -> list[Note]:
+    """A note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
+    nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
+    rows = sum(map(len, nearest))
+    close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
+    if close <= _MOST_NEXT * rows:
+        return []
+    message = (
+        f"Rows are much like the one before: {close / rows:.0%} of those learnt from are most like the row just before "
+        f"or after. A rate of false alarms learnt from them would be far too low for later rows: none is shown, only "
+        f"ranks."
+    )
+    return [Note(LIKE_THE_LAST, message, close)]
+
+
+def _highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
+    """A note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
+    equal, rows = int((scores == threshold).sum()), len(scores)
+    if threshold != scores.max():
+        return []
+    have = "" if equal == 1 else f", and {equal:,} of them have it"
+    message = (
+        f"The threshold is the highest score of the {rows:,} rows learnt from{have}. They cannot show rates of false "
+        f"alarms below {equal:,} in {rows + 1:,}; learn from more rows for that."
+    )
+    return [Note("highest score", message, equal)]
+
+
+def _finding_warnings(
+    prepared: Prepared,
+    candidates: BoolArray,
+    flags: BoolArray,
+    expected: FloatArray,
+    parts: tuple[JudgedPart, ...],
+    contributions: Contributions | None,
+) -> list[Note]:
+    """Notes on findings that are too many (then the model is doubtful), or about text more than about readings."""
+    notes, found, rows = [], int(flags.sum()), int(candidates.sum())
+    if found > _MOST_FOUND * rows:
+        message = (
+            f"{found / rows:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
+            f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
+        )
+        notes.append(Note("many findings", message, found))
+    encoded = prepared.inputs.encoded  # a column for each kind of text soon outweighs the readings
+    is_text = np.isin(prepared.inputs.names, [name for encoding in encoded for name in encoding.names])
+    text, total = 0.0, 0.0
+    for judged in parts if encoded else ():
+        of_part = judged.rows[flags[judged.rows]]
+        if contributions is None:
+            weights = np.square((prepared.values.to_numpy()[of_part] - expected[of_part]) / judged.part.scale)
+        else:
+            weights = np.maximum(contributions.of(of_part).variables, 0.0)
+        text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
+    if text > _MOST_TEXT * total:
+        names = tuple(encoding.column for encoding in encoded)
+        message = (
+            f"{text / total:.0%} of what stands out in the findings is text ({listed(names, most=5)}), not readings. "
+            f"Exclude it, or use it for operating modes, to see what the readings say."
+        )
+        notes.append(Note("text findings", message, len(names), names))
+    return notes

@@ -172,14 +172,14 @@ class Contributions:
         return found
 
 
-def tell(parts: Sequence[JudgedPart], values: FloatArray, flags: NDArray[np.bool_]) -> Contributions:
-    """What the detectors of the parts, which can tell, say of all findings."""
+def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: NDArray[np.bool_]) -> Contributions:
+    """Explain the scores of all findings by the detectors of the parts, which can."""
     rows = np.flatnonzero(flags)
-    told = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
+    found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
     for judged in parts:
         mine = np.isin(rows, judged.rows)
-        told.views[mine], told.variables[mine] = judged.part.explained(values[rows[mine]])
-    return told
+        found.views[mine], found.variables[mine] = judged.part.explained(values[rows[mine]])
+    return found
 
 
 SIMILAR = 3  # rows whose mean is expected; an explanation shows them
@@ -213,15 +213,15 @@ class SimilarRows:
         return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
 
 
-def to_compare(rows: IndexArray, values: FloatArray, told: Contributions | None) -> FloatArray:
+def to_compare(rows: IndexArray, values: FloatArray, contributions: Contributions | None) -> FloatArray:
     """Readings by which rows of a table are similar to others, NaN for the rest.
 
     Where it is known what makes up a score, those that make up half of it do not count, unless nothing else is left:
     else what is wrong in some would be expected of all.
     """
-    if told is None:
+    if contributions is None:
         return values[rows]
-    others = np.where(told.of(rows).standing_out, np.nan, values[rows])
+    others = np.where(contributions.of(rows).standing_out, np.nan, values[rows])
     return np.where(np.isnan(others).all(axis=1, keepdims=True), values[rows], others)
 
 

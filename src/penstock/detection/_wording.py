@@ -22,26 +22,21 @@ _VIEWS = {
 }
 
 
-def how_rare(rate: float, *, extrapolated: bool = False, short: bool = False) -> str:
+def how_rare(rate: float, *, extrapolated: bool = False) -> str:
     """A share of normal rows.
 
     extrapolated : it is smaller than the rows that it was learnt from can show.
-    short : for a column of figures.
 
     >>> how_rare(0.0002), how_rare(0.31), how_rare(1e-30)
     ('1 in 5,000', '31 in 100', 'fewer than 1 in a billion')
     >>> how_rare(0.0002, extrapolated=True), how_rare(1e-7, extrapolated=True)
     ('1 in 5,000 (extrapolated)', 'fewer than 1 in a million (extrapolated)')
-    >>> how_rare(1e-30, short=True), how_rare(1e-7, extrapolated=True, short=True)
-    ('< 1 in 10^9', '< 1 in 10^6 (extrapolated)')
     """
-    return _figure(rate, extrapolated, short) + (_EXTRAPOLATED if extrapolated else "")
+    return _figure(rate, extrapolated) + (_EXTRAPOLATED if extrapolated else "")
 
 
-def _figure(rate: float, extrapolated: bool, short: bool = False) -> str:
+def _figure(rate: float, extrapolated: bool) -> str:
     if rate < (_RAREST_BEYOND if extrapolated else _RAREST):
-        if short:
-            return f"< 1 in 10^{6 if extrapolated else 9}"
         return f"fewer than 1 in a {'million' if extrapolated else 'billion'}"
     if rate > _OFTEN:
         return f"{math.ceil(100 * rate - 1e-9)} in 100"

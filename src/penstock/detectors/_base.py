@@ -43,18 +43,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitNeeds:
-    """What has to be known of training rows before a detector can be fitted to them.
+    """What has to be known of training rows before a detector can be fitted to them, and what may come.
 
     tree : the minimum spanning tree of all rows.
     merge_copies : rows that are equal are fitted once.
     nonnegative : rows that are not scaled must lie between 0 and `LARGEST_VALUE`.
-    shared_columns : rows may miss values, and are compared with each other by the columns that both have.
+    neighbors : rows are compared with each other.
+    missing : rows may miss values (NaN); they are compared by the columns that both have.
     """
 
     tree: bool
     merge_copies: bool
     nonnegative: bool
-    shared_columns: bool
+    neighbors: bool
+    missing: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +166,9 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     @property
     def needs(self) -> FitNeeds:
         """What has to be known of training rows before the detector can be fitted to them."""
-        shared_columns = self._takes_missing and self._compares_rows
-        return FitNeeds(self._needs_tree, self._merges_copies, self._needs_nonnegative, shared_columns)
+        return FitNeeds(
+            self._needs_tree, self._merges_copies, self._needs_nonnegative, self._compares_rows, self._takes_missing
+        )
 
     def _fewest_rows(self) -> int:
         """Return how many rows fitting needs, given the parameters."""
@@ -215,7 +218,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         self.check_parameters()
         self._check_row_count(n_rows)
         self.n_features_in_ = len(minimum)
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.scaling_ = MinMaxScaling(minimum, maximum) if self.scale == "minmax" else None
@@ -244,8 +247,8 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         """
         other = copy(self)
         for name in ("scores_", "seen_", "_row_labels"):
-            vars(other).pop(name, None)
-        vars(other)["model_"] = model
+            other.__dict__.pop(name, None)
+        other.__dict__["model_"] = model
         return other
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:

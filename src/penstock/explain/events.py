@@ -268,8 +268,8 @@ def _first_of_each(mask: NDArray[np.bool_], groups: IndexArray) -> IndexArray:
 def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:
     """One row for each calendar day with a flagged row, in order.
 
-    The days are those of the time stamps' own zone, and are midnights without a zone. Columns: rows (flagged ones),
-    events (how many different), highest (score), first and last (time of a flagged row).
+    The days are those of the time stamps' own zone, and are midnights without a zone; none without time. Columns: rows
+    (flagged ones), events (how many different), highest (score), first and last (time of a flagged row).
 
     >>> time = pd.DatetimeIndex(["2024-05-01 09:00", "2024-05-01 23:50", "2024-05-02 00:00", "2024-05-04 12:00"])
     >>> event_days([True] * 4, [1.0, 5.0, 3.0, 2.0], time, [1, 2, 2, 3])[["rows", "events", "highest"]]
@@ -281,7 +281,7 @@ def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | Non
     """
     (flagged, values), n = checked_arrays(flags=flags, scores=scores)
     if time is None:
-        raise ValueError("There is no time, and without it there are no days.")
+        return pd.DataFrame(columns=["rows", "events", "highest", "first", "last"], index=pd.Index([], name="day"))
     if len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
     stamps = time[flagged]

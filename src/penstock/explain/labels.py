@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from penstock._messages import counted, quoted
-from penstock._types import FloatArray, IndexArray
+from penstock._types import IndexArray
 from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
@@ -225,6 +225,8 @@ class Agreement:
         nobody could find it). Without time, start, end, first_alarm and lead count rows.
     horizon : as used.
     first_rows : where each fault starts in the table.
+    n_judged_faults, n_found, n_inside : how many faults have a row with a score, so that they could be found; of these,
+        how many had an alarm, and how many a flagged row inside (the other found ones had an earlier alarm alone).
     """
 
     n_known: int
@@ -234,21 +236,9 @@ class Agreement:
     faults: pd.DataFrame
     horizon: Length
     first_rows: IndexArray
-
-    @property
-    def n_inside(self) -> int:
-        """Of the judged faults, those with a flagged row inside; the other found ones had an earlier alarm alone."""
-        return int((self.faults["judged"] & (self.faults["flagged"] > 0)).sum())
-
-    @property
-    def n_found(self) -> int:
-        """How many of the judged faults had an alarm."""
-        return int((self.faults["found"] & self.faults["judged"]).sum())
-
-    @property
-    def n_judged_faults(self) -> int:
-        """How many faults have a row with a score, so that they could be found."""
-        return int(self.faults["judged"].sum())
+    n_judged_faults: int
+    n_found: int
+    n_inside: int
 
 
 def agreement(
@@ -301,12 +291,11 @@ def agreement(
     faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
     until = np.append(0, np.cumsum(judged))
     faults["judged"] = until[last + 1] > until[first]
-    precision = _precision(truth[judged], values[judged])
-    return Agreement(int(truth.sum()), int(judged.sum()), int(truth[judged].sum()), precision, faults, before, first)
-
-
-def _precision(truth: NDArray[np.bool_], scores: FloatArray) -> float:
-    return precision_at_n(truth, scores) if 0 < int(truth.sum()) < len(truth) else float("nan")
+    n_ranked, n_judged = int(truth[judged].sum()), int(judged.sum())
+    precision = precision_at_n(truth[judged], values[judged]) if 0 < n_ranked < n_judged else float("nan")
+    found, inside = faults["judged"] & faults["found"], faults["judged"] & (faults["flagged"] > 0)
+    counts = int(faults["judged"].sum()), int(found.sum()), int(inside.sum())
+    return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
 
 
 def _stretches(truth: NDArray[np.bool_], clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:

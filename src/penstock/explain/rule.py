@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -141,11 +141,12 @@ class Rule:
     event_rows: int
     false_hits: int
     normal_rows: int
+    text: str = field(init=False)
 
-    @property
-    def text(self) -> str:
+    def __post_init__(self) -> None:
         conditions = " and ".join(condition.text for condition in self.conditions)
-        return f"{conditions}: {self.hits} of {self.event_rows} rows, {self.false_hits} false"
+        text = f"{conditions}: {self.hits} of {self.event_rows} rows, {self.false_hits} false"
+        object.__setattr__(self, "text", text)
 
     @property
     def precision(self) -> float:

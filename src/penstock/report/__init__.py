@@ -14,13 +14,14 @@ from penstock.report.files import (
     write_new,
     write_scores,
 )
-from penstock.report.html import to_html, write_html
+from penstock.report.html import notebook_html, to_html, write_html
 
 __all__ = [
     "FINDINGS_ENDINGS",
     "SCORES_ENDINGS",
     "as_json",
     "check_ending",
+    "notebook_html",
     "plain",
     "refuse_existing",
     "summarize",

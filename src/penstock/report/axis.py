@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
+from penstock.detection import Findings
 from penstock.report import as_json
 
 _PER_MILLISECOND = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
@@ -41,6 +42,12 @@ class Axis:
 
     def packed(self) -> Packed:
         return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
+
+
+def event_span(findings: Findings, event: int) -> slice:
+    """Return all rows from the first flagged one of an event to the last."""
+    first, last = findings.grouped.first_rows[event - 1], findings.grouped.last_rows[event - 1]
+    return slice(int(first), int(last) + 1)
 
 
 def make_axis(

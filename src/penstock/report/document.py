@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import io
 import json
 import math
 import re
@@ -14,9 +15,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
-from penstock.detection import Explanation
-from penstock.detection._explaining import events_to_explain
-from penstock.detection.findings import Findings
+from penstock.detection import Findings
 
 # A cell that begins so is a formula to a spreadsheet, or hides one: as it is, after blanks or quotes, in full width.
 _OBEYED = re.compile(r"""[\t\r\n]|[\s'"]*[=+\-@＝＋－＠]""")
@@ -137,9 +136,10 @@ def as_json(value: Any, **layout: Any) -> str:
 
 
 ROWS_AT_ONCE = 50_000
+_MOST_SHEET_ROWS = 2**20  # of Excel
 
 
-def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFrame:
+def findings_table(findings: Findings) -> pd.DataFrame:
     """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
 
     Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words.
@@ -148,7 +148,7 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
     """
     table = findings.top().reset_index()
     events = findings.events.loc[table["event"]]
-    reasons = {event: findings.explain(event) for event in events_to_explain(findings, most_explained)}
+    reasons = findings.explanations
     if findings.table.time is None:
         spans: dict[str, Any] = {
             "event_start": events["start"].to_numpy(),
@@ -162,17 +162,13 @@ def findings_table(findings: Findings, most_explained: int | None) -> pd.DataFra
             "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
         }
     table = table.assign(**spans)
-    if findings.told is not None:
-        told = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
-        table["seen_as"] = pd.array(told, dtype="string")
-    table["rule"] = pd.array([_rule(reasons.get(int(event))) for event in table["event"]], dtype="string")
-    texts = [name for name in ("group", "mode", "variables", "standing") if name in table]
-    return table.astype(dict.fromkeys(texts, "string"))
-
-
-def _rule(why: Explanation | None) -> str | None:
-    """What tells an event apart, in words; None if nothing does."""
-    return None if why is None or why.rule is None else str(why.rule.text)
+    if findings.contributions is not None:
+        texts = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
+        table["seen_as"] = pd.array(texts, dtype="string")
+    rules = {event: why.rule.text for event, why in reasons.items() if why.rule is not None}
+    table["rule"] = pd.array([rules.get(event) for event in table["event"]], dtype="string")
+    names = [name for name in ("group", "mode", "variables", "standing") if name in table]
+    return table.astype(dict.fromkeys(names, "string"))
 
 
 def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
@@ -196,10 +192,10 @@ def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame(columns)
 
 
-def document_pieces(findings: Findings, most_explained: int | None) -> Iterator[str]:
+def document_pieces(findings: Findings) -> Iterator[str]:
     """The text of the document, piece by piece: an entry of a list is a line."""
     yield f'{{\n"summary": {as_json(summarize(findings))}'
-    yield from _list_pieces("events", _events(findings, most_explained))
+    yield from _list_pieces("events", _events(findings))
     yield from _list_pieces("days", records(_days(findings)))
     yield from _list_pieces("findings", records(findings.top().reset_index()))
     yield f',\n"settings": {as_json(plain(findings.settings))}'
@@ -236,7 +232,7 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "findings": int(findings.flags.sum()),
         "events": len(findings.events),
         "event_days": len(findings.days),
-        "method": type(findings.parts[0].part.detector).__name__,
+        "method": findings.method,
         "threshold": plain(findings.threshold),
         "false_alarm_rate": plain(findings.threshold_rate),
         "modes": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
@@ -253,9 +249,8 @@ def summarize(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str, Any]]:
+def _events(findings: Findings) -> Iterator[dict[str, Any]]:
     numbers = findings.table.values.index
-    explained = set(events_to_explain(findings, most_explained))
     for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
         peak = figures["peak_row"]
         yield {
@@ -263,16 +258,22 @@ def _events(findings: Findings, most_explained: int | None) -> Iterator[dict[str
             **figures,
             "peak_row": plain(numbers[peak]),
             "mode": str(findings.modes[peak]),
-            **(_why(findings, event) if event in explained else dict.fromkeys(_unexplained(findings))),
+            **(_why(findings, event) if event in findings.explanations else dict.fromkeys(_unexplained(findings))),
         }
 
 
 def _unexplained(findings: Findings) -> tuple[str, ...]:
-    return (*(("parts", "seen_as") if findings.told is not None else ()), "variables", "settings", "neighbors", "rule")
+    return (
+        *(("parts", "seen_as") if findings.contributions is not None else ()),
+        "variables",
+        "settings",
+        "neighbors",
+        "rule",
+    )
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:
-    why = findings.explain(event)
+    why = findings.explanations[event]
     return {
         **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
         "variables": _placed(findings, why.variables),
@@ -307,3 +308,46 @@ def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
             "share_missing": plain(report.share_missing),
             "use": uses.get(report.name, "time" if report.kind == "time" else "not an input"),
         }
+
+
+def workbook(findings: Findings, path: Any) -> bytes:
+    """Return an .xlsx file with the sheets findings, events and settings.
+
+    Times are in the table's own zone, which Excel has no word for; durations are in seconds. A text stays a text, also
+    one that begins like a formula.
+    """
+    import openpyxl
+
+    settings = [(name, value) for name, value in findings.settings.items() if value is not None]
+    sheets = {
+        "findings": findings_table(findings),
+        "events": pd.DataFrame(records(findings.events.reset_index()), columns=["event", *findings.events.columns]),
+        "settings": pd.DataFrame(settings, columns=["setting", "value"]),
+    }
+    book = openpyxl.Workbook(write_only=True)
+    for title, table in sheets.items():
+        if len(table) >= _MOST_SHEET_ROWS:
+            raise ValueError(
+                f"{path}: {len(table):,} {title} are more than a sheet holds ({_MOST_SHEET_ROWS:,} rows). Write CSV."
+            )
+        sheet = book.create_sheet(title)
+        for line in (tuple(map(str, table.columns)), *zip(*(table[name].tolist() for name in table), strict=True)):
+            sheet.append([_sheet_cell(sheet, value) for value in line])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _sheet_cell(sheet: Any, value: Any) -> Any:
+    """A cell that Excel takes for what it is: a text, a number, a time without zone, or nothing."""
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    if isinstance(value, pd.Timestamp):
+        return value.tz_localize(None).to_pydatetime(warn=False)
+    known = plain(value)
+    if not isinstance(known, str):
+        return known
+    cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", known).encode("utf-8", "backslashreplace").decode())
+    cell.data_type = "s"  # not a formula
+    return cell

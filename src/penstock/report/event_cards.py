@@ -13,10 +13,8 @@ from markupsafe import Markup
 from penstock._messages import counted
 from penstock._types import IndexArray
 from penstock.detection import Explanation, Findings
-from penstock.detection._explaining import walks_tree
 from penstock.explain import Condition
-from penstock.report.axis import Axis, Packed, pack_curve, pack_places, thin_out
-from penstock.report.heat_map import ranges_of
+from penstock.report.axis import Axis, Packed, event_span, pack_curve, pack_places, thin_out
 from penstock.report.words import duration, listed, name_tag, number, numbers, percent, shown_name, span, when
 
 _NAMED = 3
@@ -62,9 +60,9 @@ class EventDetail:
     seen_as: str
 
 
-def event_card(findings: Findings, number_: int, peak: str, why: Explanation | None, *, printed: bool) -> EventCard:
+def event_card(findings: Findings, number_: int, peak: str, *, printed: bool) -> EventCard:
     """One event for the page. `peak` is its highest score in words; `printed`: its details go on paper too."""
-    event = event_record(findings, number_)
+    event, why = event_record(findings, number_), findings.explanations.get(number_)
     rank, rows = int(event["rank"]), int(event["rows"])
     length = "one row" if rows == 1 else duration(event["duration"])
     return EventCard(
@@ -74,7 +72,7 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
         duration=Cell(length, _seconds(event["duration"])),
         rows=Cell(f"{rows:,}", rows),
         peak=Cell(peak, float(event["peak_score"])),
-        rarity=_rarity(findings, event),
+        rarity=_rarity(findings, number_, event),
         mode=str(findings.modes[int(event["peak_row"])]),
         worst=tuple(name_tag(name) for name in (why.variables["variable"].tolist()[:_NAMED] if why else [])),
         why=None if why is None else _detail(findings, why, event, peak),
@@ -82,12 +80,12 @@ def event_card(findings: Findings, number_: int, peak: str, why: Explanation | N
     )
 
 
-def _rarity(findings: Findings, event: dict[Any, Any]) -> Cell | None:
+def _rarity(findings: Findings, number_: int, event: dict[Any, Any]) -> Cell | None:
     """How many normal rows score as high as the peak, or the rank of that."""
-    if findings.told is None:
+    if findings.contributions is None:
         return None
     key = event["rank"] if findings.rates is None else event["false_alarm_rate"]
-    return Cell(findings.rarity_figure(int(event["peak_row"])), float(key))
+    return Cell(findings.rarity["figure"].loc[number_], float(key))
 
 
 def when_and_where(event: dict[Any, Any]) -> str:
@@ -105,14 +103,14 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
     rule, counts = _rule(why)
     return EventDetail(
         variables=[_variable(findings, row) for row in why.variables.to_dict("records")],
-        settings=why.settings_in_words,
+        settings=list(why.settings_text),
         neighbors=_neighbors(why.neighbors),
-        distance=_distance(findings, event),
+        distance="Distance along the tree" if why.along_tree else "Distance",
         comparison=_comparison(findings, why),
         rule=rule,
         rule_counts=counts,
         peak=when(event["peak"]),
-        about=_about(findings, event, peak),
+        about=_about(findings, event, peak, why.rarity),
         seen_as=why.seen_as,
     )
 
@@ -141,13 +139,6 @@ def _neighbors(neighbors: pd.DataFrame) -> list[dict[str, str]]:
     return [{"when": when(time), "distance": distance, "score": score} for time, distance, score in columns]
 
 
-def _distance(findings: Findings, event: dict[Any, Any]) -> str:
-    """What the distance of neighbours is: along a tree, where the model of the event's mode walks one."""
-    mode = findings.modes[int(event["peak_row"])]
-    part = next(judged.part for judged in findings.parts if judged.part.mode == mode)
-    return "Distance along the tree" if walks_tree(part) else "Distance"
-
-
 def _comparison(findings: Findings, why: Explanation) -> list[dict[str, Any]]:
     """Variable, unit, and the cells: actual, expected, and each neighbour."""
     return [
@@ -159,7 +150,7 @@ def _comparison(findings: Findings, why: Explanation) -> list[dict[str, Any]]:
 def _rule(why: Explanation) -> tuple[Markup, str]:
     """The conditions in words, and how often they are right."""
     if why.rule is None:
-        return Markup("No simple rule tells this event apart from normal rows."), ""
+        return Markup("No simple rule separates this event from normal rows."), ""
     rule = why.rule
     of_variable: dict[str, list[Condition]] = {}
     for condition in rule.conditions:
@@ -190,11 +181,10 @@ def _seconds(length: Any) -> float:
     return length.total_seconds() if isinstance(length, pd.Timedelta) else float(length)
 
 
-def _about(findings: Findings, event: dict[Any, Any], peak: str) -> str:
-    """How grave it was, and when it was worst."""
+def _about(findings: Findings, event: dict[Any, Any], peak: str, rarity: str) -> str:
+    """How severe it was, and when it was worst."""
     position = int(event["peak_row"])
     severity = f", {event['severity']:,.1f} times the threshold" if pd.notna(event.get("severity")) else ""
-    rarity = findings.rarity(position)
     seen = float(findings.seen[position])
     partly = f", with {percent(seen)} of the readings there" if seen < 1 else ""
     rare = f" {rarity[0].upper()}{rarity[1:]}." if rarity else ""
@@ -222,7 +212,6 @@ def event_chart_data(findings: Findings, axis: Axis, event: int, variables: Sequ
     expected = findings.expected.to_numpy()[window.start : window.stop, columns]
     kept = _kept(actual, axis, window)
     rows = window.start + kept
-    ranges = ranges_of(findings)
     first, last = int(findings.grouped.first_rows[event - 1]), int(findings.grouped.last_rows[event - 1])
     of_row = findings.grouped.of_row[rows]
     return {
@@ -234,7 +223,7 @@ def event_chart_data(findings: Findings, axis: Axis, event: int, variables: Sequ
             {
                 "name": shown_name(name),
                 "unit": findings.units.get(name, ""),
-                "range": float(ranges[column]),
+                "range": float(findings.ranges[column]),
                 "actual": pack_curve(actual[kept, place]),
                 "expected": pack_curve(expected[kept, place]),
             }
@@ -245,7 +234,7 @@ def event_chart_data(findings: Findings, axis: Axis, event: int, variables: Sequ
 
 def event_window(findings: Findings, axis: Axis, event: int) -> slice:
     """The rows of an event with as many before and after it, at least `_CONTEXT`, unless they are far away in time."""
-    span = findings.grouped.span_of(event)
+    span = event_span(findings, event)
     context = min(max(_CONTEXT, span.stop - span.start), _MOST_CONTEXT)
     group = findings.table.span_of(span.start)
     low, high = max(group.start, span.start - context), min(group.stop, span.stop + context)

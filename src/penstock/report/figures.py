@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.detection import Findings
+from penstock.report.axis import event_span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,7 @@ def plot_event(findings: Findings, event: int, n: int = 4) -> Figure:
     figure, axes = pyplot.subplots(
         max(len(variables), 1), 1, sharex=True, squeeze=False, figsize=(7, 1.6 * max(len(variables), 1) + 0.8)
     )
-    span = findings.grouped.span_of(event)
+    span = event_span(findings, event)
     rows = _around(span, len(findings.scores))
     places = _places(findings)
     for axis, name, unit in zip(axes[:, 0], variables["variable"], variables["unit"], strict=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -19,11 +20,12 @@ from penstock.report.document import (
     findings_table,
     records,
     scores_tables,
+    workbook,
 )
 from penstock.storage import StorageError, replace_file
 
-CSV, PACKED_CSV, JSON, JSON_LINES, PARQUET = ".csv", ".csv.gz", ".json", ".jsonl", ".parquet"
-FINDINGS_ENDINGS = (CSV, PACKED_CSV, JSON, PARQUET)
+CSV, PACKED_CSV, JSON, JSON_LINES, PARQUET, EXCEL = ".csv", ".csv.gz", ".json", ".jsonl", ".parquet", ".xlsx"
+FINDINGS_ENDINGS = (CSV, PACKED_CSV, JSON, PARQUET, EXCEL)
 SCORES_ENDINGS = (CSV, PACKED_CSV, JSON_LINES, PARQUET)
 
 AnyPath = str | os.PathLike[str]
@@ -34,10 +36,10 @@ def check_ending(path: AnyPath, known: Sequence[str]) -> str:
 
     >>> check_ending("Findings.CSV", FINDINGS_ENDINGS)
     '.csv'
-    >>> check_ending("findings.xlsx", FINDINGS_ENDINGS)
+    >>> check_ending("findings.txt", FINDINGS_ENDINGS)
     Traceback (most recent call last):
-    penstock.storage.files.StorageError: Cannot write findings.xlsx: its ending must be one of .csv, .csv.gz, .json,
-    .parquet.
+    penstock.storage.files.StorageError: Cannot write findings.txt: its ending must be one of .csv, .csv.gz, .json,
+    .parquet, .xlsx.
     """
     name = Path(path).name.lower()
     ending = next((ending for ending in known if name.endswith(ending)), None)
@@ -48,6 +50,8 @@ def check_ending(path: AnyPath, known: Sequence[str]) -> str:
             need_pyarrow(f"Writing {path}")
         except TableError as error:
             raise StorageError(str(error)) from None
+    if ending == EXCEL and find_spec("openpyxl") is None:
+        raise StorageError(f"Writing {path} needs openpyxl: pip install 'penstock[excel]'.")
     return ending
 
 
@@ -85,9 +89,7 @@ def _unless_there(path: AnyPath, pieces: Iterable[bytes], overwrite: bool) -> It
     refuse_existing([path], overwrite)  # it may have appeared meanwhile
 
 
-def write_findings(
-    findings: Findings, path: AnyPath, *, overwrite: bool = False, most_explained: int | None = None
-) -> None:
+def write_findings(findings: Findings, path: AnyPath, *, overwrite: bool = False) -> None:
     """Write what was found.
 
     Parameters
@@ -95,13 +97,11 @@ def write_findings(
     findings : of `detect` or of a model's `score`
     path : path
         .csv, .csv.gz or .parquet (extra `files`): one line per finding, the highest score first, with its event and the
-        rule that tells the event apart. .json: a document with the summary, events and why they are, days, findings,
+        rule that separates the event from normal rows. .xlsx (extra `excel`): the same on the sheet findings, with the
+        sheets events and settings. .json: a document with the summary, events and why they are, days, findings,
         settings, notes and columns.
     overwrite : bool
         Whether a file that is there may be replaced; else it is a FileExistsError.
-    most_explained : int, optional
-        So many events, those with the highest scores, get their rule (and in JSON variables and neighbours). None: 100,
-        of a long table fewer, but at least 20.
 
     CSV is UTF-8 without a byte order mark, with commas, CR LF and ISO 8601 time stamps; a text that a spreadsheet would
     take for a formula gets a single quote in front (see `as_csv`). JSON has null for what is not a finite number, and
@@ -110,9 +110,11 @@ def write_findings(
     ending = check_ending(path, FINDINGS_ENDINGS)
     refuse_existing([path], overwrite)
     if ending == JSON:
-        _write(path, document_pieces(findings, most_explained), overwrite)
+        _write(path, document_pieces(findings), overwrite)
+    elif ending == EXCEL:
+        write_new(path, [workbook(findings, path)], overwrite)
     else:
-        table = findings_table(findings, most_explained)
+        table = findings_table(findings)
         starts = range(0, max(len(table), 1), ROWS_AT_ONCE)
         _write_tables(path, (table.iloc[start : start + ROWS_AT_ONCE] for start in starts), ending, overwrite)
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detection import Findings
-from penstock.report.axis import Axis, Packed, finite, pack_bytes
+from penstock.report.axis import Axis, Packed, event_span, finite, pack_bytes
 from penstock.report.words import shown_name
 
 MOST_VARIABLES, MOST_BINS, MOST_EVENTS = 40, 400, 60
@@ -25,7 +25,7 @@ def heat_map_data(findings: Findings, axis: Axis) -> Packed | None:
         return None
     windows = _windows(findings, events)
     rows = np.concatenate([np.arange(low, high) for low, high, _ in windows])
-    ranges = ranges_of(findings)
+    ranges = findings.ranges
     values = findings.values.to_numpy()[rows]
     residuals = (values - findings.expected.to_numpy()[rows]) / ranges
     variables = _most_involved(findings, rows, residuals)
@@ -53,15 +53,8 @@ def heat_map_data(findings: Findings, axis: Axis) -> Packed | None:
     }
 
 
-def ranges_of(findings: Findings) -> FloatArray:
-    """Per variable, the widest range in which the model of a mode has learnt it; 1 where that is nothing."""
-    widest = np.max([judged.part.scale for judged in findings.parts], axis=0)
-    result: FloatArray = np.where(np.isfinite(widest) & (widest > 0), widest, 1.0)
-    return result
-
-
 def _chosen_events(findings: Findings) -> list[int]:
-    """The gravest, in order of time."""
+    """The most severe, in order of time."""
     events: pd.Series[int] = findings.events["rank"]
     return sorted(int(event) for event in events.sort_values().index[:MOST_EVENTS])
 
@@ -70,7 +63,7 @@ def _windows(findings: Findings, events: list[int]) -> list[tuple[int, int, list
     """First row, row after the last, and the events in it; windows that touch are one."""
     windows: list[tuple[int, int, list[int]]] = []
     for event in events:
-        span = findings.grouped.span_of(event)
+        span = event_span(findings, event)
         context = max(_CONTEXT, (span.stop - span.start) // 2)
         group = findings.table.span_of(span.start)
         low, high = max(group.start, span.start - context), min(group.stop, span.stop + context)
@@ -92,8 +85,9 @@ def _most_involved(findings: Findings, rows: IndexArray, residuals: FloatArray) 
     squares = np.nan_to_num(residuals) ** 2
     sums = np.zeros(squares.shape[1])
     for event in np.unique(of_row[of_row > 0]):
-        told = findings.shares(int(event))
-        each = squares[of_row == event].sum(axis=0) if told is None else told
+        each = squares[of_row == event].sum(axis=0)
+        if findings.shares is not None and not np.isnan(findings.shares[event - 1]).any():
+            each = findings.shares[event - 1]
         total = each.sum()
         sums += each / total if total > 0 else 0.0
     sums[~np.isin(findings.names, findings.inputs.causes)] = 0.0  # settings

@@ -1,4 +1,4 @@
-"""The page: everything in one file that loads nothing, runs no script but its own, and shows names as plain text."""
+"""Put the parts of the report into one HTML page that loads nothing, runs no script but its own, and escapes names."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-from penstock.detection import Explanation, Findings
-from penstock.detection._explaining import events_to_explain
-from penstock.report.axis import Axis, make_axis, script_json
+from penstock.detection import Findings
+from penstock.report.axis import make_axis, script_json
 from penstock.report.closed_page import environment, policy, template_text
 from penstock.report.event_cards import event_card, event_chart_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.heat_map import heat_map_data
 from penstock.report.model import draw_rules, mode_groups, tree_maps
-from penstock.report.summary import column_table, period, summarize
+from penstock.report.summary import column_table, findings_in_words, make_summary, period
 from penstock.report.timeline import make_calendar, timeline_data
 from penstock.report.words import numbers
 
 Progress = Callable[[str], None]
-MOST_LISTED = 500  # events, the gravest
+MOST_LISTED = 500  # events, the most severe
 _MOST_PRINTED = 5  # with their charts
 _SCRIPTS = ("data.js", "ticks.js", "plot.js", "timeline.js", "events.js", "heat.js", "tree.js", "page.js")
 
@@ -36,10 +35,18 @@ def write_html(
 ) -> None:
     """Write the page of `to_html` to a file, wholly or not at all.
 
+    Parameters
+    ----------
+    findings, title, progress : as in `to_html`
+    path : path
+        Of the new file.
+    overwrite : bool, default False
+        Whether a file that is there may be replaced.
+
     Raises
     ------
     FileExistsError
-        if there is a file or a link already, or one appears meanwhile, and `overwrite` is not set.
+        If there is a file or a link already, or one appears meanwhile, and `overwrite` is not set.
     """
     refuse_existing([path], overwrite)
     page = to_html(findings, title=title, progress=progress)
@@ -49,16 +56,20 @@ def write_html(
 
 
 def to_html(findings: Findings, *, title: str | None = None, progress: Progress | None = None) -> str:
-    """Findings as one HTML page that needs nothing else: to read in any browser, to print, to hand over.
+    """Format findings as one HTML page that needs nothing else: to read in any browser, to print, to hand over.
 
     Parameters
     ----------
     findings : Findings
-        Of `penstock.detection.detect` or `score`.
+        Of `penstock.detect` or `penstock.score`.
     title : str, optional
         The heading; names the source if None.
     progress : callable, optional
         Called with the name of each stage that begins.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -69,61 +80,56 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     >>> page.startswith("<!DOCTYPE html>"), "<h1>Plant 1</h1>" in page, "<b>" in page
     (True, True, False)
     """
-    say = progress or _silent
-    starts = [rows.start for rows in findings.table.spans]
-    axis = make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
-    say("explaining the events")
-    reasons = _explain(findings)
-    say("drawing the report")
-    data, context = _page_data(findings, axis, reasons), _context(findings, reasons)
-    page = _render(data, context, title or f"Findings in {findings.table.source}")
+    if progress is not None:
+        progress("drawing the report")
+    data = _page_data(findings)
+    style = template_text("report.css")
+    parts = "\n".join(template_text(name) for name in _SCRIPTS)
+    script = f'(function () {{\n"use strict";\n{parts}\n}})();'
+    page = (
+        environment()
+        .get_template("report.html")
+        .render(
+            _context(findings),
+            title=title or f"Findings in {findings.table.source}",
+            policy=policy(style, script),
+            style=Markup(style),
+            script=Markup(script),
+            data=Markup(script_json(data)),
+            trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
+            heat=data["heat"],
+            thinned=data["timeline"]["thinned"],
+        )
+    )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
 
 
-def _render(data: dict[str, Any], context: dict[str, Any], title: str) -> str:
-    style, script = template_text("report.css"), _script()
-    template = environment().get_template("report.html")
-    return template.render(
-        context,
-        title=title,
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(script_json(data)),
-        trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
-        heat=data["heat"],
-        thinned=data["timeline"]["thinned"],
-    )
+def notebook_html(findings: Findings) -> str:
+    """Format findings for a notebook: a sentence and the table of events."""
+    return f"<p>{findings_in_words(findings)}</p>{findings.events.to_html(max_rows=20, escape=True)}"
 
 
-def _explain(findings: Findings) -> dict[int, Explanation]:
-    """Of the gravest events, in order of time."""
-    return {event: findings.explain(event) for event in events_to_explain(findings)}
-
-
-def _page_data(findings: Findings, axis: Axis, reasons: dict[int, Explanation]) -> dict[str, Any]:
+def _page_data(findings: Findings) -> dict[str, Any]:
     """What the script draws from."""
+    starts = [rows.start for rows in findings.table.spans]
+    axis = make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
     return {
         "axis": axis.packed(),
         "expected": _expected_word(findings),
         "timeline": timeline_data(findings, axis, _listed(findings)),
         "events": {
             number: event_chart_data(findings, axis, number, why.variables["variable"].tolist())
-            for number, why in reasons.items()
+            for number, why in findings.explanations.items()
         },
         "heat": heat_map_data(findings, axis),
         "trees": tree_maps(findings, axis),
     }
 
 
-def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, Any]:
+def _context(findings: Findings) -> dict[str, Any]:
     """What the template shows by itself."""
     listed = _listed(findings)
     peaks = zip(listed.index, listed["rank"], numbers(listed["peak_score"]), strict=True)
-    cards = [
-        event_card(findings, int(event), peak, reasons.get(int(event)), printed=rank <= _MOST_PRINTED)
-        for event, rank, peak in peaks
-    ]
     return {
         "source": findings.table.source,
         "period": period(findings),
@@ -131,13 +137,13 @@ def _context(findings: Findings, reasons: dict[int, Explanation]) -> dict[str, A
         "group_name": None if findings.table.group is None else str(findings.table.group.name),
         "several_modes": len(findings.parts) > 1,
         "expected_word": _expected_word(findings),
-        "by_views": findings.told is not None,
+        "by_views": findings.contributions is not None,
         "rarity_heading": "Among the rows judged" if findings.rates is None else "Normal rows as high",
-        "summary": summarize(findings, reasons),
+        "summary": make_summary(findings),
         "calendar": make_calendar(findings),
-        "cards": cards,
+        "cards": [event_card(findings, int(event), peak, printed=rank <= _MOST_PRINTED) for event, rank, peak in peaks],
         "n_events": len(findings.events),
-        "n_explained": len(reasons),
+        "n_explained": len(findings.explanations),
         "groups": mode_groups(findings),
         "rules": None if findings.rule_tree is None else draw_rules(findings.rule_tree),
         "columns": column_table(findings),
@@ -152,12 +158,3 @@ def _expected_word(findings: Findings) -> str:
 
 def _listed(findings: Findings) -> Any:
     return findings.events.sort_values("rank").head(MOST_LISTED).sort_index()
-
-
-def _script() -> str:
-    parts = "\n".join(template_text(name) for name in _SCRIPTS)
-    return f'(function () {{\n"use strict";\n{parts}\n}})();'
-
-
-def _silent(stage: str) -> None:
-    """Nobody wants to know."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock._types import FloatArray, IndexArray
+from penstock._types import FloatArray
 from penstock.detection import Findings
-from penstock.explain import Group, Leaf, RuleTree, Split, describe_groups, group_of_row, tree_layout
+from penstock.explain import Leaf, RuleTree, Split
 from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
 from penstock.report.words import name_tag, numbers, percent, with_unit
 
-_SAMPLE = 5_000  # rows of a table that was not learnt from
 _MOST_VALUES = 500  # variables in the list of all profiles
+_STEPS = 65_534
 
 
 @dataclass(frozen=True)
-class Telling:
+class Difference:
     """A variable in which a group departs from the usual; `at` and `usual_at` are places from 0 to 100 in its range."""
 
     name: Markup
@@ -38,11 +37,11 @@ class GroupCard:
     share: str
     width: float
     findings: str
-    telling: tuple[Telling, ...]
+    telling: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
-class ModeGroups:
+class GroupCards:
     """The groups of one mode; `profiles` has a line per variable: name, unit, and the value in each group."""
 
     mode: str
@@ -52,125 +51,9 @@ class ModeGroups:
     about: str
 
 
-def mode_groups(findings: Findings) -> list[ModeGroups]:
-    """One record per mode whose detector has latent groups."""
-    found = []
-    for judged in findings.parts:
-        weighed = _weights(findings, judged)
-        if weighed is not None:
-            found.append(_describe(findings, judged.part.mode, judged.part.detector, *weighed))
-    return found
-
-
-def _weights(findings: Findings, judged: Any) -> tuple[FloatArray, IndexArray, str] | None:
-    """The weights of rows in the groups, which rows these are, and words for them."""
-    detector = judged.part.detector
-    if not hasattr(detector, "components_"):
-        return None
-    if judged.learnt is not None and hasattr(detector, "embedding_"):
-        every = len(judged.learnt) == len(judged.rows)
-        return detector.embedding_, judged.learnt, "rows" if every else "of the rows learnt from"
-    if not hasattr(detector, "transform") or not len(judged.rows):
-        return None
-    step = -(-len(judged.rows) // _SAMPLE)
-    rows = judged.rows[::step]
-    return detector.transform(findings.values.to_numpy()[rows]), rows, "rows" if step == 1 else f"every {step}th row"
-
-
-def _describe(findings: Findings, mode: str, detector: Any, W: FloatArray, rows: IndexArray, about: str) -> ModeGroups:
-    scaling = getattr(detector, "scaling_", None)
-    undo = (lambda scaled: scaled) if scaling is None else scaling.undo
-    groups = describe_groups(W, detector.components_, undo, findings.names)
-    belongs = group_of_row(W, detector.components_)
-    flagged = np.bincount(belongs[(belongs >= 0) & findings.flags[rows]], minlength=len(groups))
-    low, high = _ranges(findings, rows)
-    order = sorted(groups, key=lambda group: -group.members)
-    columns = list(range(min(len(findings.names), _MOST_VALUES)))
-    return ModeGroups(
-        mode,
-        tuple(_card(findings, group, int(flagged[group.number]), low, high) for group in order),
-        [
-            (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
-            for j, name in ((j, findings.names[j]) for j in columns)
-        ],
-        len(findings.names) - len(columns),
-        about,
-    )
-
-
-def _card(findings: Findings, group: Group, flagged: int, low: FloatArray, high: FloatArray) -> GroupCard:
-    telling = []
-    for row in group.telling.to_dict("records"):
-        column = findings.names.index(row["variable"])
-        ends = low[column], high[column]
-        here, usual = numbers([row["value"], row["usual"]])
-        at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-        unit = findings.units.get(row["variable"], "")
-        telling.append(Telling(name_tag(row["variable"]), unit, here, usual, at, usual_at))
-    share = 100 * group.share
-    return GroupCard(
-        group.number + 1, f"{group.members:,}", percent(group.share), share, f"{flagged:,}", tuple(telling)
-    )
-
-
-def _ranges(findings: Findings, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
-    values = findings.values.to_numpy()[rows]
-    known = np.isfinite(values)
-    low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
-    return low, high
-
-
-def _place(value: float, low: float, high: float) -> float:
-    if not np.isfinite([value, low, high]).all() or not high > low:
-        return 50.0
-    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
-
-
-MOST_NODES = 2_000
-_STEPS = 65_534
-
-
-def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
-    """One drawing for each mode whose detector has a tree over rows of this table."""
-    return [_tree_map(findings, axis, judged) for judged in findings.parts if _has_tree(judged)]
-
-
-def _has_tree(judged: Any) -> bool:
-    tree = getattr(judged.part.detector, "tree_", None)
-    return tree is not None and judged.learnt is not None and tree.n_nodes == len(judged.learnt) > 1
-
-
-def _tree_map(findings: Findings, axis: Axis, judged: Any) -> Packed:
-    found = np.flatnonzero(findings.flags[judged.learnt])
-    gravest = found[np.argsort(-findings.scores[judged.learnt[found]], kind="stable")]
-    drawing = tree_layout(judged.part.detector.tree_, most=MOST_NODES, keep=gravest)
-    rows = judged.learnt[drawing.nodes]
-    return {
-        "mode": judged.part.mode,
-        "n_rows": len(judged.learnt),
-        "simplified": drawing.simplified,
-        "positions": pack_bytes(np.rint(_lying(drawing.positions) * _STEPS), "<u2"),
-        "edges": pack_bytes(drawing.edges, "<u2"),
-        "places": axis.places[rows].tolist(),
-        "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
-        "weights": drawing.weights.tolist(),
-        "events": findings.grouped.of_row[rows].tolist(),
-    }
-
-
-def _lying(positions: FloatArray) -> FloatArray:
-    """Turned so that the drawing is wider than high, as pages are, in the unit square again."""
-    centred = positions - positions.mean(axis=0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T if len(centred) > 1 else centred
-    turned = turned - turned.min(axis=0)
-    result: FloatArray = turned / (turned.max() or 1.0)
-    return result
-
-
 @dataclass(frozen=True)
 class Branch:
-    """A box: the condition that leads to it, how many rows it holds, and the question that parts them."""
+    """A box of the tree of rules: the condition that leads to it, and how many rows it holds."""
 
     condition: Markup
     flagged: int
@@ -182,8 +65,73 @@ class Branch:
     children: tuple[Branch, ...]
 
 
+def mode_groups(findings: Findings) -> list[GroupCards]:
+    """Format the latent groups of each mode whose detector has such, the largest group first."""
+    found = []
+    for described in findings.groups:
+        order = sorted(described.groups, key=lambda group: -group.members)
+        cards = []
+        for group in order:
+            differences = []
+            for row in group.telling.to_dict("records"):
+                column = findings.names.index(row["variable"])
+                ends = described.low[column], described.high[column]
+                here, usual = numbers([row["value"], row["usual"]])
+                at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
+                unit = findings.units.get(row["variable"], "")
+                differences.append(Difference(name_tag(row["variable"]), unit, here, usual, at, usual_at))
+            members, flagged = f"{group.members:,}", f"{described.findings[group.number]:,}"
+            share = percent(group.share), 100 * group.share
+            cards.append(GroupCard(group.number + 1, members, *share, flagged, tuple(differences)))
+        profiles = [
+            (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
+            for j, name in enumerate(findings.names[:_MOST_VALUES])
+        ]
+        left_out = len(findings.names) - len(profiles)
+        found.append(GroupCards(described.mode, tuple(cards), profiles, left_out, described.about))
+    return found
+
+
+def _place(value: float, low: float, high: float) -> float:
+    if not np.isfinite([value, low, high]).all() or not high > low:
+        return 50.0
+    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
+
+
+def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
+    """Pack the drawing of each mode's spanning tree, with the findings marked."""
+    maps = []
+    for tree in findings.trees:
+        drawing = tree.drawing
+        rows = tree.rows[drawing.nodes]
+        maps.append(
+            {
+                "mode": tree.mode,
+                "n_rows": len(tree.rows),
+                "simplified": drawing.simplified,
+                "positions": pack_bytes(np.rint(_turned(drawing.positions) * _STEPS), "<u2"),
+                "edges": pack_bytes(drawing.edges, "<u2"),
+                "places": axis.places[rows].tolist(),
+                "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
+                "weights": drawing.weights.tolist(),
+                "events": findings.grouped.of_row[rows].tolist(),
+            }
+        )
+    return maps
+
+
+def _turned(positions: FloatArray) -> FloatArray:
+    """Turned so that the drawing is wider than high, as pages are, in the unit square again."""
+    centred = positions - positions.mean(axis=0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T if len(centred) > 1 else centred
+    turned = turned - turned.min(axis=0)
+    result: FloatArray = turned / (turned.max() or 1.0)
+    return result
+
+
 def draw_rules(tree: RuleTree) -> Branch:
-    """
+    """Format the classification tree over all findings as nested boxes.
+
     >>> tree = RuleTree(Split("flow", "m³/s", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "below"))
     >>> drawn = draw_rules(tree)
     >>> str(drawn.children[1].condition), drawn.children[1].counts, drawn.children[1].kind
@@ -195,13 +143,13 @@ def draw_rules(tree: RuleTree) -> Branch:
 def _branch(condition: Markup, node: Split | Leaf) -> Branch:
     total = node.flagged + node.normal
     share = node.flagged / total if total else 0.0
-    kind = "mixed" if isinstance(node, Split) else ("findings" if share >= 0.5 else "normal")
-    if isinstance(node, Leaf) and node.flagged and kind == "normal":
-        kind = "mixed"
+    kind = "mixed"
     children: tuple[Branch, ...] = ()
     if isinstance(node, Split):
         below, above = _conditions(node)
         children = (_branch(below, node.below), _branch(above, node.above))
+    elif share >= 0.5 or not node.flagged:
+        kind = "findings" if share >= 0.5 else "normal"
     counts = f"{counted(node.flagged, 'finding')}, {counted(node.normal, 'other row')}"
     return Branch(condition, node.flagged, node.normal, counts, percent(share), round(100 * share, 1), kind, children)
 

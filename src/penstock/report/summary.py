@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,14 +58,16 @@ class Summary:
     faults: tuple[KnownFault, ...]
 
 
-def summarize(findings: Findings, reasons: Mapping[int, Explanation]) -> Summary:
-    """The first page; `reasons` has at least those of the gravest events."""
-    ranked = findings.events.sort_values("rank").index[:_WORST]
+def make_summary(findings: Findings) -> Summary:
+    """Format the first part of the page, with the most severe of the events that are explained."""
+    ranked = [event for event in findings.events.sort_values("rank").index[:_WORST] if event in findings.explanations]
     agreement = None if findings.agreement is None else _agreement(findings)
     return Summary(
-        _lead(findings),
+        findings_in_words(findings),
         tuple(_figures(findings)),
-        tuple(WorstEvent(int(event), _worst(findings, int(event), reasons[int(event)])) for event in ranked),
+        tuple(
+            WorstEvent(int(event), _worst(findings, int(event), findings.explanations[int(event)])) for event in ranked
+        ),
         tuple(_changes(findings)),
         _threshold(findings),
         agreement,
@@ -87,7 +88,8 @@ def period(findings: Findings) -> str:
     return span(start, end) if first == last else f"{first} – {last}"
 
 
-def _lead(findings: Findings) -> Markup:
+def findings_in_words(findings: Findings) -> Markup:
+    """Format how many rows stand out, when, and how many events they make up."""
     n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))

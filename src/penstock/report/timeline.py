@@ -158,7 +158,7 @@ def _day(key: tuple[int, int, int], rows: int, events: list[int], has_readings: 
 
 
 def _events_of_days(findings: Findings) -> dict[tuple[int, int, int], list[int]]:
-    """The events of each day, the gravest first."""
+    """The events of each day, the most severe first."""
     assert findings.table.time is not None
     rows = np.flatnonzero(findings.flags)
     days = findings.table.time[rows].tz_localize(None)

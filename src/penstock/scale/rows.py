@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detectors._input import LARGEST_VALUE
+from penstock.detectors import LARGEST_VALUE
 from penstock.detectors.views import BLOCK
 from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct, sample_size
 from penstock.graph.rows import first_copies

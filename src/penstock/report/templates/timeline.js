@@ -47,7 +47,7 @@ function startTimeline(box) {
     box.dataset.to = view[1];
   }
 
-  // A band for each event, a mark above its start; the gravest are numbered where there is room.
+  // A band for each event, a mark above its start; the most severe are numbered where there is room.
   function drawEvents(layer) {
     const taken = [];
     const shown = record.events.filter((event) => event[2] >= view[0] && event[1] <= view[1]);
