@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.io import Table, TableError, read_table
-from penstock.io._census import all_lines_fit, refuse_ragged
+from penstock.io._text import all_lines_fit, refuse_ragged
 
 DRESSED = hostile_tables.dressed()
 
@@ -413,11 +413,12 @@ def test_one_line_and_ragged_lines_of_blanks(write):
 
 
 def test_blanks_are_one_in_pieces_of_any_size(monkeypatch):
-    from penstock.io._text_source import CleanBytes, TextSource, single_blanks
+    from penstock.io._layout import single_blanks
+    from penstock.io._text import CleanBytes, TextSource
 
     text = b" \t1  2 \n\t\n  3\t \t4\n \n5 6 \t"
     for size in range(1, len(text) + 2):
-        monkeypatch.setattr("penstock.io._text_source._CHUNK", size)
+        monkeypatch.setattr("penstock.io._text._CHUNK", size)
         with CleanBytes(TextSource("x", lambda: io.BytesIO(text), 1000), "utf-8", separator=" ") as stream:
             assert b"".join(stream) == single_blanks(text).strip(b" ")
 

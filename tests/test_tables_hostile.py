@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from penstock.columns import check_columns, choose_inputs
 from penstock.io import Table, TableError, read_table
-from penstock.io._text_source import LONGEST_LINE, CleanBytes, TextSource
+from penstock.io._text import LONGEST_LINE, CleanBytes, TextSource
 
 HOSTILE = hostile_tables.hostile()
 LONGEST = 10.0  # seconds of CPU time, which other processes do not count in; the slowest takes about four
@@ -74,7 +74,7 @@ def test_large_files_are_read_as_small_ones(tmp_path, name, monkeypatch):
     path.write_bytes(TEXTS[name]())
     found = []
     for large in (2**60, 0):
-        monkeypatch.setattr("penstock.io._text_table._LARGE", large)
+        monkeypatch.setattr("penstock.io._text._LARGE", large)
         try:
             table = read_table(path)
             found.append((table.values.to_csv(), str(table.time), table.time_name, table.notes))

@@ -12,7 +12,7 @@ from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._neighbors import FittedRows, unpack_rows
-from penstock.graph.distances import distance
+from penstock.graph.distance_kernels import distance
 from penstock.graph.search import search_over
 from penstock.storage import Record
 from penstock.thresholds import Contamination

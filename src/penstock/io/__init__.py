@@ -9,14 +9,10 @@ parser makes numbers of them (`csv_rows.py`, `json_rows.py`), and `rows.py` puts
 position.
 """
 
-from penstock.io._errors import TableError, refuse_unknown
+from penstock.io._binary_files import need_pyarrow, parquet_pieces
+from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of
-from penstock.io._notes import Note, Notebook
-from penstock.io._parquet import need_pyarrow, parquet_pieces
-from penstock.io._table import Table
-from penstock.io._time_column import TimeOptions
-from penstock.io._time_texts import read_times
-from penstock.io._zones import as_zone
+from penstock.io._time_texts import read_stamps
 from penstock.io.columns import Columns, TableOptions, is_number
 from penstock.io.faults import Fault, InputError
 from penstock.io.feeds import Feed, PipeFeed, open_feed
@@ -24,6 +20,7 @@ from penstock.io.read import read_table
 from penstock.io.rows import Batch, RowSource
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
+from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
 
 __all__ = [
     "Batch",
@@ -53,7 +50,7 @@ __all__ = [
     "open_feed",
     "open_sink",
     "parquet_pieces",
+    "read_stamps",
     "read_table",
-    "read_times",
     "refuse_unknown",
 ]

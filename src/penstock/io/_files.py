@@ -1,4 +1,4 @@
-"""Paths → files, and a file → a raw table."""
+"""Find the files that a path means, tell their kind by their first bytes, and read each into a raw table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from penstock._messages import listed
-from penstock.io._errors import TableError
-from penstock.io._excel import excel_as_text
-from penstock.io._formats import GZIP, PARQUET, ZIPPED, kind_of_file
-from penstock.io._notes import Notebook
-from penstock.io._parquet import read_parquet
-from penstock.io._raw import RawTable, with_names, without_fillers
-from penstock.io._text_source import TextSource
-from penstock.io._text_table import TextOptions, read_text
+from penstock.io._binary_files import excel_as_text, read_parquet
+from penstock.io._combine import RawTable, with_names, without_fillers
+from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
+from penstock.io._text import TextOptions, TextSource, read_text
+from penstock.io.table import Notebook, TableError
 
 _GZIP_RATIO = 1032  # the most bytes that come of one packed by deflate
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
@@ -111,8 +109,6 @@ def _no_such_file(path: Path) -> str:
     parent = path.parent
     if not parent.is_dir():
         return f"There is no file {path}, nor a folder {parent}. Check the path."
-    from difflib import get_close_matches
-
     try:
         close = get_close_matches(path.name, [entry.name for entry in parent.iterdir()], n=1)
     except OSError:

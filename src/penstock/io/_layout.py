@@ -1,27 +1,45 @@
-"""How a text is laid out: its separator and decimal sign, where the header is, and where the rows begin."""
+"""Find how a text is laid out, from its first lines: separator, decimal sign, header, units, first row.
+
+Files (`read_table`) and streams (`RowSource`) share this.
+"""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
+import stat
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock._messages import counted, quoted
-from penstock.io._errors import TableError
-from penstock.io._fields import (
-    DATA,
-    EMPTY,
-    TEXT,
-    is_plain_number,
-    kind_of_field,
-    thousands_sign,
-    uses_decimal_comma,
-)
-from penstock.io._text_source import single_blanks
+from penstock.io._time_texts import is_clock_alone, is_time
+from penstock.io.table import TableError
 
+_BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000
+DATA, TEXT, EMPTY = "data", "text", "empty"
+
+_NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
+# Words for a reading that is not there, in lower case.
+MISSING = frozenset(
+    [
+        "", "-", "--", "---", "?", ".", "nan", "-nan", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none",
+        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+    ]
+)  # fmt: skip
+_COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,20 @@ class _Record:
     @property
     def filled(self) -> int:
         return sum(1 for field in self.fields if field.strip())
+
+
+def likely_encodings(start: bytes, name: str) -> list[str]:
+    """Encodings to try in turn, from the first bytes of a text; TableError if they are of another kind of file."""
+    for mark, encoding in _BOMS.items():
+        if start.startswith(mark):
+            return [encoding]
+    refuse_foreign(start, name)
+    half = len(start) // 2
+    if half >= 4 and start[1::2].count(0) > 0.8 * half and start[::2].count(0) == 0:
+        return ["utf-16-le"]
+    if half >= 4 and start[::2].count(0) > 0.8 * half and start[1::2].count(0) == 0:
+        return ["utf-16-be"]
+    return ["utf-8", "cp1252", "latin-1"]
 
 
 def find_layout(text: str, name: str, separator: str | None = None, decimal: str | None = None) -> Layout:
@@ -84,6 +116,15 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
         lines_above=records[first_row - 1].last_line if first_row else 0,
         spaced=separator + " " in text,
     )
+
+
+def single_blanks(text: bytes) -> bytes:
+    """Text with one blank for each run of blanks and tabs, and none around line ends.
+
+    >>> single_blanks(b" 1  2\\t 3 \\n4 5")
+    b' 1 2 3\\n4 5'
+    """
+    return re.sub(rb" ?\n ?", b"\n", re.sub(rb"[ \t]+", b" ", text))
 
 
 def _likely_separator(text: str) -> str:
@@ -215,3 +256,104 @@ def _refuse_ragged(name: str, record: _Record, width: int, others: str) -> None:
         f"{name}, line {record.last_line:,} has {counted(len(record.fields), 'field')}, but {others} {width:,}: it "
         f"begins {quoted(record.fields[0])}. Give every line as many fields as there are columns."
     )
+
+
+def kind_of_field(field: str) -> str:
+    """DATA for a number or a time, EMPTY for what stands for nothing, TEXT for the rest.
+
+    >>> [kind_of_field(field) for field in ("-1,5e3", "31.12.2024 13:45", "5-Jan-24", "flow", "3rd pump", " NaN ")]
+    ['data', 'data', 'data', 'text', 'text', 'empty']
+    """
+    words = field.strip()
+    if words.lower() in MISSING or words.lower() in ("inf", "-inf"):
+        return EMPTY
+    if _NUMBER.fullmatch(words):
+        return DATA
+    return DATA if is_time(words) or is_clock_alone(words) else TEXT
+
+
+def is_plain_number(field: str) -> bool:
+    """Whether this is a number with a decimal point or comma, without blanks, or stands for nothing.
+
+    >>> [is_plain_number(field) for field in ("-1.5e+03", "1,5", "1.", "NaN", "1,", "10:00")]
+    [True, True, True, True, False, False]
+    """
+    return _PLAIN.fullmatch(field) is not None or kind_of_field(field) == EMPTY
+
+
+def uses_decimal_comma(records: Iterable[list[str]]) -> bool:
+    """Whether more fields are written with a decimal comma than with a decimal point.
+
+    >>> uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), uses_decimal_comma([["1.5", "2"]])
+    (True, False)
+    """
+    fields = [field.strip() for record in records for field in record]
+    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
+    return commas > 0 and commas > sum(1 for field in fields if "." in field and _POINT.fullmatch(field))
+
+
+def has_decimal_comma(field: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
+
+
+def thousands_sign(field: str) -> str | None:
+    """The sign between groups of three digits, if that is how a number seems to be written.
+
+    >>> thousands_sign("1.234,5"), thousands_sign("12 345"), thousands_sign("1234.5"), thousands_sign("1,5")
+    ('.', ' ', None, None)
+    """
+    found = _THOUSANDS.fullmatch(field.strip())
+    return found.group(1) if found else None
+
+
+TEXT, GZIP, PARQUET, ZIPPED = "text", "gzip", "parquet", "zipped"
+_KINDS = {b"\x1f\x8b": GZIP, b"PAR1": PARQUET, b"PK\x03\x04": ZIPPED}
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": ("an old Excel file", "Save it as .xlsx or CSV"),
+    b"%PDF": ("a PDF", "Export the table as CSV"),
+    b"BZh": ("packed with bzip2", "Unpack it, or pack it with gzip"),
+    b"\xfd7zXZ": ("packed with xz", "Unpack it, or pack it with gzip"),
+    b"\x28\xb5\x2f\xfd": ("packed with zstd", "Unpack it, or pack it with gzip"),
+    b"7z\xbc\xaf": ("a 7z archive", "Unpack it"),
+    b"PK": ("a damaged or empty zip archive", "Export it again"),
+    b"\x1f\x8b": ("packed twice", "Unpack it once"),
+    b"PAR1": ("a packed Parquet file", "Unpack it"),
+    b"SQLite format 3": ("a database", "Export the table as CSV"),
+    b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet"),
+    b"ARROW1": ("an Arrow file", "Save it as Parquet"),
+    b"\x93NUMPY": ("a NumPy file", "Pass numpy.load(path) instead of the path"),
+    b"\x89PNG": ("a picture", "Export the table as CSV"),
+    b"\xff\xd8\xff": ("a picture", "Export the table as CSV"),
+}
+_MARKUP = {b"<": "HTML or XML", b"{": "JSON", b"[{": "JSON", b"[[": "JSON"}
+_TEXT_CONTROLS = bytes(sorted({*range(32)} - {9, 10, 12, 13, 26}))  # 26 ends files that come from DOS
+
+
+def kind_of_file(path: Path) -> str:
+    """One of TEXT, GZIP, PARQUET and ZIPPED; raises for what is not a readable file."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is not a file that can be read from its start. Save the table to a plain file.")
+    with path.open("rb") as file:
+        start = file.read(16)
+    return next((kind for magic, kind in _KINDS.items() if start.startswith(magic)), TEXT)
+
+
+def refuse_foreign(start: bytes, name: str) -> None:
+    """Raise if the first bytes of a text (after unpacking) belong to another kind of file."""
+    for magic, (what, advice) in _FOREIGN.items():
+        if start.startswith(magic):
+            raise TableError(f"{name} is {what}, not a table. {advice}.")
+    for mark, what in _MARKUP.items():
+        if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(mark):
+            raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
+
+
+def refuse_binary(start: bytes, name: str) -> None:
+    """Raise if the first bytes of a text, as UTF-8, hold more control characters than any text would."""
+    controls = len(start) - len(start.translate(None, _TEXT_CONTROLS))
+    if controls > max(2, len(start) // 100):
+        raise TableError(
+            f"{name} is a binary file ({controls} control characters in its first {len(start):,} bytes), not a table. "
+            f"Export the table as CSV."
+        )

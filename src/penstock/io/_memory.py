@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.io._errors import TableError
-from penstock.io._notes import Notebook
-from penstock.io._raw import RawTable, own_names
+from penstock.io._combine import RawTable, own_names
+from penstock.io.table import Notebook, TableError
 
 
 def is_in_memory(source: object) -> bool:

@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from penstock._messages import counted, in_columns, quoted
 from penstock._types import FloatArray
-from penstock.io._errors import TableError
-from penstock.io._fields import has_decimal_comma, thousands_sign
-from penstock.io._missing_codes import MissingCodes
-from penstock.io._notes import Notebook
+from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign
+from penstock.io.table import Notebook, TableError
 
 _EXACT = 2.0**53  # the largest whole number below which float64 has every one
+
+
+@dataclass(frozen=True)
+class MissingCodes:
+    """What counts as missing; numbers are compared as numbers, however they are written."""
+
+    texts: frozenset[str] = frozenset()
+    numbers: tuple[float, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def among_texts(self, column: pd.Series[Any]) -> NDArray[np.bool_]:
+        """Which values of a column of text (or of anything) are such."""
+        words = column.astype("object").map(lambda value: value.strip() if isinstance(value, str) else value)
+        spelled = pd.to_numeric(words, errors="coerce")
+        return np.asarray(words.isin(self.texts) | spelled.isin(self.numbers), dtype=np.bool_)
+
+    def among_numbers(self, values: FloatArray) -> NDArray[np.bool_]:
+        return np.isin(values, self.numbers)
+
+
+def as_codes(missing: Sequence[str | float]) -> MissingCodes:
+    """Texts and numbers, or a single one.
+
+    >>> as_codes(["Bad", "-9999", 1e30]).numbers
+    (-9999.0, 1e+30)
+    """
+    several: list[Any] = [missing] if isinstance(missing, str | Real) else list(missing)
+    for code in several:
+        if not isinstance(code, str | Real):
+            raise TableError(f"missing must be texts or numbers; got {quoted(code)}.")
+    texts = [str(code).strip() for code in several]
+    numbers = pd.to_numeric(pd.Series(texts, dtype="object").str.replace(",", "."), errors="coerce").dropna()
+    return MissingCodes(frozenset(texts), tuple(numbers.astype(float)))
 
 
 @dataclass(frozen=True)
@@ -192,7 +228,7 @@ def _spelled_numbers(spelled: pd.Series[Any], decimal: str, thousands: str | Non
 
 
 def _spells_nothing(spelled: pd.Series[Any]) -> pd.Series[bool]:
-    return spelled.isin(["", "-", "--", "---", "?", ".", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None"])
+    return spelled.str.lower().isin(MISSING)
 
 
 def _all_with_comma(wrong: pd.Series[Any]) -> bool:

@@ -1,20 +1,73 @@
-"""Rows in the order of time, and what is odd about their stamps."""
+"""Put rows in order of time and by groups, and note what is odd about their stamps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words
-from penstock.io._errors import TableError
-from penstock.io._groups import Groups
-from penstock.io._notes import Notebook
+from penstock._messages import counted, duration_in_words, listed, quoted
+from penstock.io.table import Notebook, TableError
 
 Rows = NDArray[np.intp]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+NO_GROUP = "(none)"  # rows without a value in the column of groups
+_FEWEST_ROWS = 2  # of a group, on average, in a table of
+_ENOUGH = 20  # rows
+_SHARED = 0.3  # of the rows have the stamp of the row before
+_NEARLY_ALL = 0.99  # of the rows are the only one of their kind at their time
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of a table's rows: `codes` count them in the order in which they begin; `names` are theirs."""
+
+    column: str
+    codes: NDArray[np.intp]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, column: pd.Series[Any], times: pd.DatetimeIndex | None, notebook: Notebook) -> Groups:
+        """Read the column of groups, and note how many there are."""
+        texts = column.map(_written).fillna(NO_GROUP)
+        codes, names = pd.factorize(texts)
+        if len(names) * _FEWEST_ROWS > len(codes) >= _ENOUGH:
+            raise TableError(
+                f"{notebook.source}: column {quoted(column.name)} has {len(names):,} different values in "
+                f"{counted(len(codes), 'row')}, so it tells no groups. Name a column of runs, units or machines."
+            )
+        if times is not None:
+            stamps = np.where(times.isna(), np.iinfo(np.int64).max, times.asi8)
+            order = np.argsort(pd.Series(stamps).groupby(codes).min().to_numpy(), kind="stable")
+            codes, names = np.argsort(order)[codes], names[order]
+        missing = int(column.isna().sum())
+        without = f"; {counted(missing, 'row')} without a value are the group {NO_GROUP}" if missing else ""
+        notebook.add(
+            "row groups",
+            f"Rows are kept together by column {quoted(column.name)}: {counted(len(names), 'group')}{without}.",
+            len(names),
+            (str(column.name),),
+        )
+        return cls(str(column.name), codes.astype(np.intp), tuple(map(str, names)))
+
+    def new(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether each of these rows but the first is of another group than the one before."""
+        return np.asarray(np.diff(self.codes[rows]) != 0)
+
+    def named(self, rows: NDArray[np.intp]) -> pd.Series[Any]:
+        """The names of these rows' groups, under the rows' numbers."""
+        return pd.Series(np.array(self.names, dtype=object)[self.codes[rows]], index=pd.Index(rows), name=self.column)
+
+
+def _written(value: Any) -> Any:
+    """A value as text; a number without decimals that are 0."""
+    if pd.isna(value):
+        return value
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
 def rows_in_order(
@@ -124,3 +177,24 @@ def _seconds(times: pd.DatetimeIndex) -> NDArray[np.float64]:
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:
     return tuple(int(row) for row in rows[:5])
+
+
+def note_long_format(values: pd.DataFrame, times: pd.DatetimeIndex, time_name: str | None, notebook: Notebook) -> None:
+    """Say so if a column of text names what each of several rows at the same time is about; `times` are in order."""
+    stamps = times.asi8
+    if np.count_nonzero(stamps[1:] == stamps[:-1]) < _SHARED * len(stamps):
+        return
+    numeric = values.select_dtypes("number").columns
+    kinds = {name: values[name].nunique() for name in values.columns.difference(numeric, sort=False)}
+    for name in sorted(kinds, key=lambda each: kinds[each]):
+        pairs = pd.DataFrame({"stamp": stamps, "kind": pd.factorize(values[name])[0]})
+        if 2 <= kinds[name] <= len(values) / 2 and (~pairs.duplicated()).mean() >= _NEARLY_ALL:
+            notebook.add(
+                "long format",
+                f"The {kinds[name]:,} kinds of column {quoted(name)} have rows of their own at the same time. If they "
+                f"name sensors or machines, pivot the table first, to one row per {quoted(time_name)} and a column of "
+                f"{listed(numeric, most=3)} for each {quoted(name)}.",
+                kinds[name],
+                (name, *numeric),
+            )
+            return

@@ -1,0 +1,470 @@
+"""Read text with separators into a raw table, by pandas' parser, once the layout is known.
+
+A file is opened several times: for its encoding, its layout and its rows, and again where rows are short or mixed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pandas as pd
+
+from penstock._messages import counted, listed, quoted
+from penstock.io._combine import RawTable, own_names
+from penstock.io._layout import Layout, find_layout, likely_encodings, refuse_binary, single_blanks
+from penstock.io.table import Notebook, TableError
+
+LONGEST_LINE = 64 * 2**20  # bytes
+_CHUNK = 2**18
+_HEAD = 2**16  # bytes that are enough to learn the layout, if they hold three lines
+_HEAD_LINES = 60  # are enough, however short
+# What makes pandas read numbers as Python does; since 3.1 it does so by itself.
+_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+_EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
+_LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
+_NEWLINE, _QUOTE = 10, 34
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """A text that can be opened again and again: `name` for messages, and its greatest length in bytes.
+
+    path : of a file that holds the text as it is, neither packed nor made from something else.
+    most_bytes : that may come of it.
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+    max_bytes: int
+    path: Path | None = None
+    most_bytes: int = 0
+
+
+class WrongEncodingError(Exception):
+    """The bytes are not in the encoding they were taken to be in."""
+
+
+def default_max_bytes() -> int:
+    """A quarter of the memory: numbers take up to four times the space of their text."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return 2 * 2**30
+
+
+class CleanBytes:
+    """A readable file of UTF-8 bytes, made from any encoding and any line ends.
+
+    Raises `WrongEncodingError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
+    64 MB, and when there is more than `max_bytes` of it or more than half as many cells, `width` in each line. Memory
+    stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
+    """
+
+    def __init__(self, source: TextSource, encoding: str, width: int = 1, separator: str = ",") -> None:
+        self._source = source
+        self._blanks = separator == " "
+        self._width = width
+        self._name = source.name
+        self._encoding = encoding
+        try:
+            self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
+            self._decoder = codecs.getincrementaldecoder(encoding)()
+            "x".encode(encoding)  # refuses codecs that are not of text
+        except (LookupError, TypeError, ValueError):
+            raise TableError(
+                f"There is no encoding {quoted(encoding)}. Use a name that Python knows, such as 'utf-8' or 'cp1252'."
+            ) from None
+        self._pending = b""
+        self._waiting = b""  # a blank or a line end at the end of a chunk: blanks may follow in the next
+        self._held = b""  # a carriage return at the end of a chunk: the line feed may follow in the next
+        self._total = 0
+        self._lines = 0
+        self._line_length = 0
+        self._started = False
+        self._ended = False
+        self.has_lone_returns = False  # line ends of old Macs
+        self._file = source.open()
+
+    def __enter__(self) -> CleanBytes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self.read():
+            yield chunk
+
+    def head(self) -> bytes:
+        """The first lines, complete, some sixty of them; they stay to be read."""
+        chunks: list[bytes] = []
+        lines = size = 0
+        while not self._ended and (size < _HEAD or lines < 3 or (lines < _HEAD_LINES and size < 64 * _HEAD)):
+            chunks.append(self._next_chunk())
+            size += len(chunks[-1])
+            lines += chunks[-1].count(b"\n")
+        self._pending = b"".join(chunks)
+        refuse_binary(self._pending[:_HEAD], self._name)
+        first = self._pending.split(b"\n", _HEAD_LINES)
+        return self._pending if self._ended and len(first) <= _HEAD_LINES else b"\n".join(first[:-1]) + b"\n"
+
+    def skip(self, count: int) -> None:
+        """Leave out so many bytes from the start of the head."""
+        self._pending = self._pending[count:]
+
+    def read(self, _size: int = -1) -> bytes:
+        """The next bytes, however many are wanted; none at the end."""
+        if not self._pending and not self._ended:
+            return self._next_chunk()
+        chunk, self._pending = self._pending, b""
+        return chunk
+
+    def _next_chunk(self) -> bytes:
+        chunk = self._next_unchecked()
+        self._check(chunk)
+        return chunk
+
+    def _next_unchecked(self) -> bytes:
+        while not self._ended:
+            raw = _read(self._file, self._name, _CHUNK)
+            self._ended = not raw
+            if not self._started:
+                raw, self._started = raw.removeprefix(codecs.BOM_UTF8), True
+            chunk = self._with_plain_ends(self._to_utf8(raw))
+            if self._blanks:
+                chunk = self._with_single_blanks(chunk)
+            if chunk:
+                return chunk
+        return b""
+
+    def _to_utf8(self, raw: bytes) -> bytes:
+        if self._is_utf8 and raw.isascii() and not self._decoder.getstate()[0]:
+            return raw  # as nearly always: ten times as fast as decoding it
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+            return raw if self._is_utf8 else text.encode()
+        except UnicodeError as error:
+            raise WrongEncodingError(str(error)) from None
+
+    def _with_plain_ends(self, chunk: bytes) -> bytes:
+        chunk = self._held + chunk
+        self._held = b"\r" if chunk.endswith(b"\r") and not self._ended else b""
+        if b"\r" not in chunk:
+            return chunk
+        chunk = chunk[: len(chunk) - len(self._held)].replace(b"\r\n", b"\n")
+        if b"\r" not in chunk:
+            return chunk
+        self.has_lone_returns = True
+        return chunk.replace(b"\r", b"\n")
+
+    def _with_single_blanks(self, chunk: bytes) -> bytes:
+        """Cut blanks around lines, and runs of them to one; the last sign waits for what follows it."""
+        chunk = single_blanks(self._waiting + chunk)
+        last = len(chunk) if self._ended else len(chunk) - chunk.endswith((b" ", b"\n"))
+        chunk, self._waiting = chunk[:last], chunk[last:]
+        if not self._total:
+            chunk = chunk.lstrip(b" ")
+        return chunk.rstrip(b" ") if self._ended else chunk
+
+    def _check(self, chunk: bytes) -> None:
+        before = self._total
+        self._total += len(chunk)
+        if self._total > self._source.max_bytes:
+            raise TableError(
+                f"{self._name} holds more than {self._source.max_bytes:,} bytes of text, which may not fit into "
+                f"memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
+            )
+        self._lines += chunk.count(b"\n")
+        if self._lines * self._width > max(1, self._source.max_bytes // 2):  # 8 bytes each, of four times max_bytes
+            raise TableError(
+                f"{self._name} has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}, which "
+                f"may not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
+            )
+        if b"\0" in chunk:
+            raise TableError(
+                f"{self._name} holds a NUL byte in line {self._line_at(before + chunk.index(0)):,}: it is damaged, or "
+                f"not a text file. Export it again, or remove that line."
+            )
+        last = chunk.rfind(b"\n")
+        self._line_length += chunk.find(b"\n") if last >= 0 else len(chunk)
+        if self._line_length > LONGEST_LINE:
+            raise TableError(
+                f"{self._name} has more than {LONGEST_LINE:,} bytes in line {self._line_at(before):,}: it is not a "
+                f"table with one row a line. Export it again as CSV."
+            )
+        self._line_length = len(chunk) - last - 1 if last >= 0 else self._line_length
+
+    def _line_at(self, position: int) -> int:
+        """The number of the line that this byte is in, by reading again: cheaper than to count lines of every table."""
+        line = 1
+        with CleanBytes(self._source, self._encoding, separator=" " if self._blanks else ",") as again:
+            while position > 0 and (chunk := again._next_unchecked()):
+                line += chunk[:position].count(b"\n")
+                position -= len(chunk)
+        return line
+
+
+def _read(file: BinaryIO, name: str, size: int) -> bytes:
+    try:
+        return file.read(size)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TableError(
+            f"{name} is cut short or damaged where it is packed ({error}). Copy or pack it again."
+        ) from None
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text is to be read; what is None is found out."""
+
+    separator: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+
+    @property
+    def decimal_sign(self) -> str | None:
+        """The one that is given, or that is left by the sign between thousands."""
+        return self.decimal or {".": ",", ",": "."}.get(self.thousands or "")
+
+    def check(self) -> None:
+        for option in ("separator", "decimal", "thousands"):
+            sign = getattr(self, option)
+            if sign is not None and (
+                not isinstance(sign, str) or len(sign) != 1 or not sign.isascii() or sign in '"\r\n\0'
+            ):
+                raise TableError(f"{option} must be a single character such as ';' or ','; got {quoted(sign)}.")
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
+
+
+def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> RawTable:
+    """Read a text in the first encoding that fits; says which, if it had to be guessed."""
+    options.check()
+    with source.open() as file:
+        encodings = (
+            [options.encoding] if options.encoding else likely_encodings(_read(file, source.name, 4096), source.name)
+        )
+    for encoding in encodings:
+        try:
+            table = _read_as(source, encoding, options, notebook)
+        except WrongEncodingError as error:
+            if encoding == encodings[-1]:
+                raise TableError(f"{source.name} is not {encoding} ({error}). Name its encoding.") from None
+            continue
+        if not options.encoding and encoding != "utf-8":
+            _note_encoding(encoding, source, notebook)
+        return table
+    raise AssertionError("no encoding to try")
+
+
+def _note_encoding(encoding: str, source: TextSource, notebook: Notebook) -> None:
+    guessed = encoding in ("cp1252", "latin-1")
+    why = ", as it is not UTF-8. Another encoding can be set if names or texts look wrong" if guessed else ""
+    notebook.add("encoding", f"{source.name} was read as {encoding}{why}.", 1)
+
+
+def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: Notebook) -> RawTable:
+    with CleanBytes(source, encoding) as stream:
+        head = stream.head()
+    if not head.strip():
+        raise TableError(f"{source.name} is empty. Export the table again.")
+    layout = find_layout(head.decode(), source.name, options.separator, options.decimal_sign)
+    names, unnamed = _column_names(layout, source.name)
+    frame = _read_frame(source, encoding, layout)
+    if frame.empty:
+        raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
+    if frame.iloc[:, -1].isna().any() and not _every_line_fits(source, encoding, layout):
+        _refuse_ragged(source, encoding, layout)
+    _restore_texts(frame, source, encoding, layout)
+    frame.columns = pd.Index(names)
+    _note_layout(layout, frame, source, options, notebook)
+    return RawTable(source.name, frame, layout.decimal, unnamed, _units(layout, names))
+
+
+def _column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
+    given = layout.names or ()
+    return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
+
+
+def _units(layout: Layout, names: list[str]) -> dict[str, str]:
+    """The unit of each column that has one, without the brackets around it."""
+    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
+    return {name: unit for name, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
+
+
+def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
+    """Hand pandas the rows; of a large file rather its path, once it is checked, for pandas then reads in parallel.
+
+    What may become too large is checked first too, before pandas keeps any of it.
+    """
+    plain = source.path is not None and encoding == "utf-8" and layout.separator != " "
+    by_path = plain and source.most_bytes >= _LARGE
+    if by_path or source.most_bytes * layout.width > source.max_bytes // 2:
+        with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
+            simple = all(line.count(b'"') % 2 == 0 for line in stream.head().split(b"\n")[: layout.lines_above])
+            for _ in stream:  # raises if there is anything that pandas should not see
+                pass
+        if by_path and source.path is not None and simple and not stream.has_lone_returns:
+            return _parse(
+                str(source.path.resolve()), source, encoding, layout, skiprows=layout.lines_above, compression=None
+            )
+    with _rows(source, encoding, layout) as stream:
+        return _parse(stream, source, encoding, layout)
+
+
+@contextmanager
+def _rows(source: TextSource, encoding: str, layout: Layout) -> Iterator[CleanBytes]:
+    """The text below the header."""
+    with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
+        lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
+        stream.skip(sum(len(line) + 1 for line in lines))
+        yield stream
+
+
+def _parse(readable: CleanBytes | str, source: TextSource, encoding: str, layout: Layout, **more: Any) -> pd.DataFrame:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a longer first row would lose its end
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # see _restore_texts
+            frame: pd.DataFrame = pd.read_csv(
+                cast(Any, readable),
+                sep=layout.separator,
+                decimal=layout.decimal,
+                header=None,
+                names=range(layout.width),
+                index_col=False,
+                skipinitialspace=layout.spaced,
+                skip_blank_lines=layout.width > 1,  # in a single column a blank line is a missing value
+                **_EXACTLY,
+                **more,
+            )
+            return frame
+    except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
+        if isinstance(error, TableError):
+            raise
+        if "EOF inside string" not in str(error):
+            _refuse_ragged(source, encoding, layout)
+        raise TableError(_words_for(error, source.name, layout)) from None
+
+
+def _every_line_fits(source: TextSource, encoding: str, layout: Layout) -> bool:
+    with _rows(source, encoding, layout) as stream:
+        return all_lines_fit(stream, layout.separator, layout.width)
+
+
+def _refuse_ragged(source: TextSource, encoding: str, layout: Layout) -> None:
+    with _rows(source, encoding, layout) as stream:
+        refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
+
+
+def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: str, layout: Layout) -> None:
+    """pandas reads a table in pieces; where a column is text in one and numbers in another, read it again as text."""
+    objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
+    mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]
+    if not mixed:
+        return
+    with _rows(source, encoding, layout) as stream:
+        texts = _parse(stream, source, encoding, layout, usecols=mixed, dtype=str)
+    for number in mixed:
+        frame[number] = texts[number]
+
+
+def _words_for(error: Exception, name: str, layout: Layout) -> str:
+    open_quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
+    if open_quote:
+        line = layout.lines_above + int(open_quote.group(1)) + 1
+        return f'{name} has a quote (") near line {line:,} that is never closed. Close or remove it.'
+    return f"{name} cannot be read as a table ({str(error).strip()[:200]}). Export it again as CSV."
+
+
+def _note_layout(
+    layout: Layout, frame: pd.DataFrame, source: TextSource, options: TextOptions, notebook: Notebook
+) -> None:
+    if layout.preamble:
+        above, first = counted(len(layout.preamble), "line"), quoted(layout.preamble[0])
+        notebook.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
+    if layout.names is None:
+        notebook.add(
+            "no header",
+            f"{source.name} has no header; its columns are called {listed(frame.columns, most=2)}.",
+            layout.width,
+        )
+    if layout.units:
+        shown = listed([unit.strip() for unit in layout.units if unit.strip()], most=5)
+        notebook.add("units", f"A line of units below the header of {source.name} is no row: {shown}.", 1)
+    if layout.description:
+        shown = listed([text.strip() for text in layout.description if text.strip()], most=5)
+        notebook.add("description", f"A second line below the header of {source.name} is no row: {shown}.", 1)
+    if layout.separator == " " and options.separator is None:
+        notebook.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
+    if layout.decimal == "," and options.decimal is None:
+        notebook.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
+
+
+def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:
+    """Whether every line that is not blank has `width` fields. False alarms are possible, where quotes are astray.
+
+    >>> all_lines_fit([b'1,"2,5"\\n3,', b'4\\n\\n5,6'], ",", width=2), all_lines_fit([b"1,2\\n3\\n"], ",", width=2)
+    (True, False)
+    """
+    inside, separators, length = 0, 0, 0  # of the line that the last chunk ended in
+    for chunk in chunks:
+        signs = np.frombuffer(chunk, dtype=np.uint8)
+        ends, cuts = signs == _NEWLINE, signs == ord(separator)
+        if inside or _QUOTE in chunk:
+            within = np.bitwise_xor.accumulate((signs == _QUOTE).view(np.uint8)) ^ inside
+            ends, cuts = ends & (within == 0), cuts & (within == 0)
+            inside = int(within[-1])
+        stops = np.flatnonzero(ends)
+        before = np.searchsorted(np.flatnonzero(cuts), stops)
+        counts = np.diff(before, prepend=0)
+        lengths = np.diff(stops, prepend=-1) - 1
+        if len(stops):
+            counts[0] += separators
+            lengths[0] += length
+            separators, length = 0, 0
+        if ((counts != width - 1) & (lengths > 0)).any():
+            return False
+        separators += int(np.count_nonzero(cuts)) - (int(before[-1]) if len(stops) else 0)
+        length += len(chunk) - 1 - (int(stops[-1]) if len(stops) else -1)
+    return length == 0 or separators == width - 1
+
+
+def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str, lines_above: int) -> None:
+    """Read all lines again, slowly, and raise at the first that has not `width` fields."""
+    reader = csv.reader(_lines(chunks), delimiter=separator)
+    try:
+        for fields in reader:
+            if len(fields) == width or (len(fields) <= 1 and not "".join(fields).strip()):
+                continue
+            raise TableError(
+                f"{name}, line {lines_above + reader.line_num:,} has {counted(len(fields), 'field')} where the table "
+                f"has {width:,} columns: it begins {quoted(separator.join(fields[:4]))}. Mend or remove this line."
+            )
+    except csv.Error as error:
+        raise TableError(
+            f"{name} cannot be cut into fields at line {lines_above + reader.line_num:,}: {error}. Mend or remove it."
+        ) from None
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for chunk in chunks:
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in complete:
+            yield line.decode(errors="replace") + "\n"
+    if rest:
+        yield rest.decode(errors="replace")

@@ -1,0 +1,158 @@
+"""A table as it was read, the notes on what was changed or is odd in it, and the error if it cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._messages import listed, quoted
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and what to do.
+    parameter : str, optional
+        The parameter that is wrong; the message begins with its name.
+    """
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, source: str) -> None:
+    """Raise if a name given for an option is not a column, with the known name nearest to it."""
+    for name in wanted:
+        if name in known:
+            continue
+        folded = {other.casefold(): other for other in known}
+        close = get_close_matches(str(name).casefold(), list(folded), n=1)
+        hint = f" Did you mean {quoted(folded[close[0]])}?" if close else ""
+        raise TableError(
+            f"{source} has no column {quoted(name)} (given as {option}); its columns are {listed(known)}.{hint}"
+        )
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing worth knowing about a table.
+
+    kind : a fixed word to select by, such as "duplicate times"; message : a sentence; count : of how many values, rows
+    or columns; columns, rows : which, as far as that is known (of rows the first few, numbered as in `Table.values`);
+    changed : whether something is now other than in the source, which `strict` refuses.
+    """
+
+    kind: str
+    message: str
+    count: int
+    columns: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    changed: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Notebook:
+    """Collects notes while a table is read; if `strict`, refuses the first that tells of a change.
+
+    >>> notebook = Notebook("plant.csv", strict=True)
+    >>> notebook.add("duplicate times", "2 rows share their time stamp with another.", 2)
+    >>> notebook.add("order", "The rows were sorted by time.", 9, changed=True)
+    Traceback (most recent call last):
+    penstock.io.table.TableError: strict refuses what would be done to plant.csv otherwise: The rows were sorted
+    by time. Mend the table, or read it without strict.
+    """
+
+    def __init__(self, source: str, strict: bool = False) -> None:
+        self.source = source
+        self.strict = strict
+        self.notes: list[Note] = []
+
+    def add(
+        self,
+        kind: str,
+        message: str,
+        count: int,
+        columns: tuple[str, ...] = (),
+        rows: tuple[int, ...] = (),
+        changed: bool = False,
+    ) -> None:
+        if changed and self.strict:
+            raise TableError(
+                f"strict refuses what would be done to {self.source} otherwise: {message} Mend the table, or read it "
+                f"without strict."
+            )
+        self.notes.append(Note(kind, message, count, columns, rows, changed))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The input columns of a table, its time stamps, and notes on everything that was changed or odd.
+
+    values : numeric columns are float64 with NaN for missing values, all others text with NaN for missing. Its index
+        numbers the rows as they were in the source, from 0, so that a row is found again after sorting.
+    time : the time stamps in ascending order, one a row; None if there are none.
+    time_name : the column (or columns) they come from.
+    label : the column that says what is known of each row, or None; never an input.
+    source : where the table comes from, for people.
+    notes : in the order in which things were found.
+    units : of the input columns, as far as a line below the header says.
+    group : which run, unit or machine each row is of, as text, under the column's name, or None. Rows of a group are
+        next to each other, and the time stamps are in ascending order within each.
+    """
+
+    values: pd.DataFrame
+    time: pd.DatetimeIndex | None
+    time_name: str | None
+    label: pd.Series | None
+    source: str
+    notes: tuple[Note, ...]
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    group: pd.Series | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.values.columns)
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        """The rows of each group; all rows if there are no groups."""
+        if self.group is None:
+            return [slice(0, len(self.values))]
+        codes = pd.factorize(self.group)[0]
+        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+        return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(codes)], strict=True)]
+
+    def span_of(self, row: int) -> slice:
+        """The rows of the group that a row is of."""
+        return next(span for span in self.spans if span.start <= row < span.stop)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether all rows are in order of time, as they are unless groups overlap."""
+        return self.time is not None and bool(self.time.is_monotonic_increasing)
+
+    def only(self, rows: NDArray[np.bool_]) -> Table:
+        """The table with some of its rows."""
+        return replace(
+            self,
+            values=self.values[rows],
+            time=None if self.time is None else self.time[rows],
+            label=None if self.label is None else self.label[rows],
+            group=None if self.group is None else self.group[rows],
+        )
+
+    def about(self, kind: str) -> Note | None:
+        """The first note of this kind, if there is one."""
+        return next((note for note in self.notes if note.kind == kind), None)
