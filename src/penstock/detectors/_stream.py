@@ -16,7 +16,7 @@ from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors, OnlineSettings
-from penstock.factor.solve import fit_incomplete
+from penstock.factor.solve import fit_factors
 from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
 from penstock.storage import Record
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
@@ -153,12 +153,8 @@ class Stream:
         factors = OnlineFactors(chosen.online, chosen.buffer_size, self.n_columns, n_components)
         factors.fill(first)
         lengths, S = factors.tree().lengths, factors.similarity()
-        solution = fit_incomplete(
-            lambda rows: nsnmf(rows, S, chosen.online.alpha, chosen.gamma),
-            first,
-            n_components,
-            random_state=chosen.random_state,
-        )
+        objective = nsnmf(first, S, chosen.online.alpha, chosen.gamma)
+        solution = fit_factors(objective, n_components, random_state=chosen.random_state)
         factors.begin(solution.factors)
         residuals = X[:n] - solution.factors.W @ solution.factors.H
         share = self.n_columns / (~np.isnan(residuals)).sum(axis=1)
