@@ -23,7 +23,7 @@ from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskExecutor, save_block
@@ -66,7 +66,7 @@ class FactorJob(Job):
         scores = in_table_order(space, "scores", places, found)
         if task.settle:
             outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
-        search = None if task.settle else SearchWhenAsked(objective.A)
+        search = None if task.settle else LazySearch(objective.A)
         detector.install(FactorModel(copies, task.problem, Factors(W, H), search, tree), outcome, complete=True)
         return np.asarray(scores)[copies.copy_of]
 
