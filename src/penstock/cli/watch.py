@@ -2,54 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import typer
 
-from penstock.cli import _watch_options as option
+from penstock.cli._console import CommandError
+from penstock.cli._options import chosen_options, plain_errors, with_options
+from penstock.live.options import WatchOptions
+
+_SIGNALLED = 128  # what shells add to the number of a signal
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No status, no summary; errors are shown.", rich_help_panel="Output")
+]
 
 
-def watch(
-    context: typer.Context,
-    input: option.Input = "-",
-    follow: option.Follow = False,
-    format: option.Format = None,
-    delimiter: option.Delimiter = None,
-    time: option.Time = None,
-    columns: option.ColumnList = None,
-    exclude: option.Exclude = None,
-    strict: option.Strict = False,
-    output: option.Output = None,
-    overwrite: option.Overwrite = False,
-    n_variables: option.Explain = 3,
-    quiet: option.Quiet = False,
-    state: option.State = None,
-    snapshot_every: option.SnapshotEvery = 50_000,
-    snapshot_seconds: option.SnapshotSeconds = 10.0,
-    model: option.Model = None,
-    n_components: option.Components = None,
-    alpha: option.Alpha = None,
-    gamma: option.Gamma = None,
-    buffer_size: option.BufferSize = None,
-    similarity: option.Similarity = None,
-    duplicates: option.Duplicates = None,
-    max_iter: option.MaxIter = None,
-    tol: option.Tol = None,
-    forgetting: option.Forgetting = None,
-    refresh_every: option.RefreshEvery = None,
-    learn_flagged: option.LearnFlagged = None,
-    scale: option.Scale = None,
-    warmup: option.Warmup = None,
-    random_state: option.Seed = 0,
-    threshold: option.ThresholdSpec = None,
-    config: option.Config = None,
-) -> int:
+@with_options(WatchOptions)
+def watch(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
     """Watch a stream: rows in, one line of JSON per sample out, as soon as it is known.
 
     {"row": 7, "time": "10:06", "score": 0.31, "threshold": 0.28, "flag": true, "variables": {"flow": -3.5}}
 
     Row is the number of the sample, from 1; malformed lines are reported on standard error and not counted. Variables
     are those that fit worst: what was measured minus what was expected. Null is for what is not known yet (warm-up) or
-    cannot be. With --state, a watch that ended in any way goes on where it was: start it again as before.
+    cannot be; then a reason may say why. With --state, a watch that ended in any way goes on where it was: start it
+    again as before.
     """
-    from penstock.cli._run_watch import run_watch
+    from penstock._parameters import ParameterError
 
-    return run_watch(context)
+    try:
+        return _run(WatchOptions(**chosen_options(WatchOptions, context)), quiet=quiet)
+    except ParameterError as error:
+        with plain_errors(context):
+            raise error
+
+
+def _run(options: WatchOptions, *, quiet: bool) -> int:
+    """Monitor until the end, and return the exit code of the command."""
+    import sys
+
+    from penstock.cli._console import StopSignals
+    from penstock.cli._narrator import Narrator
+    from penstock.io import InputError, OutputError, SnapshotError
+    from penstock.live import Monitor
+    from penstock.storage import StorageError
+
+    # A status on the terminal where verdicts are shown would write over them.
+    verdicts_shown = options.output is None and sys.stdout is not None and sys.stdout.isatty()
+    narrator = Narrator(quiet=quiet, status=not verdicts_shown)
+    counts = None
+    try:
+        with StopSignals() as stop, narrator.warnings():
+            monitor = Monitor(options, narrator.observer())
+            narrator.begin(monitor)
+            counts = monitor.run(stop.requested)
+    except BrokenPipeError:  # the reader of the output has closed it
+        return 0
+    except (InputError, OutputError, SnapshotError, StorageError) as error:
+        raise CommandError(str(error), exit_code=2) from error
+    finally:
+        narrator.end(counts)
+    if stop.number is not None:
+        return _SIGNALLED + stop.number
+    if counts.malformed and not counts.samples:
+        hint = narrator.text_columns.hint(samples=0)
+        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.", exit_code=2)
+    return 0

@@ -12,7 +12,7 @@ position.
 from penstock.io._binary_files import need_pyarrow, parquet_pieces
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of
-from penstock.io._time_texts import read_times
+from penstock.io._time_texts import read_stamps
 from penstock.io.columns import Columns, TableOptions, is_number
 from penstock.io.faults import Fault, InputError
 from penstock.io.feeds import Feed, PipeFeed, open_feed
@@ -50,7 +50,7 @@ __all__ = [
     "open_feed",
     "open_sink",
     "parquet_pieces",
+    "read_stamps",
     "read_table",
-    "read_times",
     "refuse_unknown",
 ]
