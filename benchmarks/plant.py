@@ -4,7 +4,7 @@
 
 (i) fitted on the rows that hold the faults; (ii) fitted on a good period, rows that were not learnt from are scored.
 PLANT is `penstock simulate hydropower` (good period: the first 40 % without its faults), NAB learns what comes before
-its first fault, SKAB up to 400 rows of each run before its fault, ASD its training part; (i) on ASD is its labelled part.
+its first fault, SKAB up to 400 rows of each run before its fault, ASD its training part; (i) on ASD: its labelled part.
 "position" is the row number: on SKAB it tells faults by itself, as they lie at the end of the runs.
 """
 
