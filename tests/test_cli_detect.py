@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,7 @@ import pandas as pd
 import pytest
 from detect_tables import left_behind, plant
 
-from penstock import NSNMF, LaplacianNSNMF
 from penstock.cli import main
-from penstock.cli._console import Stages
 from penstock.detection import detect, fit_model, load_model
 from penstock.detection._wording import ONLY_RANKS
 from penstock.options import MethodParameters, described
@@ -122,13 +119,6 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     assert " 10^6 (extrapolated)  bearing" in shown or re.search(r" 1 in [\d,]+ \(extrapolated\)  bearing", shown)
 
 
-def test_nsnmf_has_the_parameters_of_the_class(table: str) -> None:
-    for method, given in (("nsnmf", NSNMF(random_state=0)), ("laplacian", LaplacianNSNMF(random_state=0))):
-        assert make_detector(method).get_params() == given.get_params()
-    assert main(["fit", table, "--method", "nsnmf", "-m", "plant.model"]) == 0
-    assert load_model("plant.model").parts[0].detector.similarity == NSNMF().similarity == "inverse"
-
-
 def test_parameters_of_other_methods_are_refused_with_their_home(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", table, "-K", "3"]) == 2
     assert "Detector has no parameter 'n_components'" in (shown := capfd.readouterr().err)
@@ -149,19 +139,6 @@ def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.Capture
     assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
     assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
     assert capfd.readouterr().out.endswith("Written: findings.json\nWritten: scores.csv\n")
-
-
-def test_a_report(table: str) -> None:
-    pytest.importorskip("penstock.report")
-    assert main(["detect", table, *QUICK, "--report", "report.html", "-q"]) == 0
-    assert "</html>" in Path("report.html").read_text("utf-8")
-
-
-def test_parquet_and_packed_files(table: str) -> None:
-    files = ["-o", "findings.parquet", "--scores", "scores.csv.gz"]
-    assert main(["detect", table, *QUICK, "-q", *files]) == 0
-    assert pd.read_parquet("findings.parquet")["rank"].tolist() == list(range(1, 21))
-    assert len(pd.read_csv("scores.csv.gz")) == 400
 
 
 @pytest.mark.parametrize(("option", "parameters"), [
@@ -260,12 +237,6 @@ def test_several_files_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert main(["detect", "plant", *QUICK, "-q", "-o", "plant/findings.csv"]) == 2
 
 
-def test_fit_says_what_it_left_out(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    plant().assign(limit=9.0).to_csv("limits.csv", index=False)
-    assert main(["fit", "limits.csv", *QUICK, "--model", "plant.model"]) == 0
-    assert "1 column was left out (limit: It never changes" in capfd.readouterr().out
-
-
 def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     common = ["--exclude", "fault", *PAPERS, "--train-until", "2024-05-02"]
     assert main(["fit", table, *common, "--model", "plant.model"]) == 0
@@ -287,6 +258,12 @@ def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.Captur
     assert set(range(300, 305)) <= found
 
 
+def test_fit_says_what_it_left_out(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    plant().assign(limit=9.0).to_csv("limits.csv", index=False)
+    assert main(["fit", "limits.csv", *QUICK, "--model", "plant.model"]) == 0
+    assert "1 column was left out (limit: It never changes" in capfd.readouterr().out
+
+
 def test_a_model_is_not_replaced_unasked(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("plant.model").write_text("precious")
     assert main(["fit", table, *QUICK, "-m", "plant.model"]) == 2
@@ -297,16 +274,14 @@ def test_a_model_is_not_replaced_unasked(table: str, capfd: pytest.CaptureFixtur
     assert "3 findings" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize(("number", "code"), [("1", 1), ("1000", 0)])
-def test_fail_on(table: str, number: str, code: int) -> None:
-    assert main(["detect", table, *QUICK, "-q", "--fail-on", number, "-o", "findings.csv"]) == code
-    assert Path("findings.csv").exists()
-
-
-def test_fail_on_counts_events(table: str) -> None:
+def test_fail_on_counts_events_and_files_are_written_all_the_same(table: str) -> None:
     events = len(detect(table, method="norm").events)
+    files = ["-o", "findings.parquet", "--scores", "scores.csv.gz", "--report", "report.html", "--overwrite"]
     for number in (events, events + 1):
-        assert main(["detect", table, *QUICK, "-q", "--fail-on", str(number)]) == int(number <= events)
+        assert main(["detect", table, *QUICK, "-q", "--fail-on", str(number), *files]) == int(number <= events)
+    assert pd.read_parquet("findings.parquet")["rank"].tolist() == list(range(1, 21))
+    assert len(pd.read_csv("scores.csv.gz")) == 400
+    assert "</html>" in Path("report.html").read_text("utf-8")
 
 
 def test_quiet_and_json(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -446,28 +421,6 @@ def test_a_terminal_shows_the_stage(table: str) -> None:
     )
     assert b"Written: findings.csv" in output
     assert b"\x1b" not in output
-
-
-def test_stages_wait_before_they_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("penstock.cli._console._PATIENCE", 3600.0)
-    with Stages(quiet=False) as stages:
-        stages("fitting")
-    assert "fitting" not in capsys.readouterr().err
-    monkeypatch.setattr("penstock.cli._console._PATIENCE", 0.0)
-    shown, deadline = "", time.monotonic() + 300
-    with Stages(quiet=False) as stages:
-        stages("fit\x1bting")
-        while "fit�ting, " not in shown and time.monotonic() < deadline:
-            time.sleep(0.01)
-            shown += capsys.readouterr().err
-    assert re.search(r"fit�ting, \d+ s", shown)
-    capsys.readouterr()
-    with Stages(quiet=True) as stages:
-        stages("fitting")
-        assert stages._live is None  # nothing that could show it later
-    assert capsys.readouterr().err == ""
 
 
 def test_help_is_quick_and_names_every_option(capfd: pytest.CaptureFixture[str]) -> None:

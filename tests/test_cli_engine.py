@@ -103,8 +103,7 @@ def test_the_local_engine_is_the_usual_one(table: str) -> None:
 
 @pytest.mark.parametrize(
     "engine",
-    ["", "spark", "Dask", "dask:", "dask://", "dask://host", "dask://:8786", "dask://host:0", "dask://host:65536",
-     "dask://tcp://host:1", "dask://me:secret@host:1", "tcp://host:8786", "dask://host:8786/x"],
+    ["", "spark", "dask:", "dask://:8786", "dask://host:65536", "dask://me:secret@host:1", "tcp://host:8786"],
 )  # fmt: skip
 def test_other_engines(table: str, engine: str, capfd: pytest.CaptureFixture[str]) -> None:
     before = left_behind(Path())
@@ -120,7 +119,7 @@ def test_a_wrong_engine_in_a_configuration(table: str, capfd: pytest.CaptureFixt
     assert capfd.readouterr().err.startswith("penstock: fit.toml: engine must be local, dask or dask://HOST:PORT; got")
 
 
-@pytest.mark.parametrize("method", ["lomst", "online", "gnmf", "knn"])
+@pytest.mark.parametrize("method", ["lomst", "online"])
 def test_methods_that_a_cluster_cannot_fit(table: str, method: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", table, "--engine", "dask", "--method", method]) == 2
     assert capfd.readouterr().err == (
@@ -143,7 +142,9 @@ def test_missing_values(table: str, cluster: str, capfd: pytest.CaptureFixture[s
     assert set(pd.read_csv("scores.csv")["score"].nlargest(5).index) == set(range(300, 305))
 
 
-def test_nobody_at_the_address(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_scheduler_at_the_address(
+    table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     impatient = distributed.Client
     monkeypatch.setattr(distributed, "Client", lambda address, timeout: impatient(address, timeout="1s"))
     with socket.socket() as unused:
