@@ -24,15 +24,13 @@ from penstock.io import (
     SnapshotError,
     Snapshots,
     TableOptions,
+    check_position,
     continue_sink,
     differences,
     open_feed,
     open_sink,
+    quoted,
 )
-from penstock.io.csv_rows import CsvRows
-from penstock.io.faults import quoted
-from penstock.io.json_rows import JsonRows
-from penstock.io.marks import Mark
 
 _PLAIN = (type(None), bool, int, float, str)
 
@@ -98,14 +96,8 @@ def check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
     counts = vars(Counts(**state["counts"]))
     for name, value in counts.items():
         _whole(value, f"counts: {name}")
-    position = state["input"]
-    _whole(position["line"], "input: line")
-    if position["file"]["kind"] == "file":
-        Mark.restore(position["file"], "the input")
-    elif position["file"]["kind"] != "pipe":
-        raise ValueError("input: file is no mark")
     output_mark(state)
-    return _check_table(position["table"], options)
+    return check_position(state["input"], options)
 
 
 def pack_output(mark: OutputMark | None) -> dict[str, Any]:
@@ -121,20 +113,6 @@ def output_mark(state: dict[str, Any]) -> OutputMark | None:
     if not isinstance(tail, str):
         raise TypeError("output_tail is no text")
     return {"length": _whole(length, "output"), "tail": tail}
-
-
-def _check_table(table: dict[str, Any], options: TableOptions) -> Columns:
-    restore = {"csv": CsvRows.restore, "jsonl": JsonRows.restore}[table["format"]]
-    if table["format"] == "csv" and len(table["delimiter"]) != 1:
-        raise ValueError("the delimiter is not one character")
-    columns = Columns.restore(table)
-    places = (*columns.variables, *(() if columns.time is None else (columns.time,)))
-    if not columns.variables or not all(isinstance(name, str) for name in columns.names):
-        raise ValueError("the columns have no names")
-    if any(_whole(place, "column") >= len(columns.names) for place in places):
-        raise ValueError("there are fewer columns than are measured")
-    restore(table, options)
-    return columns
 
 
 def _whole(value: object, name: str) -> int:
