@@ -1,20 +1,24 @@
-"""Operating modes: which mode a row is of, and which rows are not judged."""
+"""Operating modes and periods: which rows are learnt from, judged, and by which model."""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import HOT, NAMES, plant, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, readings, residuals, rows_found, two_modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import modes as naive
 
-from penstock import detect, fit_model, score
-from penstock.columns import RuleError
-from penstock.detection.modes import ModePlan, _with_changes, named_columns, plan_modes
+from penstock import NSNMF, detect, fit_model, score
+from penstock.columns import RuleError, parse_rule
+from penstock.detection import ModelError, make_detector
+from penstock.detection._periods import training_rows
+from penstock.detection.modes import ModePlan, _with_changes, plan_modes
+from penstock.detectors import limit_components
 from penstock.io import Table, TableError, read_table
 
 POWER = [0.0, 3.0, 8.0, 9.0, np.nan, 2.0, 7.0, 1.0]
@@ -30,11 +34,6 @@ def assigned(modes, **options) -> list[str]:
     return plan_modes(modes, table.names, **options).assign(table).tolist()
 
 
-def test_without_modes_all_rows_are_of_one():
-    assert assigned(()) == ["all"] * 8
-    assert plan_modes({}, ["power"]) == ModePlan()
-
-
 def test_a_column_of_text_tells_modes():
     assert assigned("state") == ["off", "off", "on", "on", "on", "unknown", "on", "off"]
     assert assigned(["state"]) == assigned("state")
@@ -45,26 +44,6 @@ def test_a_column_of_numbers_tells_modes_and_near_numbers_stay_apart():
     table = read_table(pd.DataFrame({"code": values, "y": np.arange(6.0)}))
     modes = plan_modes("code", table.names).assign(table)
     assert modes.tolist() == ["1000001", "1000002", "0.1", "2", "unknown", "1e+22"]
-
-
-def test_a_rule_is_its_own_name():
-    assert assigned("power > 5") == [
-        "other",
-        "other",
-        "power > 5",
-        "power > 5",
-        "unknown",
-        "other",
-        "power > 5",
-        "other",
-    ]
-
-
-def test_the_first_rule_that_holds_wins():
-    high_first = assigned(["high: power > 7", "running: power > 2"])
-    assert high_first == ["other", "running", "high", "high", "unknown", "other", "running", "other"]
-    running_first = assigned({"running": "power > 2", "high": "power > 7"})
-    assert running_first == ["other", "running", "running", "running", "unknown", "other", "running", "other"]
 
 
 @given(
@@ -108,34 +87,10 @@ def test_settling_is_that_of_the_slow_way(runs, span, gone, steps, unit):
     assert found.tolist() == expected
 
 
-def test_settling_by_hand_with_a_gap_in_the_data():
-    clock = ["00:00", "00:10", "00:20", "00:30", "09:00", "09:10", "09:20", "09:30"]
-    time = pd.DatetimeIndex([f"2024-05-01 {each}" for each in clock])
-    modes = np.array(["on", "on", "off", "off", "off", "on", "on", "on"])
-    found = _with_changes(modes, time, pd.Timedelta(minutes=10))
-    assert found.tolist() == ["on", "changing", "changing", "off", "changing", "changing", "on", "on"]
-    found = _with_changes(modes, time, pd.Timedelta(minutes=60))
-    assert found.tolist() == ["on", "changing", "changing", "changing", "changing", "changing", "changing", "changing"]
-
-
-@pytest.mark.parametrize(("settle", "rows"), [(0, [4]), (1, [4, 5]), (3, [4, 5, 6, 7])])
-def test_so_many_rows_settle_and_as_many_steps_of_time(settle, rows):
-    modes = np.array(["on"] * 5 + ["off"] * 5)
-    time = pd.date_range("2024-05-01", periods=10, freq="min")
-    assert np.flatnonzero(_with_changes(modes, None, settle) == "changing").tolist() == rows
-    assert np.flatnonzero(_with_changes(modes, time, pd.Timedelta(minutes=settle)) == "changing").tolist() == rows
-
-
 def test_settling_for_less_than_the_clock_shows_is_settling():
     time = pd.date_range("2024-05-01", periods=4, freq="s").as_unit("s")
     found = _with_changes(np.array(["a", "a", "b", "b"]), time, pd.Timedelta(milliseconds=5))
     assert found.tolist() == ["a", "changing", "changing", "b"]
-
-
-def test_a_missing_reading_is_no_change_of_mode():
-    modes = np.array(["on", "unknown", "on", "on", "unknown", "off", "off"])
-    expected = ["on", "unknown", "on", "changing", "unknown", "changing", "off"]
-    assert _with_changes(modes, None, 1).tolist() == expected
 
 
 def test_settling_for_ever_does_not_overflow():
@@ -151,8 +106,8 @@ def test_settling_for_ever_does_not_overflow():
     [
         ("state", {"skip": "of"}, TableError, "There is no mode 'of' to skip; there are off, on"),
         ("power > 5", {"skip": ["off"]}, TableError, "there are other, power > 5"),
-        ((), {"skip": ["off"]}, TableError, "need modes"),
-        ({}, {"settle": 3}, TableError, "need modes"),
+        ((), {"skip": ["off"]}, TableError, "needs modes"),
+        ({}, {"settle": 3}, TableError, "needs modes"),
         (["a: power > 5", "a: power > 6"], {}, TableError, "Two modes are called 'a'"),
         (["power > 5", "power > 5"], {}, TableError, "Give each a name of its own"),
         (["unknown: power > 5", "b: power > 6"], {}, TableError, "cannot be called 'unknown'"),
@@ -188,21 +143,6 @@ def test_too_many_values_are_no_modes_and_the_rule_that_is_proposed_can_be_read(
     assert set(plan_modes(proposed, table.names).assign(table)) == {"other", proposed}
 
 
-def test_skips_are_known_before_they_occur():
-    table = machine()
-    for name in ("other", "unknown", "changing"):
-        plan_modes("power > 5", table.names, skip=[name]).refuse_unknown_skips(table)
-    with pytest.raises(TableError, match="no mode 'other'"):
-        plan_modes("state", table.names, skip=["other"]).refuse_unknown_skips(table)
-
-
-def test_named_columns_are_those_of_rules_and_columns():
-    assert named_columns(["a: power > 5 and `x y` < 3", "b: state == on"]) == ["power", "x y", "state"]
-    assert named_columns("state") == ["state"]
-    assert named_columns({"a: b": "power > 5"}) == ["power"]
-    assert named_columns(()) == []
-
-
 def test_rows_that_are_not_judged_have_no_score_and_are_noted():
     table = two_modes()
     table.loc[100:103, "state"] = None
@@ -227,23 +167,12 @@ def test_a_column_that_tells_modes_is_read_but_no_input(dropped):
     assert set(np.unique(findings.modes)) == {"on", "off"}
 
 
-def test_a_column_that_tells_modes_is_an_input_if_it_is_to_be_kept():
-    table = two_modes()
-    table["code"] = (table["state"] == "on").astype(float)
-    assert "code" in detect(table, modes="code", keep="code", exclude="state", method="mean", top=4).names
-
-
 def test_columns_of_rules_stay_inputs_unless_they_are_left_out():
     rules = {"hot": f"`{HOT}` > 60"}
     assert HOT in detect(plant(), modes=rules, method="mean", top=3).names
     assert HOT not in detect(plant(), modes=rules, exclude=HOT, method="mean", top=3).names
     chosen = detect(plant(), modes=rules, columns=["oil", "head [m]"], method="mean", top=3)
     assert chosen.names == ("oil", "head [m]")
-
-
-def test_a_column_of_modes_that_is_not_there_is_named():
-    with pytest.raises(RuleError, match=r"'stat' tells no modes: it is not a column. Did you mean 'state'"):
-        detect(two_modes(), modes="stat")
 
 
 def test_plans_say_what_they_do():
@@ -290,3 +219,274 @@ def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_learnt():
     text = fit_model(table, modes="running: state == on", columns=NAMES, method="mean")
     findings = score(text, table.assign(on="off"))
     assert ((findings.modes == "running") == (table["state"] == "on")).all()
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "nmf", "knn", "lomst"])
+def test_each_row_is_scored_by_its_own_model(method):
+    table = two_modes()
+    findings = detect(table, modes="state", method=method, top=10)
+    for part in findings.parts:
+        rows = (table["state"] == part.part.mode).to_numpy()
+        by_hand = limit_components(make_detector(method), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
+        assert (part.rows == np.flatnonzero(rows)).all()
+        assert (part.learnt == part.rows).all()
+        np.testing.assert_allclose(findings.scores[rows], by_hand.scores_ / part.part.usual, rtol=1e-12)
+        assert part.part.usual == pytest.approx(np.quantile(by_hand.scores_, 0.95))
+        assert np.quantile(findings.scores[rows], 0.95) == pytest.approx(1.0)
+        if method in ("nsnmf", "nmf"):
+            off = np.sqrt((residuals(findings, part.rows) ** 2).sum(axis=1))
+            np.testing.assert_allclose(off, findings.scores[rows] * part.part.usual, rtol=1e-9)
+
+
+def test_new_rows_are_scored_by_the_model_of_their_mode():
+    table = two_modes()
+    model = fit_model(table.iloc[:300], modes="state", method="nmf")
+    findings = score(model, table.iloc[300:])
+    for part in model.parts:
+        rows = (table["state"].iloc[300:] == part.mode).to_numpy()
+        by_hand = part.detector.anomaly_score(table.loc[300:, list(NAMES)].to_numpy()[rows]) / part.usual
+        np.testing.assert_allclose(findings.scores[rows], by_hand, rtol=1e-12)
+    assert repr(model) == "<Model: NMF, 6 inputs, 300 training rows, 2 modes>"
+
+
+def test_a_mode_with_too_few_rows_is_noted_and_not_judged():
+    table = two_modes()
+    table.loc[10:14, "state"] = "test"
+    findings = detect(table, modes="state", method="mean", top=5)
+    assert not findings.judged[10:15].any()
+    notes = {note.kind: note for note in findings.notes}
+    assert "Mode test has 5 rows to learn from, too few (10 are needed)" in str(notes["small modes"])
+    assert [part.part.mode for part in findings.parts] == ["off", "on"]
+    with pytest.raises(TableError, match=r"the table has 8 in its largest mode"):
+        detect(two_modes(16).assign(state=["a", "b"] * 8), modes="state")
+
+
+def test_a_mode_that_comes_after_the_training_period_is_noted():
+    table = two_modes()
+    table.loc[350:, "state"] = "new"
+    findings = detect(table, modes="state", train_until="2024-05-02", method="mean", top=5)
+    assert not findings.judged[350:].any()
+    notes = {note.kind: note for note in findings.notes}
+    assert "50 rows of modes that were not learnt (new) cannot be judged" in str(notes["unknown modes"])
+
+
+def test_new_data_of_no_known_mode_are_refused_and_of_a_skipped_one_not():
+    table = two_modes()
+    model = fit_model(table, modes="state", skip_modes="off", method="mean")
+    with pytest.raises(ModelError, match="No row is of a mode that the model knows; the rows are of strange"):
+        score(model, table.iloc[:40].assign(state="strange"))
+    stopped = score(model, table.iloc[50:100])
+    assert not stopped.judged.any()
+    assert len(stopped.events) == 0
+    with pytest.raises(TableError, match="no column 'state' \\(given as modes\\)"):
+        score(model, table.drop(columns="state"))
+
+
+@pytest.mark.parametrize(
+    "method", ["detector", NSNMF(n_components=3, similarity="relative", random_state=0), "nmf", "knn"]
+)
+def test_the_noise_of_a_machine_that_stands_still_does_not_lead_the_list(method):
+    rng, n = np.random.default_rng(0), 600
+    table = two_modes(n).drop(columns="time")
+    off = np.arange(n) >= 300
+    table["state"] = np.where(off, "off", "on")
+    table.loc[~off, list(NAMES)] = readings(300).to_numpy()
+    table.loc[off, list(NAMES)] = [0.0, 20.0, 0.0, 50.0, -5.0, 0.0]
+    quiet = rng.choice(np.flatnonzero(off), 30, replace=False)
+    table.loc[quiet, list(NAMES)] += rng.normal(scale=1e-3, size=(30, len(NAMES)))
+    table.loc[100:103, HOT] += 120
+    findings = detect(table, modes="state", method=method, top=8)
+    assert findings.flags[100:104].all()
+
+
+def test_an_event_across_modes_is_explained_by_the_rows_of_its_peak():
+    table = two_modes()
+    table.loc[48:51, HOT] += 500  # two rows on, two off
+    findings = detect(table, modes="state", method="mean", top=9)
+    event = int(findings.grouped.of_row[49])
+    assert set(findings.grouped.rows_of(event)) == {48, 49, 50, 51}
+    why = findings.explain(event)
+    peak = int(findings.events.loc[event, "peak_row"])
+    assert (findings.modes[why.variables["position"]] == findings.modes[peak]).all()
+    assert why.variables["variable"].iloc[0] == HOT
+    assert why.rule.event_rows == 2
+
+
+def hours(n: int = 72, zone: str | None = None, start: str = "2024-05-01"):
+    time = pd.date_range(start, periods=n, freq="h", tz=zone)
+    return read_table(pd.DataFrame({"time": time, "x": np.arange(float(n))}))
+
+
+@pytest.mark.parametrize(
+    ("until", "count"),
+    [
+        ("2024-05-01", 24),
+        (" 2024-05-02 ", 48),
+        ("20240501", 24),
+        ("2024-05-01 00:00", 1),
+        ("2024-05-01T13:00", 14),
+        ("2024-05-01 13:59:59", 14),
+        ("2024-05", 72),
+        ("2024-05-09", 72),
+        ("9999-12-31", 72),
+        (dt.date(2024, 5, 1), 24),
+        (dt.datetime(2024, 5, 1), 1),
+        (pd.Timestamp("2024-05-01 13:00"), 14),
+        (np.datetime64("2024-05-01"), 24),
+        (np.datetime64("2024-05-01T00:00"), 1),
+    ],
+)
+def test_train_until_is_a_moment_or_all_of_a_day(until, count):
+    rows = training_rows(hours(), until, None)
+    assert rows.sum() == count
+    assert rows[:count].all()
+
+
+@pytest.mark.parametrize(
+    "until",
+    ["soon", "", "31.05.2024", "05/06/2024", "now", 20240501, 1.5, pd.NaT, np.datetime64("NaT"), [1], "2024-13-01"],
+)
+def test_what_is_no_time_is_refused(until):
+    with pytest.raises(TableError, match=r"train_until.*Write (it like|the year first)"):
+        training_rows(hours(), until, None)
+
+
+def test_a_moment_without_a_zone_is_in_that_of_the_table():
+    table = hours(zone="Europe/Berlin")
+    assert training_rows(table, "2024-05-01 01:00", None).sum() == 2
+    assert training_rows(table, "2024-05-01", None).sum() == 24
+    assert training_rows(table, "2024-05-01 01:00+00:00", None).sum() == 4
+    assert training_rows(table, pd.Timestamp("2024-05-01 01:00", tz="UTC"), None).sum() == 4
+    with pytest.raises(TableError, match="has a zone, but those of the table have none"):
+        training_rows(hours(), "2024-05-01 01:00+00:00", None)
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "until"),
+    [
+        ("Europe/Berlin", "2024-10-26", "2024-10-27 02:30"),  # twice
+        ("Europe/Berlin", "2024-03-30", "2024-03-31 02:30"),  # never
+        ("Africa/Cairo", "2024-10-30", "2024-10-31"),  # the day ends in an hour that comes twice
+    ],
+)
+def test_a_change_of_the_clock_is_no_trouble(zone, start, until):
+    rows = training_rows(hours(zone=zone, start=start), until, None)
+    assert 0 < rows.sum() < len(rows)
+    assert (np.diff(rows.astype(int)) <= 0).all()
+
+
+def test_after_the_end_there_is_nothing_to_judge():
+    for options in ({"train_until": "2025-01-01"}, {"train_rule": "oil > -100"}):
+        with pytest.raises(TableError, match="nothing to judge: all rows are of the training period"):
+            detect(plant(), method="mean", **options)
+        assert len(fit_model(plant(), method="mean", **options).training_scores) == 260
+
+
+@pytest.mark.parametrize("until", [149, "149"])
+def test_without_time_row_numbers_tell(until):
+    table = plant(time=False)
+    by_row = detect(table, train_until=until, method="mean")
+    by_rule = detect(table, train_rule="row <= 149", method="mean")
+    for findings in (by_row, by_rule):
+        assert np.flatnonzero(findings.trained).tolist() == list(range(150))
+    assert (by_row.scores == by_rule.scores).all()
+    column = table.assign(row=np.arange(260) % 2)
+    assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").trained).tolist() == [*range(1, 260, 2)]
+    with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
+        detect(table, train_until="2024-05-02")
+
+
+def test_both_are_refused():
+    with pytest.raises(TableError, match="train_until and a training rule exclude each other"):
+        detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
+
+
+def test_a_rule_that_holds_nowhere_or_cannot_be_read():
+    with pytest.raises(TableError, match="the rule oil > 1000 holds for no row"):
+        training_rows(read_table(plant()), None, parse_rule("oil > 1000"))
+    with pytest.raises(RuleError, match="cannot be read"):
+        detect(plant(), train_rule="oil >")
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "mean", "knn", "online"])
+@pytest.mark.parametrize("cut", [{}, {"top": 5}, {"threshold": 0.1}])
+def test_findings_are_never_training_rows(method, cut):
+    table = plant()
+    table.loc[20:22, "oil"] += 40  # in the training period
+    findings = detect(table, train_until="2024-05-01", method=method, **cut)
+    assert findings.trained.sum() == 144
+    assert not (findings.flags & findings.trained).any()
+    assert set(FAULT) <= set(rows_found(findings))
+    assert np.isfinite(findings.scores).all()
+
+
+DAY = {"since": "2024-05-01 12:00", "until": "2024-05-02"}
+
+
+@pytest.mark.parametrize(
+    ("options", "time", "rows"),
+    [
+        (DAY, True, range(72, 260)),
+        ({"since": "2024-05-02"}, True, range(144, 260)),
+        ({"until": "2024-05-01"}, True, range(144)),
+        ({"since": 20, "until": "99"}, False, range(20, 100)),
+        ({"until": 99}, False, range(100)),
+    ],
+)
+def test_other_rows_are_not_used_at_all(options, time, rows):
+    table = plant(time=time)
+    findings = detect(table, method="mean", top=3, **options)
+    assert findings.table.values.index.tolist() == list(rows)
+    alone = detect(table.iloc[list(rows)], method="mean", top=3)
+    assert (findings.scores == alone.scores).all()
+    note = next(note for note in findings.notes if note.kind == "period")
+    assert note.count == 260 - len(rows)
+    assert f"{note.count} of 260 rows were not used" in note.message
+    assert {name: findings.settings[name] for name in options} == {name: str(value) for name, value in options.items()}
+
+
+def test_excluded_periods_are_neither_learnt_from_nor_judged():
+    table = plant()
+    table["valve"] = np.where(np.arange(260) == 30, 7.0, 5.0)  # changes only in the maintenance
+    periods = ["2024-05-01 03:00..2024-05-01 05:50", ("2024-05-02 10:00", None)]
+    findings = detect(table, method="mean", top=3, exclude_periods=periods)
+    out = [*range(18, 36), *range(204, 260)]
+    assert np.flatnonzero(~findings.judged).tolist() == out
+    assert not findings.trained[out].any()
+    assert "valve" not in findings.names
+    assert [note.count for note in findings.notes if note.kind == "excluded period"] == [18, 56]
+    left = detect(table.drop(index=out), method="mean", top=3)
+    assert (findings.scores[findings.judged] == left.scores).all()
+    by_row = detect(table.drop(columns="time"), method="mean", top=3, exclude_periods="18..35")
+    assert np.flatnonzero(~by_row.judged).tolist() == list(range(18, 36))
+    model = fit_model(table, method="mean", exclude_periods=periods)
+    assert (model.training_scores == left.scores).all()
+    assert score(model, table, top=3, exclude_periods="2024-05-01..2024-05-01").judged.sum() == 116
+    assert score(model, table, top=3, until="2024-05-01").judged.sum() == 144
+
+
+@pytest.mark.parametrize(
+    ("options", "time", "words"),
+    [
+        ({"since": "soon"}, True, "since is not a time; got 'soon'. Write it like"),
+        ({"until": 1.5}, True, "until = 1.5 is not a time. Write it like"),
+        ({"since": 20}, True, "since: the table has time stamps, but 20 is a row number"),
+        ({"since": "2024-05-01"}, False, r"since: the table has no time stamps .* Give a row number \(from 0\)"),
+        ({"since": "2025"}, True, "since: '2025' is no time stamp"),
+        (
+            {"since": "2025-01"},
+            True,
+            "No row is left from 2025-01: the table begins at 2024-05-01",
+        ),
+        ({"since": 300, "until": 400}, False, "No row is left from 300 until 400: the table has the rows 0 to 259"),
+        ({"exclude_periods": "2024-05-01"}, True, "'2024-05-01' is not a period. Write START..END"),
+        ({"exclude_periods": ".."}, True, "'..' is not a period"),
+        ({"exclude_periods": ["2024-05-01..soon"]}, True, "exclude_periods is not a time; got 'soon'"),
+        ({"exclude_periods": "2024-06-01..2024-06-02"}, True, "no row to exclude from 2024-06-01 until 2024-06-02"),
+        ({"exclude_periods": "2024-05-02..2024-05-01"}, True, "no row to exclude from 2024-05-02 until 2024-05-01"),
+        ({"exclude_periods": ["..2024-05-01", "2024-05-02.."]}, True, "cover all 260 rows"),
+    ],
+)
+def test_periods_that_mean_nothing_are_refused(options, time, words):
+    with pytest.raises(TableError, match=words):
+        detect(plant(time=time), method="mean", **options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, plant, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, positions, residuals, two_modes
 
 import penstock
 from penstock import detect
@@ -17,6 +17,7 @@ from penstock.cli._summary import summary_lines
 from penstock.detection import explain
 from penstock.report import notebook_html, to_html, write_findings, write_scores
 from penstock.storage import StorageError
+from penstock.thresholds import Fixed
 
 ROOMS = tuple(str(Path(penstock.__file__).parent / room) + "/" for room in ("detection", "explain"))
 
@@ -112,9 +113,123 @@ def test_a_workbook_holds_no_formulas_and_no_zone(tmp_path):
     assert not [cell for cell in cells if cell.data_type == "f"]
 
 
-def test_plots_are_drawn(findings):
+def test_plots_are_drawn(findings, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    assert len(findings.plot().axes) == 1
-    assert findings.plot(event=1).axes[0].get_title(loc="left") == findings.explain(1).variables["variable"].iloc[0]
+    score, marks, threshold = findings.plot().axes[0].get_lines()
+    np.testing.assert_array_equal(score.get_ydata(), findings.scores)
+    np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
+    assert set(threshold.get_ydata()) == {findings.threshold}
+    first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
+    assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])
+    actual, expected = first.get_lines()
+    assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
     matplotlib.pyplot.close("all")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"penstock\[plots\]"):
+        findings.plot()
+
+
+@pytest.fixture(scope="module")
+def ranked_findings():
+    return detect(plant(), top=12, method="nsnmf", parameters={"similarity": "relative"})
+
+
+def test_the_list_is_ranked(ranked_findings):
+    top = ranked_findings.top()
+    assert top.index.tolist() == list(range(1, 13))
+    assert (np.diff(top["score"]) <= 0).all()
+    assert set(top["row"].head(5)) == set(FAULT)
+    assert top["row"].tolist() == positions(ranked_findings).tolist()
+    columns = ["time", "row", "score", "severity", "event", "mode", "seen", "variables"]
+    assert top.columns.tolist() == columns
+    assert (top["time"] == ranked_findings.table.time[positions(ranked_findings)]).all()
+    assert set(top["mode"]) == {"all"}
+    assert (top["seen"] == 1).all()
+    assert (top["variables"].head(5).str.split(", ").str[0] == HOT).all()
+
+
+def test_the_list_has_the_length_asked_for(ranked_findings):
+    assert len(ranked_findings.top(3)) == 3
+    assert ranked_findings.top(3).equals(ranked_findings.top().head(3))
+    assert len(ranked_findings.top(99)) == 12
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
+            ranked_findings.top(n)
+
+
+def test_rows_are_numbered_as_in_the_source():
+    table = plant().iloc[::-1].reset_index(drop=True)
+    found = detect(table, top=5).top()
+    assert {table.loc[row, "time"] for row in found["row"]} == set(found["time"])
+
+
+def test_variables_are_ranked_by_their_residuals(ranked_findings):
+    off = np.abs(residuals(ranked_findings))
+    for row in ranked_findings.top().itertuples():
+        worst = sorted(range(6), key=lambda column: (-off[row.row, column], column))[:3]
+        assert row.variables == ", ".join(NAMES[column] for column in worst)
+
+
+def test_severity_is_in_units_of_the_threshold(ranked_findings):
+    top = ranked_findings.top()
+    np.testing.assert_allclose(top["severity"] * ranked_findings.threshold, top["score"])
+    assert (top["severity"] > 1).all()
+    assert detect(plant(), method="mean", threshold=Fixed(0.0)).top()["severity"].isna().all()
+
+
+def test_events_hold_all_findings(ranked_findings):
+    assert ranked_findings.events["rows"].sum() == 12
+    assert sorted(
+        row for event in ranked_findings.events.index for row in ranked_findings.grouped.rows_of(event)
+    ) == sorted(positions(ranked_findings))
+    assert ranked_findings.events["severity"].max() == pytest.approx(ranked_findings.top()["severity"].max())
+
+
+def test_days_count_findings(ranked_findings):
+    days = ranked_findings.days
+    assert days["rows"].sum() == 12
+    per_day = pd.Series(ranked_findings.table.time[ranked_findings.flags].normalize()).value_counts().sort_index()
+    assert days["rows"].tolist() == per_day.tolist()
+    assert days["highest"].max() == ranked_findings.scores.max()
+
+
+def test_no_findings_are_findings_too():
+    ranked_findings = detect(plant(), method="mean", threshold=Fixed(1e9))
+    assert not ranked_findings.flags.any()
+    assert ranked_findings.top().empty
+    assert ranked_findings.top().columns.tolist() == detect(plant(), method="mean", top=3).top().columns.tolist()
+    assert ranked_findings.events.empty
+    assert ranked_findings.days.empty
+    assert repr(ranked_findings) == "<Findings in the table: 0 of 260 rows, 0 events>"
+    assert "none stands out" in ranked_findings._repr_html_()
+    with pytest.raises(KeyError, match="There are no events"):
+        ranked_findings.explain(1)
+
+
+def test_notebooks_are_safe_from_hostile_names(tmp_path):
+    name = "<script>alert(1)</script>"
+    path = tmp_path / "<b>plant<b>.csv"
+    plant().rename(columns={HOT: name}).to_csv(path, index=False)
+    ranked_findings = detect(path, top=5)
+    shown = ranked_findings._repr_html_()
+    assert shown.startswith("<p><strong>5 of 260 rows</strong> have the highest scores")
+    assert "<table" in shown
+    for hostile in ("<script", "<b>"):
+        assert hostile not in shown
+    assert ranked_findings.explain(1).variables["variable"].iloc[0] == name
+
+
+def test_without_time_rows_are_numbered_as_in_the_source():
+    """Also where only some rows are used, and in another order."""
+    table = plant(time=False).assign(fault=0, run=np.repeat(["b", "a"], 130))
+    table.loc[list(FAULT), "fault"] = 1
+    table.loc[list(FAULT), list(NAMES)] *= 3
+    whole = detect(table, label="fault", exclude="run", top=5, method="mean", exclude_periods="0..99")
+    part = detect(table, label="fault", exclude="run", top=5, method="mean", since=100)
+    assert part.events[["start", "end", "peak"]].equals(whole.events[["start", "end", "peak"]])
+    faults = ["start", "end", "first_alarm", "lead"]
+    assert part.agreement.faults[faults].equals(whole.agreement.faults[faults])
+    assert part.events[["start", "end"]].to_numpy().tolist() == [[200, 204]]
+    shuffled = detect(table.iloc[::-1], group="run", label="fault", top=5, method="mean")
+    assert shuffled.agreement.faults["start"].tolist() == [55]  # in the reversed table

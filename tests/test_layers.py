@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "registry"},
+    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "options", "registry"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),
@@ -117,7 +117,7 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] in 
         (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 190),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
-            {"bench", "scale", "live"},
+            {"bench", "scale"},
             290,
         ),
         (["bench settings"], {"detectors", "io", "report", "scale"}, 45),

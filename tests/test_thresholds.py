@@ -10,8 +10,32 @@ from sklearn.base import clone
 
 from penstock import NSNMF
 from penstock.detectors import NormScore
-from penstock.thresholds import Fixed, MeanDeviation, PeaksOverThreshold, RollingQuantile, TopN, score_threshold
+from penstock.thresholds import (
+    Fixed,
+    MeanDeviation,
+    PeaksOverThreshold,
+    RollingQuantile,
+    TopN,
+    parse_threshold,
+    score_threshold,
+)
 from penstock.thresholds.contamination import _three_sigma
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold"),
+    [
+        ("fixed:0.8", Fixed(0.8)),
+        ("fixed:value=-2", Fixed(-2)),
+        ("deviation", MeanDeviation()),
+        ("quantile:rate=0.01,window=500", RollingQuantile(rate=0.01, window=500)),
+        ("peaks:rate=1e-3,expect_alarms=false", PeaksOverThreshold(rate=1e-3, expect_alarms=False)),
+        ("top:100", TopN(100)),
+    ],
+)
+def test_thresholds_from_text(text: str, threshold: Any) -> None:
+    assert repr(parse_threshold(text)) == repr(threshold)
+
 
 finite = st.floats(-1.7e308, 1.7e308)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock._types import Tree as Tree
     from penstock.detection import detect as detect
     from penstock.detection import fit_model as fit_model
+    from penstock.detection import load as load
     from penstock.detection import load_model as load_model
     from penstock.detection import score as score
     from penstock.detectors import AER as AER
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.detectors import MeanDistance as MeanDistance
     from penstock.detectors import NormScore as NormScore
     from penstock.detectors import OnlineNSNMF as OnlineNSNMF
-    from penstock.detectors import load as load
     from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
     from penstock.graph.similarities import similarity as similarity
@@ -48,7 +48,7 @@ _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.modul
     "approximate_spanning_tree": "penstock.graph.approximate",
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",
-    "load": "penstock.detectors",
+    "load": "penstock.detection",
     "load_model": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",

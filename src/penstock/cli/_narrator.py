@@ -14,10 +14,10 @@ import numpy as np
 
 from penstock._messages import counted
 from penstock._types import StreamScores
-from penstock.cli._printable import printable
+from penstock.cli._console import printable
 from penstock.cli._text_columns import TextColumns
 from penstock.io import Batch, Fault
-from penstock.live import Counts, Observer, Watch, with_names
+from penstock.live import Counts, Monitor, Observer, with_names
 
 _REPORTED_SINGLY = 20  # malformed lines; after that only how many there were, every so many seconds
 _PAUSE = 10.0
@@ -36,7 +36,7 @@ class Narrator:
         self._samples_before = 0
         self._faults = 0
         self._unreported = 0
-        self._watch: Watch | None = None
+        self._watch: Monitor | None = None
         self._scored = False
         self.text_columns = TextColumns()
         if status and not quiet and sys.stderr is not None and sys.stderr.isatty():
@@ -62,7 +62,7 @@ class Narrator:
             warnings.showwarning = lambda message, *_, **__: self._warn(" ".join(str(message).split()))
             yield
 
-    def begin(self, watch: Watch) -> None:
+    def begin(self, watch: Monitor) -> None:
         """The watch is open; it may have counted before."""
         self._watch = watch
         self._counts, self._samples_before = watch.counts, watch.counts.samples
@@ -137,10 +137,15 @@ class Narrator:
 
 
 def in_words(counts: Counts) -> str:
-    """Counts as a line for people.
+    """Return counts as a line for people.
 
     >>> in_words(Counts(samples=1200, flagged=1, missing=0, malformed=2))
     '1,200 samples, 1 flagged, 0 readings missing, 2 lines malformed'
+    >>> in_words(Counts(samples=9, unscored=3, unknown=1))
+    '9 samples, 0 flagged, 3 without a score, 0 readings missing, 1 text not learnt, 0 lines malformed'
     """
-    missing, malformed = counted(counts.missing, "reading"), counted(counts.malformed, "line")
-    return f"{counted(counts.samples, 'sample')}, {counts.flagged:,} flagged, {missing} missing, {malformed} malformed"
+    parts = [counted(counts.samples, "sample"), f"{counts.flagged:,} flagged"]
+    parts += [f"{counts.unscored:,} without a score"] if counts.unscored else []
+    parts.append(f"{counted(counts.missing, 'reading')} missing")
+    parts += [f"{counted(counts.unknown, 'text')} not learnt"] if counts.unknown else []
+    return ", ".join([*parts, f"{counted(counts.malformed, 'line')} malformed"])

@@ -17,7 +17,7 @@ from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModeP
 from penstock.detectors import restore, state_of
 from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.io import TimeOptions, as_zone
-from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
 KIND = "model"
 _NONE = type(None)
@@ -36,26 +36,68 @@ _NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a model to a file, wholly or not at all; a file that is there is replaced only if `overwrite`."""
     if os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{os.fspath(path)} is there already. Choose another name, or overwrite=True.")
+        raise FileExistsError(
+            f"{os.fspath(path)} is there already. Choose another name, or overwrite=True (--overwrite)."
+        )
     state = _pack(model)
     _unpack_reading(Record(state["reading"], "reading"))  # what could not be loaded must not be saved
     write_state(path, KIND, state)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a file: the same scores to the last bit.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load what `save` of a detector, `penstock fit` or `penstock.scale` wrote: the same scores to the last bit.
 
-    Nothing in the file is executed; one that is damaged, that was not made by penstock, or whose content does not fit
-    is a `penstock.storage.StorageError`.
+    Nothing is fitted again, and nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    detector or Model
+        The detector that was saved, or the `Model` of `fit_model`.
+
+    Raises
+    ------
+    penstock.storage.StorageError
+        If the file is damaged, was not made by penstock, or holds what does not fit.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from penstock import LoMST, fit_model, load
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> path = tempfile.mkdtemp() + "/lomst.safetensors"
+    >>> detector = LoMST(5, contamination=0.1).fit(X)
+    >>> detector.save(path)
+    >>> load(path)
+    LoMST(contamination=0.1, n_neighbors=5)
+    >>> bool((load(path).predict(X) == detector.predict(X)).all())
+    True
     """
-    _, state = read_state(path, KIND)
+    kind, state = read_state(path)
     try:
-        return _unpack(Record(state, "model"))
+        if kind == "detector":
+            return restore(state)
+        if kind == KIND:
+            return _unpack(Record(state, "model"))
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
-            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a model of this version of "
+            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a {kind} of this version of "
             f"penstock ({error!s:.500})."
         ) from error
+    raise WrongKindError(f"Cannot load {os.fspath(path)}: it holds a {kind!r:.80}, not a detector or a model")
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Load a model of `penstock fit`, as `load` does; a `WrongKindError` for a file that holds a detector."""
+    model = load(path)
+    if not isinstance(model, Model):
+        raise WrongKindError(
+            f"Cannot load {os.fspath(path)}: it holds a detector, {type(model).__name__}, not a model of penstock fit"
+        )
+    return model
 
 
 def _pack(model: Model) -> dict[str, Any]:

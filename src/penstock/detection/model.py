@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +18,15 @@ from penstock._messages import counted, listed
 from penstock._types import FloatArray, IndexArray
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
+    ALL,
+    Contributions,
     Part,
     is_scaled_before,
+    mean_of_similar,
     rebuilds,
     reference_rows,
     tells_rates,
+    to_compare,
     usual_scores,
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
@@ -28,7 +34,7 @@ from penstock.detection.modes import ModePlan
 from penstock.graph.rows import find_strangers
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.thresholds import Exceedance
+from penstock.thresholds import Contamination, Exceedance, score_threshold
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
@@ -78,6 +84,30 @@ class Model:
         above = np.nextafter(threshold, np.inf)
         return float(Exceedance.of(self.training_scores).rate_of(np.array([above]))[0])
 
+    @classmethod
+    def of_detector(cls, detector: Any) -> Model:
+        """Return a model of one fitted detector: its columns, if it knows their names, are the inputs.
+
+        >>> from penstock import NormScore
+        >>> Model.of_detector(NormScore().fit([[0.0], [1.0], [4.0]]))
+        <Model: NormScore, 0 inputs, 3 training rows>
+        """
+        detector = copy.copy(detector)
+        names = tuple(vars(detector).pop("feature_names_in_", ()))
+        return cls(
+            Reading(), InputChoice(names, (), ()), ModePlan(), (Part(ALL, detector),), dict.fromkeys(names, ""), {}
+        )
+
+    def threshold_of(self, contamination: Contamination = "auto") -> float:
+        """Return the score above which new rows are flagged, from the training scores.
+
+        A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
+        the training rows.
+        """
+        if self.tells_rates and isinstance(contamination, Real):
+            return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
+        return score_threshold(self.training_scores, contamination)
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a file for `penstock.detection.load_model`, wholly or not at all."""
         from penstock.detection._model_files import save_model
@@ -94,6 +124,34 @@ class Model:
         modes = "" if len(self.parts) == 1 else f", {len(self.parts)} modes"
         kind = type(self.parts[0].detector).__name__
         return f"<Model: {kind}, {len(self.inputs.names)} inputs, {len(self.training_scores):,} training rows{modes}>"
+
+
+def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how far the inputs of rows are from what is expected, and how much each stands out.
+
+    Parameters
+    ----------
+    part : Part
+        The model of the rows' mode.
+    rows : array of shape (n, p)
+
+    Returns
+    -------
+    residuals, weights : arrays of shape (n, p)
+        Measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is what an input
+        adds to the score where the detector can explain it, else the size of the residual in units of its range. They
+        do not depend on the other rows.
+    """
+    detector, every = part.detector, np.arange(len(rows))
+    added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None
+    if rebuilds(detector):
+        expected = np.vstack([detector.inverse_transform(detector.transform(row[None])) for row in rows])
+    elif part.reference is not None:
+        expected = mean_of_similar(part, to_compare(every, rows, added), part.reference)
+    else:
+        expected = np.full(rows.shape, np.nan)
+    residuals = rows - expected
+    return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from penstock.explain.drawing import TreeDrawing, tree_layout
 from penstock.explain.events import Events, event_days, group_events
 from penstock.explain.groups import Group, describe_groups, group_of_row
 from penstock.explain.labels import Agreement, Truth, agreement, known_faults
-from penstock.explain.neighbors import NormalNeighbors, TreeWalker, nearest_normal
+from penstock.explain.neighbors import NormalNeighbors, TreeWalker
 from penstock.explain.rule import Condition, NormalSample, Rule, find_rule
 from penstock.explain.tree import Leaf, RuleTree, Split, grow_tree
 from penstock.explain.variables import rank_variables, split_unit
@@ -35,7 +35,6 @@ __all__ = [
     "group_of_row",
     "grow_tree",
     "known_faults",
-    "nearest_normal",
     "rank_variables",
     "split_unit",
     "tree_layout",

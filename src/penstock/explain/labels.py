@@ -17,14 +17,13 @@ from penstock.explain.events import Clock, Length, checked_arrays, checked_lengt
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
 
-NORMAL, FAULT, UNKNOWN = "normal", "fault", "unknown"
-NORMAL_WORDS = frozenset({"normal", "ok", "good", "healthy", "no", "none", "false", "0", ""})
-_MISSING = {"nan", "na", "n/a", "null", "-", "--"}  # as texts
-_FAULT_WORDS = {
-    "abnormal", "anomalous", "anomaly", "attack", "bad", "broken", "fail", "failed", "failure", "fault", "faulty",
-    "outlier", "true", "yes",
-}  # fmt: skip
-_UNKNOWN_WORDS = {"?", "unknown", "unlabeled", "unlabelled", "undefined"}
+NORMAL, FAULT, UNKNOWN = _KINDS = ("normal", "fault", "unknown")
+_WORDS = {
+    NORMAL: "normal ok good healthy no none false nan na n/a null - --",
+    FAULT: "abnormal anomalous anomaly attack bad broken fail failed failure fault faulty outlier true yes",
+    UNKNOWN: "? unknown unlabeled unlabelled undefined",
+}
+_MEANINGS = {word: kind for kind, words in _WORDS.items() for word in words.split()} | {"": NORMAL}
 UNKNOWN_CODES = (-99.0, -999.0, -9999.0, -99999.0)
 _SHOWN = 5
 
@@ -67,65 +66,59 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     Examples
     --------
     >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
-    "Label 'outlier': 1 of 4 rows is a known fault (1); the others hold 0."
+    "Label 'outlier': 1 of 4 rows is a known fault (1); 3 normal (0)."
     >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
     >>> truth.faults.tolist(), truth.sentence
     ([False, True, False, True, True],
-     "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); the others hold 'Normal' or nothing.")
+     "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); 2 normal ('Normal', nothing).")
     >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
-    "Label 'flag': 1 of 3 rows is a known fault (1); 1 row is unknown (-999) and not counted; the others count as
-     normal: 0 (1 row)."
+    "Label 'flag': 1 of 3 rows is a known fault (1); 1 unknown and not counted (-999); 1 normal (0)."
     """
     codes, distinct = pd.factorize(label, use_na_sentinel=True)
-    values = list(distinct)
-    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
-    signs = not len(fault_values) and {_as_number(value) for value in values} == {-1.0, 1.0}
-    if len(fault_values):
-        kinds = _kinds_as_told(values, fault_values, unknown_values)
-    else:
-        kinds = _kinds_as_read(values, unknown_values, signs, bool((codes < 0).any()))
-    open_ = [place for place, kind in enumerate(kinds) if kind is None]
-    if open_:
-        raise TableError(
-            f"Label {quoted(label.name)}: it is not clear which of its values mean a fault: "
-            f"{_with_counts(values, counts, range(len(values)))}. Name those that do in fault_values, and those of "
-            f"rows of which nothing is known in unknown_values."
-        )
-    faults, unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
-    sentence = _sentence(label, values, counts, kinds, bool((codes < 0).any()), bool(len(fault_values)))
-    strange = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
-    sentence += f" No row holds {_shown(strange)}." if strange else ""
-    sentence += " It was read as scikit-learn writes labels, where -1 is a fault." if signs else ""
-    return Truth(faults, unknown, sentence)
-
-
-def _kinds_as_told(values: Sequence[Any], faults: Sequence[Any], unknown: Sequence[Any]) -> list[str | None]:
-    bad, open_ = set(map(_folded, faults)), set(map(_folded, unknown))
-    both = bad & open_
+    values, missing = list(distinct), bool((codes < 0).any())
+    faults, unknown = set(map(_folded, fault_values)), set(map(_folded, unknown_values))
+    both = faults & unknown
     if both:
         raise TableError(f"{_shown(sorted(both, key=str))} is given as a fault value and as an unknown value.")
-    return [FAULT if _folded(value) in bad else UNKNOWN if _folded(value) in open_ else NORMAL for value in values]
-
-
-def _kinds_as_read(values: Sequence[Any], unknown: Sequence[Any], signs: bool, missing: bool) -> list[str | None]:
-    """What each value means; None where that is not clear."""
-    open_ = set(map(_folded, unknown))
-    kinds = [UNKNOWN if _folded(value) in open_ else _kind(value, signs) for value in values]
+    signs = not faults and {_as_number(value) for value in values} == {-1.0, 1.0}
+    if faults:
+        kinds: list[str | None] = [FAULT if _folded(value) in faults else NORMAL for value in values]
+    else:
+        kinds = [_kind(value, signs) for value in values]
+    kinds = [UNKNOWN if _folded(value) in unknown else kind for value, kind in zip(values, kinds, strict=True)]
     if NORMAL in kinds or missing:  # texts beside a normal one are names of faults
-        kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind
-                 for value, kind in zip(values, kinds, strict=True)]  # fmt: skip
-    return kinds
+        pairs = zip(values, kinds, strict=True)
+        kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind for value, kind in pairs]
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    if None in kinds:
+        order = sorted(range(len(values)), key=lambda place: -int(counts[place]))
+        held = [f"{_word(values[place])} ({counted(int(counts[place]), 'row')})" for place in order[:_SHOWN]]
+        more = f" and {len(order) - _SHOWN:,} more" if len(order) > _SHOWN else ""
+        raise TableError(
+            f"Label {quoted(label.name)}: it is not clear which of its values mean a fault: {', '.join(held)}{more}. "
+            f"Name those that do in fault_values, and those of rows of which nothing is known in unknown_values."
+        )
+    is_fault, is_unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
+    held_by = {which: [value for value, kind in zip(values, kinds, strict=True) if kind == which] for which in _KINDS}
+    n_faults, n_unknown, n = int(is_fault.sum()), int(is_unknown.sum()), len(label)
+    words = f"{n_faults:,} of {n:,} rows {'is a known fault' if n_faults == 1 else 'are known faults'}"
+    words += f" ({_shown(held_by[FAULT])})" if n_faults else ""
+    words += f"; {n_unknown:,} unknown and not counted ({_shown(held_by[UNKNOWN])})" if n_unknown else ""
+    normal = ", ".join(filter(None, (_shown(held_by[NORMAL]), "nothing" if missing else "")))
+    words += f"; {n - n_faults - n_unknown:,} normal ({normal})" if normal else "; none is normal"
+    strange = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
+    words += f". No row holds {_shown(strange)}" if strange else ""
+    words += ". It was read as scikit-learn writes labels, where -1 is a fault" if signs else ""
+    return Truth(is_fault, is_unknown, f"Label {quoted(label.name)}: {words}.")
 
 
 def _kind(value: Any, signs: bool) -> str | None:
     """What a value means by itself; None where that is not clear."""
     if isinstance(value, bool | np.bool_):
         return FAULT if value else NORMAL
-    number, word = _as_number(value), str(value).strip().casefold()
+    number = _as_number(value)
     if np.isnan(number):
-        plain = "".join(word.split())
-        known = {NORMAL: NORMAL_WORDS | _MISSING, FAULT: _FAULT_WORDS, UNKNOWN: _UNKNOWN_WORDS}
-        return next((kind for kind, words in known.items() if plain in words), None)
+        return _MEANINGS.get("".join(str(value).casefold().split()))
     if signs:
         return FAULT if number == -1 else NORMAL
     if number in UNKNOWN_CODES:
@@ -141,57 +134,14 @@ def _folded(value: Any) -> Any:
     return "".join(str(value).casefold().split()) if np.isnan(number) else number
 
 
-def _sentence(
-    label: pd.Series[Any],
-    values: Sequence[Any],
-    counts: NDArray[np.integer],
-    kinds: Sequence[str | None],
-    missing: bool,
-    told: bool,
-) -> str:
-    of = {kind: [place for place, each in enumerate(kinds) if each == kind] for kind in (NORMAL, FAULT, UNKNOWN)}
-    name, n = quoted(label.name), len(label)
-    count, unknown = (int(counts[of[kind]].sum()) for kind in (FAULT, UNKNOWN))
-    held, normal = ([values[place] for place in of[kind]] for kind in (FAULT, NORMAL))
-    nothing = ["nothing"] if missing else []
-    others = " or ".join(([_shown(normal)] if normal else []) + nothing)
-    ending = f"; the others hold {others}" if others else ""
-    if told and normal:
-        others = "the others" if count or unknown else "all"
-        ending = f"; {others} count as normal: {_with_counts(values, counts, of[NORMAL])}{' or nothing' * missing}"
-    if unknown:
-        seen = _shown([values[place] for place in of[UNKNOWN]])
-        are = "is unknown" if unknown == 1 else "are unknown"
-        ending = f"; {counted(unknown, 'row')} {are} ({seen}) and not counted{ending}"
-    if not count:
-        if not unknown and not told:
-            ending = f"; they hold {others}" if others else ""
-        return f"Label {name}: none of {n:,} rows is a known fault{ending}."
-    if count == n:
-        return f"Label {name}: all {n:,} rows are known faults ({_shown(held)}), so there is no normal row."
-    are = "is a known fault" if count == 1 else "are known faults"
-    return f"Label {name}: {count:,} of {n:,} rows {are} ({_shown(held)}){ending}."
-
-
-def _with_counts(values: Sequence[Any], counts: NDArray[np.integer], places: Sequence[int]) -> str:
-    ordered = sorted(places, key=lambda place: -int(counts[place]))
-    words = [f"{_word(values[place])} ({counted(int(counts[place]), 'row')})" for place in ordered[:_SHOWN]]
-    return ", ".join(words) + (f" and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else "")
-
-
 def _as_number(value: Any) -> float:
-    """What a value counts as; NaN for a text that spells no number, and for True and False."""
-    number = None if isinstance(value, bool | np.bool_) else _number(str(value).strip())
-    return np.nan if number is None else number
-
-
-def _number(word: str) -> float | None:
-    """The number that a text spells, with a decimal point or comma."""
+    """The number that a value is or spells, with a decimal point or comma; NaN for other texts, True and False."""
+    if isinstance(value, bool | np.bool_):
+        return np.nan
     try:
-        number = float(word.replace(",", ".", 1))
+        return float(str(value).strip().replace(",", ".", 1))
     except ValueError:
-        return None
-    return None if np.isnan(number) else number
+        return np.nan
 
 
 def _shown(values: Sequence[Any]) -> str:
@@ -204,8 +154,8 @@ def _word(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     spelled = str(value).strip()
-    plain = isinstance(value, bool | np.bool_ | Number) or _number(spelled) is not None
-    return spelled[:20] if plain else quoted(spelled)
+    is_plain = isinstance(value, bool | np.bool_ | Number) or not np.isnan(_as_number(spelled))
+    return spelled[:20] if is_plain else quoted(spelled)
 
 
 _HORIZON = pd.Timedelta(hours=24)

@@ -13,7 +13,7 @@ from penstock.io._binary_files import need_pyarrow, parquet_pieces
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of
 from penstock.io._row_layout import Columns, TableOptions, is_number, quoted
-from penstock.io._time_texts import read_times
+from penstock.io._time_texts import read_stamps
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table
 from penstock.io.rows import Batch, Fault, RowSource, check_position
@@ -51,7 +51,7 @@ __all__ = [
     "open_sink",
     "parquet_pieces",
     "quoted",
+    "read_stamps",
     "read_table",
-    "read_times",
     "refuse_unknown",
 ]

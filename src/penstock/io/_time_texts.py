@@ -149,6 +149,12 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
+def read_stamps(texts: Sequence[str], day_first: bool | None = None) -> tuple[Times, NDArray[np.bool_], bool | None]:
+    """Return the times of a stream, which of them have an offset (and are UTC), and whether the day comes first."""
+    read = read_times(texts, day_first)
+    return read.times, read.offsets != NAIVE, read.day_first
+
+
 def _cleaned(texts: Sequence[str]) -> list[str]:
     """Texts without blanks around them and with plain blanks inside; "" for those that are too long for a time."""
     ascii_only = "".join(texts).isascii()

@@ -3,7 +3,7 @@
 from penstock.thresholds.base import Threshold
 from penstock.thresholds.basic import Fixed, MeanDeviation, TopN
 from penstock.thresholds.contamination import Contamination, check_contamination, midway, score_threshold
-from penstock.thresholds.packing import pack_threshold, unpack_threshold
+from penstock.thresholds.packing import pack_threshold, parse_threshold, unpack_threshold
 from penstock.thresholds.pareto import Exceedance, ParetoTail
 from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
@@ -23,6 +23,7 @@ __all__ = [
     "check_contamination",
     "midway",
     "pack_threshold",
+    "parse_threshold",
     "score_threshold",
     "unpack_threshold",
 ]

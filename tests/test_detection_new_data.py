@@ -1,17 +1,139 @@
-"""Missing readings: empty rows are not judged, others by what they have."""
+"""New data for a model, and tables with missing readings."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, NAMES, plant, readings, residuals, rows_found, two_modes
+from detection_tables import FAULT, HOT, NAMES, plant, residuals, rows_found, two_modes
 
 from penstock import NSNMF, detect, fit_model
-from penstock.detection import METHODS, load_model, score
+from penstock.detection import METHODS, score
 from penstock.detection._parts import Part, mean_of_similar
-from penstock.io import TableError
+from penstock.io import TableError, read_table
 from penstock.prepare import learn_scaling
+from penstock.thresholds import score_threshold
+
+
+def training() -> pd.DataFrame:
+    table = plant(190)
+    table["kind"] = np.where(np.arange(190) % 3 == 0, "a", "b")
+    return table
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit_model(training(), method="nmf")
+
+
+def new(**columns) -> pd.DataFrame:
+    table = plant().iloc[150:].reset_index(drop=True)
+    return table.assign(**{"kind": "a", **columns})
+
+
+def test_new_faults_are_above_the_threshold_of_the_training_scores(model):
+    findings = score(model, new())
+    assert set(np.flatnonzero(findings.flags)) >= {row - 150 for row in FAULT}
+    assert findings.threshold == score_threshold(model.training_scores, "auto")
+    assert not findings.trained.any()
+    assert findings.settings["rows"] == 110
+    assert findings.settings["learnt from"] == "the table"
+
+
+def test_columns_in_another_order_and_others_are_no_trouble(model):
+    expected = score(model, new()).scores
+    assert (score(model, new()[["kind", *reversed(NAMES), "time"]]).scores == expected).all()
+    assert (score(model, new(more=3.0, words="x")).scores == expected).all()
+    assert score(model, new(more=3.0)).names == (*NAMES, "kind=b", "kind=a")
+
+
+def test_a_column_that_is_missing_is_named(model):
+    with pytest.raises(TableError, match=r"the table has no column 'bearing \[°C\]', which was an input before"):
+        score(model, new().drop(columns=HOT))
+    with pytest.raises(TableError, match="no column 'kind', which was an input before"):
+        score(model, new().drop(columns="kind"))
+
+
+def test_text_where_numbers_were_is_refused(model):
+    with pytest.raises(TableError, match="column 'oil' held numbers before, and now holds text"):
+        score(model, new(oil="much"))
+
+
+def test_a_category_that_was_never_seen_stands_out(model):
+    usual, strange = score(model, new()), score(model, new(kind="c"))
+    assert (strange.values[["kind=a", "kind=b"]] == 0).all(axis=None)
+    assert np.median(strange.scores) > np.median(usual.scores)
+    notes = {note.kind: note for note in strange.notes}
+    assert str(notes["unknown categories"]) == "Column 'kind' has values that were not learnt ('c') in 110 rows."
+    assert not any(note.kind == "unknown categories" for note in usual.notes)
+
+
+def test_a_label_is_compared_with_if_one_is_named(model):
+    table = new(fault=[int(row + 150 in FAULT) for row in range(110)])
+    assert score(model, table).agreement is None
+    assert score(model, table, label="fault").agreement.n_found == 1
+
+
+def test_new_data_are_read_as_the_training_data_were(tmp_path):
+    paths = [tmp_path / "old.txt", tmp_path / "new.txt"]
+    for path, table in zip(paths, [training(), new()], strict=True):
+        table.to_csv(path, index=False, sep="|", decimal=",")
+    model = fit_model(paths[0], separator="|", decimal=",", time="time", timezone="Europe/Berlin", method="mean")
+    findings = score(model, paths[1])
+    assert (findings.scores == score(fit_model(training(), method="mean"), new()).scores).all()
+    assert str(findings.table.time.tz) == "Europe/Berlin"
+    assert str(score(model, paths[1], timezone="UTC").table.time.tz) == "UTC"
+    comma = tmp_path / "comma.csv"
+    new().rename(columns={"time": "when"}).to_csv(comma, index=False)
+    other = score(model, comma, separator=",", decimal=".", time=["when"])
+    assert (other.scores == findings.scores).all()
+
+
+def test_options_that_have_no_meaning_are_refused(model):
+    for name in ("columns", "exclude", "nonsense", "keep"):
+        with pytest.raises(TypeError, match=f"'{name}' is not a parameter here"):
+            score(model, new(), **{name: ["oil"]})
+    with pytest.raises(TableError, match="is read already"):
+        score(model, read_table(new()), label="oil")
+
+
+def test_strict_can_be_chosen_for_new_data(model):
+    backwards = new().iloc[::-1]
+    assert len(score(model, backwards).scores) == 110
+    with pytest.raises(TableError, match="strict refuses"):
+        score(model, backwards, strict=True)
+    strict = fit_model(plant(190), strict=True, method="mean")
+    with pytest.raises(TableError, match="strict refuses"):
+        score(strict, backwards)
+    assert len(score(strict, backwards, strict=False).scores) == 110
+
+
+def alone(name: str, folder) -> object:
+    row = new().iloc[[3]].assign(**{HOT: 500.0})
+    if name == "csv":
+        row.to_csv(folder / "one.csv", index=False)
+        return folder / "one.csv"
+    return row.drop(columns="time") if name == "without time" else row if name == "frame" else pd.concat([row, row])
+
+
+@pytest.mark.parametrize("method", ["nsnmf", "knn", "lomst", "online"])
+@pytest.mark.parametrize("source", ["frame", "csv", "without time", "twice"])
+def test_a_single_row_can_be_scored_and_explained(method, source, tmp_path):
+    model = fit_model(training(), method=method)
+    findings = score(model, alone(source, tmp_path))
+    assert findings.flags.all()
+    assert len(findings.events) == 1
+    assert findings.explain(1).variables["variable"].iloc[0] == HOT
+    together = score(model, new().assign(**{HOT: 500.0})).scores[3]
+    assert findings.scores[0] == together
+
+
+def test_no_row_is_refused_and_one_is_nothing_to_learn_from(model):
+    with pytest.raises(TableError, match=r"has no rows\. Check"):
+        score(model, new().iloc[:0])
+    with pytest.raises(TableError, match="a single row, and rows are judged by each other"):
+        fit_model(new().iloc[:1])
+
 
 HOLES = 0.03
 
@@ -46,18 +168,6 @@ def test_all_methods_take_missing_readings(method):
     assert len(why.neighbors) == 3
 
 
-@pytest.mark.parametrize("method", ["nsnmf", "mean", "online"])
-def test_empty_rows_are_noted_and_not_judged(method):
-    table, _ = with_holes(plant())
-    findings = detect(table, method=method, top=5)
-    assert np.flatnonzero(~findings.judged).tolist() == [30, 31]
-    assert np.isnan(findings.scores[30:32]).all()
-    note = next(note for note in findings.notes if note.kind == "empty rows")
-    assert (note.count, note.rows) == (2, (30, 31))
-    assert str(note) == "2 rows without any reading cannot be judged: 30, 31 (counted from 0)."
-    assert not any(note.kind == "no score" for note in findings.notes)
-
-
 def test_residuals_of_rows_with_holes_make_up_their_scores():
     table, gone = with_holes(plant())
     findings = detect(table, method="nmf", top=5)
@@ -66,33 +176,6 @@ def test_residuals_of_rows_with_holes_make_up_their_scores():
     seen = (~gone).sum(axis=1)
     stretched = np.sqrt(np.nansum(off**2, axis=1) * 6 / np.maximum(seen, 1))
     np.testing.assert_allclose(stretched[findings.judged], findings.scores[findings.judged], rtol=1e-9)
-
-
-def test_missing_readings_in_modes():
-    table, _ = with_holes(two_modes())
-    findings = detect(table, modes={"on": "`load [MW]` > 5"}, method="nmf", top=8)
-    assert (findings.modes == "unknown").sum() == table["load [MW]"].isna().sum()
-    assert not findings.judged[findings.modes == "unknown"].any()
-    for event in findings.events.index:
-        assert len(findings.explain(event).neighbors) == 3
-
-
-@pytest.mark.parametrize("method", ["nsnmf", "knn", "online"])
-def test_models_with_holes_come_back_from_files(method, tmp_path):
-    table, _ = with_holes(plant())
-    model = fit_model(table, method=method)
-    model.save(tmp_path / "model")
-    new, _ = with_holes(plant(seed=3), seed=3)
-    one, two = score(model, new), score(load_model(tmp_path / "model"), new)
-    assert np.array_equal(one.scores, two.scores, equal_nan=True)
-    assert one.judged.sum() == 258
-
-
-def test_new_rows_with_holes_score_the_same_in_any_company():
-    table, _ = with_holes(plant())
-    model = fit_model(readings(200), method="nmf")
-    whole, half = score(model, table), score(model, table.iloc[100:])
-    assert np.array_equal(whole.scores[100:], half.scores, equal_nan=True)
 
 
 def test_a_column_without_any_reading_to_learn_from_is_named():

@@ -1,7 +1,8 @@
-"""The whole job on small tables: the planted fault is found, whatever the table comes as."""
+"""The whole job on small tables: what is read, selected and noted."""
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,10 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
 import penstock
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import make_detector, score
+from penstock.detection._periods import read_duration
+from penstock.detection._wording import HOW_TO_RATES, ONLY_RANKS
 from penstock.io import TableError, read_table
+from penstock.thresholds import Fixed, TopN, score_threshold
 
 FOUND = list(FAULT)
 
@@ -47,11 +51,6 @@ def test_the_same_table_gives_the_same_findings(kind, findings, tmp_path):
     assert (again.scores == findings.scores).all()
     assert (again.flags == findings.flags).all()
     assert again.table.time.equals(findings.table.time)
-
-
-def test_polars_tables_are_taken(findings):
-    polars = pytest.importorskip("polars")
-    assert (detect(polars.DataFrame(plant().to_dict("list")), top=5).scores == findings.scores).all()
 
 
 def test_arrays_are_taken_and_have_no_time(findings):
@@ -167,17 +166,6 @@ def test_how_to_read_a_table_that_is_read_is_refused():
             detect(table, **{option: ["oli"]})
 
 
-def test_unknown_options_are_refused():
-    with pytest.raises(TypeError, match="'sep' is not a parameter here"):
-        detect(plant(), sep=";")
-
-
-def test_options_of_reading_are_passed_on(tmp_path):
-    path = tmp_path / "plant.txt"
-    plant().to_csv(path, index=False, sep="|", decimal=",")
-    assert rows_found(detect(path, top=5, separator="|", decimal=",")) == FOUND
-
-
 def test_units_come_from_names_or_a_table(tmp_path):
     assert detect(plant(), top=5, method="mean").units[HOT] == "°C"
     assert detect(plant(), top=5, method="mean", units={"oil": "bar", HOT: "-"}).units == {
@@ -189,7 +177,7 @@ def test_units_come_from_names_or_a_table(tmp_path):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match="needs the columns 'name' and 'unit'; it has a, b"):
         detect(plant(), units=path)
-    with pytest.raises(TableError, match="units cannot be read from"):
+    with pytest.raises(TableError, match="There is no file"):
         detect(plant(), units=tmp_path / "none.csv")
 
 
@@ -203,14 +191,6 @@ def test_stages_are_told():
         "scoring 260 rows",
         "explaining 1 event",
     ]
-
-
-def test_settings_tell_how_to_repeat_it(findings):
-    told = findings.settings
-    assert (told["rows"], told["inputs"], told["top"], told["training"]) == (260, 6, 5, "all rows")
-    assert told["detector"] == "Detector()"
-    assert detect(plant(), top=5, method="nsnmf").settings["detector"].startswith("NSNMF(n_components=3")
-    assert {"penstock", "python", "numpy", "numba"} <= set(told)
 
 
 def test_too_few_rows_are_refused():
@@ -247,13 +227,6 @@ def test_a_row_scores_the_same_alone_and_in_company(method):
     assert (score(model, replace(table, values=table.values.iloc[::-1])).scores == together[::-1]).all()
 
 
-def test_halves_of_the_job_are_public():
-    model = fit_model(readings(200), method="mean")
-    new = plant(time=False).iloc[190:]
-    assert (model.score(new).scores == score(model, new).scores).all()
-    assert repr(model) == "<Model: MeanDistance, 6 inputs, 200 training rows>"
-
-
 def test_settings_tell_how_the_table_was_read(tmp_path):
     path = tmp_path / "plant.txt"
     plant().assign(fault=0, limit=9.0).to_csv(path, index=False, sep="|", decimal=",")
@@ -273,25 +246,13 @@ def test_settings_tell_how_the_table_was_read(tmp_path):
     assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
 
 
-def test_settings_tell_the_first_of_many_columns():
-    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 30))).add_prefix("s")
-    told = detect(wide, columns=[f"s{n}" for n in range(25)], method="mean", top=3).settings
-    assert told["columns"] == "25: 's0', 's1', 's2', 's3', 's4' and 20 more"
-
-
-def test_units_that_are_missing_are_none():
-    table = pd.DataFrame({"name": ["oil", HOT], "unit": ["bar", np.nan]})
-    assert detect(plant(), top=5, method="mean", units=table).units[HOT] == ""
-    assert detect(plant(), top=5, method="mean", units={"oil": None, HOT: float("nan")}).units["oil"] == ""
-
-
 @pytest.mark.parametrize("units", ["http://127.0.0.1:9/units.csv", "file:///etc/hostname", 3])
 def test_units_are_never_fetched(units, monkeypatch):
     def fetch(*args, **kwargs):
         raise AssertionError("this went out")
 
     monkeypatch.setattr("urllib.request.urlopen", fetch)
-    with pytest.raises(TableError, match="units cannot be read from"):
+    with pytest.raises(TableError, match="There is no file"):
         detect(plant(), top=5, method="mean", units=units)
 
 
@@ -308,12 +269,6 @@ def test_known_faults_in_the_training_period_are_not_counted():
     assert found.faults["judged"].tolist() == [False, True]
     assert (found.n_found, found.n_judged_faults, len(found.faults)) == (1, 1, 2)
     assert (found.n_known, found.n_judged, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
-
-
-def test_known_faults_in_modes_that_are_skipped_are_not_counted():
-    table = labelled().assign(state=["off"] * 100 + ["on"] * 160)
-    found = detect(table, label="fault", modes="state", skip_modes="off", top=5).agreement
-    assert (found.n_found, found.n_judged_faults, found.n_ranked) == (1, 1, 5)
 
 
 def test_the_halves_of_the_job_are_names_of_the_package(tmp_path):
@@ -354,12 +309,12 @@ def test_rows_of_which_nothing_is_known_are_judged_but_not_counted():
     assert findings.judged.all()
     assert (findings.agreement.n_known, findings.agreement.n_judged) == (15, 210)
     note = next(note.message for note in findings.notes if note.kind == "label")
-    assert "50 rows are unknown (-999) and not counted; the others count as normal: 0 (185 rows), 2 (10 rows)." in note
+    assert "50 unknown and not counted (-999); 195 normal (0, 2)." in note
     assert (findings.settings["fault_values"], findings.settings["unknown_values"]) == ("'1'", "'-999'")
     model = fit_model(table, method="mean", **options)
     assert any("rows learnt from: 15" in str(note) for note in model.notes)
     assert model.score(table, **options).agreement.n_judged == 210
-    with pytest.raises(TableError, match="fault_values and unknown_values need a label"):
+    with pytest.raises(TableError, match="fault_values: there is no label"):
         detect(table, method="mean", fault_values=1)
     with pytest.raises(TableError, match=r"not clear which .* 'off' \(130 rows\), 'on' \(130 rows\)"):
         detect(table.assign(state=["off", "on"] * 130), method="mean", label="state")
@@ -434,3 +389,173 @@ def test_groups_without_time_or_name():
     assert "10 rows without a value are the group (none)" in str(findings.table.about("row groups"))
     by_number = detect(runs().assign(run=np.repeat([3.0, 1.0, 2.0], 80)), group="run", method="mean", top=15)
     assert by_number.events["group"].tolist() == ["3", "1", "2"]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 11])
+def test_top_n_flags_exactly_n_of_equals_the_earlier(n):
+    table = pd.DataFrame({"a": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2], "b": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2]})
+    findings = detect(table, method="norm", top=n)
+    ranked = sorted(range(12), key=lambda row: (-findings.scores[row], row))
+    assert rows_found(findings) == sorted(ranked[:n])
+    last, following = findings.scores[ranked[n - 1]], findings.scores[ranked[n]]
+    assert following <= findings.threshold <= last
+    assert findings.threshold < last or last == following
+
+
+def test_top_as_many_as_rows_is_refused():
+    for n in (260, 261):
+        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(260\) or more"):
+            detect(plant(), top=n, method="mean")
+
+
+@pytest.mark.parametrize("threshold", ["auto", 0.02, Fixed(0.3), TopN(6)])
+def test_thresholds_are_those_of_the_training_scores(threshold):
+    findings = detect(plant(), threshold=threshold, method="mean")
+    limit = score_threshold(findings.scores, threshold)
+    assert findings.threshold == limit
+    assert (findings.flags == (findings.scores > limit)).all()
+    assert findings.settings["threshold"] == str(threshold)
+
+
+def test_by_default_a_table_gives_a_list():
+    findings = detect(plant(), method="mean")
+    assert findings.flags.sum() == 13
+    assert detect(plant(2200), method="mean").flags.sum() == 100
+    assert set(FAULT) <= set(rows_found(findings))
+
+
+@pytest.mark.parametrize("top", [0, -1, 2.5, True, "5"])
+def test_a_top_that_is_no_number_is_refused_before_anything_is_read(top):
+    with pytest.raises(ValueError, match="top must be a whole number ≥ 1"):
+        detect("no such file.csv", top=top)
+
+
+@pytest.mark.parametrize("threshold", ["high", 0.0, 0.7, -1, [1]])
+def test_a_threshold_that_is_none_is_refused_before_anything_is_read(threshold):
+    with pytest.raises(TableError, match=r"threshold: .* must be 'auto' or a number in"):
+        detect("no such file.csv", threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("given_", "expected"),
+    [
+        (None, None),
+        (3, 3),
+        (np.int64(3), 3),
+        (0, 0),
+        ("90 s", pd.Timedelta(seconds=90)),
+        (dt.timedelta(hours=1), pd.Timedelta(hours=1)),
+        (np.timedelta64(5, "m"), pd.Timedelta(minutes=5)),
+        (pd.Timedelta(0), pd.Timedelta(0)),
+    ],
+)
+def test_lengths_are_durations_or_rows(given_, expected):
+    found = read_duration("gap", given_)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, True, "30", "soon", dt.timedelta(-1), np.timedelta64("NaT"), pd.NaT, [1]])
+@pytest.mark.parametrize("name", ["gap", "settle"])
+def test_lengths_that_are_none_are_refused_before_anything_is_read(name, wrong):
+    with pytest.raises(TableError, match=f"{name}.*'30 min'"):
+        detect("no such file.csv", modes="state", **{name: wrong})
+
+
+def test_gaps_join_findings():
+    assert len(detect(plant(), top=5).events) == 1
+    split = detect(plant(), top=5, gap="5 min")
+    assert len(split.events) == 5
+    assert len(detect(plant(), top=5, gap=1).events) == 1
+    with pytest.raises(ValueError, match=r"gap is a duration.*Give a number of rows"):
+        detect(plant(time=False), top=5, gap="1 h")
+
+
+def kinds(findings):
+    return {note.kind: str(note) for note in findings.notes}
+
+
+def test_one_input_is_said_to_be_too_few():
+    one = pd.DataFrame({"temperature": np.random.default_rng(0).normal(size=200)})
+    assert "low ones do not" in kinds(penstock.detect(one, top=3, method="nsnmf"))["one input"]
+    for method in ("knn", "detector"):
+        assert "one input" not in kinds(penstock.detect(one, top=3, method=method))
+
+
+def test_fewer_groups_are_said_with_their_number():
+    rng = np.random.default_rng(0)
+    two = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    assert "1 latent group was used instead of 5" in kinds(penstock.detect(two, top=3, method="nsnmf"))["groups"]
+    asked = penstock.detect(two, top=3, method="nsnmf", parameters={"n_components": 2})
+    assert "groups" not in kinds(asked)
+
+
+def test_another_season_is_said_to_differ_as_a_whole():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 9))
+    rows[200:] += 30
+    table = pd.DataFrame(rows).add_prefix("sensor_")
+    table.insert(0, "time", pd.date_range("2024-05-01", periods=400, freq="h"))
+    summer = table["time"][199]
+    assert "100% of the rows judged" in kinds(penstock.detect(table, train_until=str(summer)))["many findings"]
+    assert "many findings" not in kinds(penstock.detect(table))
+
+
+def test_rows_that_follow_each_other_closely_make_rates_doubtful():
+    rng = np.random.default_rng(0)
+    rows = np.zeros((400, 6))
+    for row in range(1, len(rows)):
+        rows[row] = 0.99 * rows[row - 1] + rng.normal(size=6)
+    table = pd.DataFrame(rows).add_prefix("sensor_")
+    time = pd.Series(pd.date_range("2024-05-01", periods=400, freq="h"), name="time")
+    close = pd.concat([time, table], axis=1)
+    shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
+    for rows in (close, table):  # with time stamps and without
+        found = penstock.detect(rows)
+        assert "too low for later rows" in kinds(found)["like the row before"]
+        assert found.caution == ONLY_RANKS
+        later = penstock.fit_model(rows[:300]).score(rows[300:], top=5)
+        assert "like the row before" in kinds(later)
+        assert later.rates is later.threshold_rate is None
+    for other, method in ((shuffled, "detector"), (close, "knn")):
+        found = penstock.detect(other, method=method)
+        assert "like the row before" not in kinds(found)
+        assert found.caution == (ONLY_RANKS if method == "knn" else f"{ONLY_RANKS} {HOW_TO_RATES}")
+
+
+def test_text_that_outweighs_the_readings_is_said():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(400, 4)) * 0.05).add_prefix("sensor_")
+    table["state"] = rng.choice(["a", "b", "c", "d"], size=400)
+    table["switch"] = rng.choice(["yes", "no"], size=400)
+    found = penstock.detect(table, top=10, method="nsnmf")
+    assert "is text (state, switch)" in kinds(found)["text findings"].replace("'", "")
+    assert "text findings" not in kinds(penstock.detect(table, top=10, exclude=["state", "switch"]))
+
+
+def test_a_rule_that_holds_for_no_row_is_said():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["power", "b", "c"])
+    noted = kinds(penstock.detect(table, top=3, modes={"idle": "power > 1000", "on": "power <= 1000"}))
+    assert "No row is of the mode idle (power > 1000)" in noted["empty modes"]
+    assert "empty modes" not in kinds(penstock.detect(table, top=3, modes={"on": "power <= 1000"}))
+
+
+def test_an_input_that_died_is_named():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["a", "b", "c"])
+    findings = penstock.fit_model(table).score(table.assign(b=np.nan))
+    assert "1 input has no reading" in kinds(findings)["dead inputs"]
+    assert np.isfinite(findings.scores).all()
+
+
+def test_units_of_a_line_below_the_header_and_codes_for_missing_are_used(tmp_path):
+    rows = "\n".join(
+        f"2024-05-01 {k // 60:02d}:{k % 60:02d},{k % 7},{-9999 if k % 10 == 0 else k % 5}" for k in range(200)
+    )
+    path = tmp_path / "plant.csv"
+    path.write_text(f"time,flow,level\n,m3/s,bar\n{rows}\n")
+    findings = penstock.detect(path, top=3, missing=[-9999])
+    assert dict(findings.units) == {"flow": "m3/s", "level": "bar"}
+    assert findings.values["level"].isna().sum() == 20
+    model = penstock.fit_model(path, missing="-9999")
+    model.save(tmp_path / "model")
+    assert penstock.load_model(tmp_path / "model").reading.missing == ("-9999",)

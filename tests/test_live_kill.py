@@ -1,4 +1,4 @@
-"""`penstock watch`, killed with kill -9 many times, writes what an unbroken run does, to the last byte."""
+"""`penstock watch`, killed with SIGKILL many times, writes what an unbroken run does, to the last byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from golden.behaviour import modes
+
+from penstock.cli import main
 
 N_ROWS, N_COLUMNS = 2500, 6
 
@@ -31,19 +35,47 @@ def plant_like_csv(path: Path) -> None:
     path.write_text("\n".join(lines), encoding="ascii")
 
 
+def learn_from_good_months(folder: Path) -> Path:
+    """Fit unit1.penstock as the README does, with operating modes; return a file to watch."""
+    table = pd.concat([modes()] * 4, ignore_index=True).assign(
+        time=pd.date_range("2024-05-01", periods=2000, freq="10min")
+    )
+    table[:1000].to_csv(folder / "good.csv", index=False)
+    live = table[1000:].copy()
+    live.loc[1500:1505, "oil"] += 9
+    live.loc[1700, "state"] = "new"
+    live.to_csv(folder / "live.csv", index=False)
+    fit = [
+        "fit",
+        str(folder / "good.csv"),
+        "--model",
+        str(folder / "unit1.penstock"),
+        "--mode",
+        "state",
+        "--settle",
+        "20min",
+    ]
+    assert main([*fit, "--quiet"]) == 0
+    return folder / "live.csv"
+
+
 @pytest.mark.parametrize("kills", [30, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kills: int) -> None:
     in_snapshots = kills // 5
     plant_like_csv(tmp_path / "plant.csv")
+    live = learn_from_good_months(tmp_path)
     common = [str(tmp_path / "plant.csv"), "--components", "3", "--snapshot-every", "100"]
     variants = [
         common,
         [*common, "--threshold", "drifting-peaks", "--snapshot-every", "73", "--warmup", "900"],
         [*common, "--threshold", "quantile:rate=0.05", "--no-learn-flagged", "--forgetting", "0.999"],
+        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "40"],
+        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
     ]
+    variants = variants if kills > 30 else [variants[0], variants[-1]]
     task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "half_written": in_snapshots, "seed": 0}
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("watch_kills.py"))],
+        [sys.executable, str(Path(__file__).with_name("live_kills.py"))],
         input=json.dumps(task),
         capture_output=True,
         text=True,

@@ -24,7 +24,11 @@ from report_tables import (
 )
 
 from penstock.detection import detect
-from penstock.report import html, to_html, write_html
+from penstock.report import (
+    html,
+    to_html,
+    write_html,
+)
 from penstock.report.axis import make_axis
 from penstock.report.document import document_pieces
 from penstock.report.event_cards import event_window
@@ -136,22 +140,6 @@ def test_without_findings_there_are_no_empty_parts():
         assert f'href="#{part}"' not in text
 
 
-def test_modes_are_told_apart():
-    reader = read(to_html(modes_findings()))
-    text = " ".join(reader.texts)
-    assert text.count("Mode") >= 4  # groups and trees
-    assert "<b>high</b>" in text
-
-
-def test_the_same_findings_give_the_same_page():
-    assert to_html(plant_findings()) == to_html(plant_findings())
-
-
-def test_a_method_that_expects_nothing_has_a_page_too():
-    table = plant_findings().table.values.rename(columns={"load [MW]": "load"})
-    read(to_html(detect(table, method="lomst", top=5)))
-
-
 def test_one_row_events_without_any_variable(monkeypatch):
     monkeypatch.setattr(html, "MOST_LISTED", 5)
     findings = hostile_findings()
@@ -161,12 +149,6 @@ def test_one_row_events_without_any_variable(monkeypatch):
     text = " ".join(" ".join(reader.texts).split())
     assert "Listed are the 5 most severe of 11 events. The 3 most severe can be opened." in text
     assert sum(attributes.get("class") == "opener" for _, attributes in reader.elements) == 3
-
-
-def test_stages_are_told():
-    stages = []
-    to_html(plant_findings(), progress=stages.append)
-    assert stages == ["drawing the report"]
 
 
 def test_it_is_written_wholly_and_never_over_another(tmp_path):
@@ -179,34 +161,6 @@ def test_it_is_written_wholly_and_never_over_another(tmp_path):
     write_html(plant_findings(), path, overwrite=True, title="Two")
     assert "<h1>Two</h1>" in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_to_nowhere_is_not_written_through(tmp_path):
-    path = tmp_path / "report.html"
-    path.symlink_to(tmp_path / "elsewhere.html")
-    with pytest.raises(FileExistsError, match=r"report\.html exists already"):
-        write_html(plant_findings(), path)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_that_appears_meanwhile_stays(tmp_path):
-    path = tmp_path / "report.html"
-    with pytest.raises(FileExistsError, match=r"report\.html exists already"):
-        write_html(plant_findings(), path, progress=lambda stage: path.write_text("mine"))
-    assert path.read_text() == "mine"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_nothing_can_be_loaded():
-    policy = read(to_html(plant_findings())).elements
-    content = next(a["content"] for _, a in policy if a.get("http-equiv") == "Content-Security-Policy")
-    assert content.startswith("default-src 'none'; ")
-    assert "data:" not in content
-
-
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        write_html(plant_findings(), tmp_path / "none" / "report.html")
 
 
 def test_many_rows_and_columns_stay_small():
@@ -254,13 +208,6 @@ def test_what_is_as_expected_and_what_is_extrapolated_is_shown():
     assert "ebuilt" not in text.split("<script")[0]
     assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
     assert '<td class="num"> 0</td>' in text
-
-
-def test_other_methods_are_told_as_before():
-    text = to_html(plant_findings())
-    assert "times the threshold" in text
-    for words in ("Normal rows as high", "0 is usual", "normal rows score", "far from everything"):
-        assert words not in text
 
 
 def test_groups_and_settings_are_shown():

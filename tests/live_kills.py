@@ -1,4 +1,4 @@
-"""Kills `penstock watch` with SIGKILL, again and again, and says what each kill hit. Run by test_watch_kill.py.
+"""Kill `penstock watch` with SIGKILL, again and again, and say what each kill hit. Run by test_live_kill.py.
 
 Importing penstock takes seconds and is done once: each run is a fork of this process, which then carries out the real
 command from its beginning. It is a process of its own, and the kill is a real one.
@@ -129,7 +129,7 @@ def kill_again_and_again(folder: Path, variants: list[list[str]], kills: int, ha
         expected.append(unbroken.read_bytes())
     sequences: list[dict[str, Any]] = []
     hits = snapshot_hits = 0
-    while hits < kills or snapshot_hits < half_written:
+    while len(sequences) < len(variants) or hits < kills or snapshot_hits < half_written:
         variant = len(sequences) % len(variants)
         killer = Killer(folder / f"sequence-{len(sequences)}", variants[variant], expected[variant], chance)
         sequences.append(killer.run())

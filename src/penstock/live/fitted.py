@@ -1,0 +1,376 @@
+"""Score the rows of a stream with a model of `penstock fit` or a saved detector.
+
+The model stays as it is, except for `OnlineNSNMF`, which goes on learning; what changes with the stream is the
+threshold and the operating mode. Each row is scored by itself: batches of any size give the same verdicts.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock.columns import RowRule, RuleError
+from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name
+from penstock.detectors import OnlineNSNMF
+from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
+from penstock.live.scorers import Verdicts, check_columns, with_names
+from penstock.storage import Record
+from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
+
+_EPOCHS = (
+    (1e11, "s"),
+    (1e14, "ms"),
+    (1e17, "us"),
+    (math.inf, "ns"),
+)  # the unit of a time that is a number, by its size
+
+
+class FittedScorer:
+    """Score rows with a fitted model.
+
+    Parameters
+    ----------
+    model : Model or detector
+        As `penstock.load` returns it.
+    threshold : Threshold, "auto", float or None, default=None
+        None: the model's own, which is that of a saved detector, and "auto" of the training scores of a `Model`. A
+        number is a share of normal rows. A `Threshold` starts from the training scores and follows the stream.
+    origin : str
+        Digest of the model file; a snapshot belongs to the same file.
+
+    Attributes
+    ----------
+    variable_names : tuple of str
+        The inputs of the model, by which verdicts name variables.
+    """
+
+    warmup = 0
+
+    def __init__(self, model: Any, threshold: Contamination | None = None, origin: str | None = None) -> None:
+        self._bare = not isinstance(model, Model)
+        self._model: Model = Model.of_detector(model) if self._bare else model
+        self._origin, self._asked = origin, threshold
+        self._parts = self._model.parts
+        self._learns = isinstance(self._parts[0].detector, OnlineNSNMF)
+        if self._learns:
+            self._parts = copy.deepcopy(self._parts)
+        self._threshold = self._first_threshold(model, threshold)
+        self._modes = _ModeFollower(
+            self._model.modes, frozenset(part.mode for part in self._parts), self._model.reading
+        )
+        self._kinds = _column_kinds(self._model)
+        self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
+        self.variable_names = self._model.inputs.names
+
+    def _first_threshold(self, model: Any, threshold: Contamination | None) -> Threshold | None:
+        """Return the threshold for the first row; None: that of the detectors, which learn."""
+        if isinstance(threshold, Threshold):
+            running = threshold.fresh()
+            running.update_many(self._model.training_scores)
+            return running
+        if threshold is None and self._learns:
+            return None
+        if threshold is None and self._bare:
+            return Fixed(float(model.threshold_))
+        return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
+
+    def table_options(self, options: TableOptions) -> TableOptions:
+        """Return options that read the columns of the model, as its training data were read."""
+        if self._bare and not self.variable_names:
+            return options
+        reading = self._model.reading
+        return replace(
+            options,
+            columns=tuple(name for name, kind in self._kinds.items() if kind == "number"),
+            texts=tuple(name for name, kind in self._kinds.items() if kind == "text"),
+            time=options.time or (reading.time if isinstance(reading.time, str) else None),
+            delimiter=options.delimiter or reading.separator,
+        )
+
+    def begin(self, names: tuple[str, ...]) -> None:
+        """Take the names of the numeric columns of the stream, in the order of `Batch.values`."""
+        if self._bare and not self.variable_names:
+            check_columns(self._parts[0].detector, names)
+            self.variable_names = names
+            self._kinds = dict.fromkeys(names, "number")
+        self._columns = {name: place for place, name in enumerate(names)}
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the verdicts depend on beside the rows and the model file."""
+        return {"threshold": None if self._asked is None else repr(self._asked), "model": self._origin}
+
+    def state(self) -> dict[str, Any]:
+        """Return what the stream has changed, for `restore`."""
+        return {
+            "threshold": None if self._threshold is None else pack_threshold(self._threshold),
+            "modes": self._modes.state(),
+            "detectors": [part.detector._pack() for part in self._parts] if self._learns else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; ValueError if it does not fit."""
+        record = Record(state, "state").only("threshold", "modes", "detectors")
+        if record.value("threshold") is not None:
+            self._threshold = unpack_threshold(record.value("threshold"))
+        self._modes.restore(record.part("modes"))
+        if self._learns:
+            for part, packed in zip(self._parts, record.value("detectors"), strict=True):
+                part.detector._unpack(packed)
+
+    def score(self, batch: Batch, n_variables: int, *, strict: bool = False) -> Verdicts:
+        """Score some rows; `n_variables` inputs are named for each row that is flagged.
+
+        With `strict`, a row that the detector refuses is an error, and else a row without a score.
+        """
+        unknown: dict[tuple[str, str], int] = {}
+        rows = self._inputs(batch, unknown)
+        modes, reasons = self._modes.follow(self._table(batch))
+        for place in np.flatnonzero(np.isnan(rows).all(axis=1)).tolist():
+            reasons.setdefault(place, "the row has no reading")
+        n, k = len(rows), min(n_variables, rows.shape[1])
+        found = StreamScores(
+            np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=np.bool_),
+            np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
+        )  # fmt: skip
+        of_mode = {part.mode: part for part in self._parts}
+        judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
+        for mode, part in of_mode.items():
+            places = np.flatnonzero(judged & (modes == mode))
+            if len(places):
+                self._score_part(part, rows, places, found, reasons, strict)
+        if self._threshold is not None:
+            for place, score in enumerate(found.scores.tolist()):
+                found.thresholds[place] = self._threshold.value
+                found.flags[place] = self._threshold.update(score)
+        for mode, part in of_mode.items() if not self._learns else ():
+            self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found)
+        return Verdicts(found, reasons, unknown)
+
+    def _score_part(
+        self,
+        part: Part,
+        rows: FloatArray,
+        places: IndexArray,
+        found: StreamScores,
+        reasons: dict[int, str],
+        strict: bool,
+    ) -> None:
+        """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
+        try:
+            self._take(part, rows, places, found)
+        except ValueError:
+            for place in places.tolist():
+                try:
+                    self._take(part, rows, np.array([place]), found)
+                except ValueError as error:
+                    reasons[place] = with_names(str(error), self.variable_names)
+                    if strict:
+                        raise InputError(f"A row cannot be scored: {reasons[place]} (--strict)") from None
+
+    def _take(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+        if not self._learns:
+            found.scores[places] = part.scores(rows[places])
+            return
+        scaling, k = part.scaled_before, found.variables.shape[1]
+        values = rows[places] if scaling is None else scaling.apply(rows[places])
+        result = part.detector.process(values, k)
+        found.scores[places] = result.scores / part.usual
+        found.variables[places] = result.variables
+        span = np.ones(rows.shape[1]) if scaling is None else scaling.span
+        found.residuals[places] = result.residuals * span[result.variables]
+        if self._threshold is None:
+            found.thresholds[places] = result.thresholds / part.usual
+            found.flags[places] = result.flags
+
+    def _explain(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+        """Name the inputs that stand out in rows of a mode: measured minus expected."""
+        if not len(places) or not found.variables.shape[1]:
+            return
+        residuals, weights = deviations(part, rows[places])
+        weights = np.where(np.isnan(rows[places]) | ~(weights > 0), -np.inf, weights)
+        worst = np.argsort(-weights, axis=1, kind="stable")[:, : found.variables.shape[1]]
+        named = np.take_along_axis(weights, worst, axis=1) > -np.inf
+        found.variables[places] = np.where(named, worst, -1)
+        found.residuals[places] = np.where(named, np.take_along_axis(residuals, worst, axis=1), np.nan)
+
+    def _inputs(self, batch: Batch, unknown: dict[tuple[str, str], int]) -> FloatArray:
+        """Return the inputs of the model, (n, p), and count texts that it has not learnt."""
+        values = batch.values
+        if len(self._codes):
+            values = np.where(np.isin(values, self._codes), np.nan, values)
+        if self._bare:
+            return values[:, [self._columns[name] for name in self.variable_names]]
+        inputs = self._model.inputs
+        parts = [values[:, [self._columns[name] for name in inputs.as_they_are]]]
+        for encoding in inputs.encoded:
+            texts = pd.Series(self._texts(batch, encoding.column), dtype=object)
+            for text in texts[texts.notna() & ~texts.isin(encoding.categories)]:
+                unknown[encoding.column, text] = unknown.get((encoding.column, text), 0) + 1
+            parts.append(encoding.apply(texts))
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def _texts(self, batch: Batch, name: str) -> list[str | None]:
+        """Return a text column; codes for missing values are None."""
+        codes = self._model.reading.missing
+        return [None if text in codes else text for text in batch.texts[name]]
+
+    def _table(self, batch: Batch) -> Table:
+        """Return the columns that the rules and the column of modes need."""
+        modes = self._model.modes
+        wanted = dict.fromkeys(
+            [*([modes.column] if modes.column else []), *(c for _, r in modes.rules for c in r.columns)]
+        )
+        columns = {
+            name: batch.values[:, self._columns[name]]
+            if self._kinds[name] == "number"
+            else np.array(self._texts(batch, name), dtype=object)
+            for name in wanted
+        }
+        first = self._modes.rows
+        frame = pd.DataFrame(columns, index=pd.RangeIndex(first, first + len(batch.values)))
+        times = self._modes.stamps(batch.times) if self._modes.needs_time else None
+        return Table(frame, times, None, None, "the stream", ())
+
+
+class _ModeFollower:
+    """Follow the operating mode of a stream, row by row.
+
+    A row is settling from the first row of a new mode on, for the duration (or the number of rows) of the plan. Unlike
+    in a table, the last row before a change is judged: the change is not known yet when it comes.
+    """
+
+    def __init__(self, plan: ModePlan, learnt: frozenset[str], reading: Reading) -> None:
+        self._plan, self._learnt, self._reading = plan, learnt, reading
+        self.needs_time = isinstance(plan.settle, pd.Timedelta) or any(
+            re.search(r"\btime\b", str(rule)) for _, rule in plan.rules
+        )
+        self.rows = 0
+        self._last: str | None = None  # the mode of the last row whose mode is known
+        self._settled: int | None = None  # the row number, or the time in ns, at which settling ends
+        self._day_first = reading.day_first
+        self._zoned: bool | None = None  # whether stamps have an offset
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rows": self.rows, "last": self._last, "settled": self._settled,
+            "day_first": self._day_first, "zoned": self._zoned,
+        }  # fmt: skip
+
+    def restore(self, record: Record) -> None:
+        record.only("rows", "last", "settled", "day_first", "zoned")
+        self.rows = record.whole("rows", least=0)
+        self._last = None if record.value("last") is None else record.text("last")
+        self._settled = None if record.value("settled") is None else record.whole("settled", least=-(2**63))
+        self._day_first = None if record.value("day_first") is None else record.flag("day_first")
+        self._zoned = None if record.value("zoned") is None else record.flag("zoned")
+
+    def follow(self, table: Table) -> tuple[NDArray[np.str_], dict[int, str]]:
+        """Return the mode of each row, and the reason for each row that is not to be judged."""
+        plan, reasons = self._plan, dict[int, str]()
+        modes = self._modes_of(table)
+        unread = np.zeros(len(modes), dtype=np.bool_) if table.time is None else np.asarray(table.time.isna())
+        numbers = np.arange(self.rows, self.rows + len(modes))
+        places = numbers if table.time is None else table.time.as_unit("ns").asi8
+        self.rows += len(modes)
+        in_time = isinstance(plan.settle, pd.Timedelta)
+        for position, (mode, place) in enumerate(zip(modes.tolist(), places.tolist(), strict=True)):
+            if mode == UNKNOWN:
+                reasons[position] = "a reading that decides on the mode is missing"
+            elif unread[position]:
+                reasons[position] = "the time cannot be read"
+            else:
+                settling = self._is_settling(mode, place if in_time else int(numbers[position]))
+                if mode in plan.skip:
+                    reasons[position] = f"mode {mode} is not to be judged"
+                elif mode not in self._learnt:
+                    reasons[position] = f"mode {mode} was not learnt"
+                elif settling:
+                    reasons[position] = f"mode {mode} is settling"
+        return modes, reasons
+
+    def _modes_of(self, table: Table) -> NDArray[np.str_]:
+        if self._plan.column is None:
+            return ModePlan(rules=self._plan.rules).assign(table)
+        return np.array([UNKNOWN if pd.isna(value) else mode_name(value) for value in table.values[self._plan.column]])
+
+    def _is_settling(self, mode: str, place: int) -> bool:
+        """Return whether a row at this place, a row number or a time in ns, is in a settling period."""
+        settle = self._plan.settle
+        if settle is None:
+            return False
+        if self._last not in (None, mode):
+            end = place + (settle if isinstance(settle, int) else settle.value)
+            self._settled = end if self._settled is None else max(self._settled, end)
+        self._last = mode
+        return self._settled is not None and place < self._settled
+
+    def stamps(self, times: Sequence[Any] | None) -> pd.DatetimeIndex:
+        """Read times; NaT for those that cannot be read. How they are written is decided by the first."""
+        if times is None:
+            raise InputError("The model needs the time of each row (settling periods or rules), but there is no time.")
+        reading = self._reading
+        if reading.time_format is not None:
+            written = pd.Series(list(times), dtype=object)
+            return self._in_zone(pd.DatetimeIndex(pd.to_datetime(written, format=reading.time_format, errors="coerce")))
+        texts = [_epoch(time) for time in times]
+        for text in texts if self._zoned is None else ():
+            read, zoned, day_first = read_stamps([text], self._day_first)
+            if not np.isnat(read[0]):
+                self._day_first, self._zoned = day_first, bool(zoned[0])
+                break
+        read, zoned, _ = read_stamps(texts, self._day_first)
+        index = pd.DatetimeIndex(np.where(zoned == bool(self._zoned), read, np.datetime64("NaT")))
+        return self._in_zone(index.tz_localize("UTC") if self._zoned else index)
+
+    def _in_zone(self, index: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        zone = as_zone(self._reading.timezone)
+        if zone is None:
+            return index
+        if index.tz is None:
+            return index.tz_localize(zone, ambiguous=np.ones(len(index), dtype=np.bool_), nonexistent="shift_forward")
+        return index.tz_convert(zone)
+
+
+def _epoch(time: Any) -> str:
+    """Return a time as text; a number since 1970 as UTC."""
+    if not is_number(time) or len(str(time)) < 9:
+        return "" if time is None else str(time)
+    unit = next(unit for most, unit in _EPOCHS if abs(float(time)) < most)
+    return pd.Timestamp(float(time), unit=unit).isoformat() + "Z"
+
+
+def _column_kinds(model: Model) -> dict[str, str]:
+    """Return which columns a stream must have for this model, and whether each is read as "number" or "text"."""
+    inputs, plan = model.inputs, model.modes
+    kinds = dict.fromkeys(inputs.as_they_are, "number") | {encoding.column: "text" for encoding in inputs.encoded}
+    if plan.column is not None and plan.column not in kinds:
+        numbers = all(is_number(part.mode) and mode_name(float(part.mode)) == part.mode for part in model.parts)
+        kinds[plan.column] = "number" if numbers else "text"
+    for _, rule in plan.rules:
+        kinds |= _kinds_in_rule(rule, kinds)
+    return kinds
+
+
+def _kinds_in_rule(rule: RowRule, known: dict[str, str]) -> dict[str, str]:
+    """Return the kinds of a rule's columns that are no inputs: those with which the rule has a meaning."""
+    dtypes: dict[str, Any] = {"number": np.float64, "text": object}
+    others = [name for name in rule.columns if name not in known]
+    for kinds in product(("number", "text"), repeat=len(others)):
+        found = known | dict(zip(others, kinds, strict=True))
+        frame = pd.DataFrame({name: pd.Series(dtype=dtypes[found[name]]) for name in rule.columns})
+        try:
+            rule.truth(Table(frame, pd.DatetimeIndex([], tz="UTC"), None, None, "the stream", ()))
+        except RuleError:
+            continue
+        return found
+    raise InputError(f"The model has a rule for its modes that cannot be applied to a stream: {rule}.")

@@ -1,0 +1,239 @@
+"""Score the rows of a stream: what the monitor asks of a model, and the model that goes on learning."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock._types import StreamScores
+from penstock.detectors.online import OnlineNSNMF
+from penstock.io import Batch, InputError, TableOptions, is_number, quoted
+from penstock.live.options import OptionError, WatchOptions
+from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
+
+_LEAST_WARMUP = 200  # samples: fewer make poor ranges of columns
+_PLAIN = (type(None), bool, int, float, str)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Verdicts on the rows of a batch.
+
+    reasons : by position in the batch, why a row has no score.
+    unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
+    refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
+    """
+
+    scores: StreamScores
+    reasons: dict[int, str] = field(default_factory=dict)
+    unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+
+
+class Scorer(Protocol):
+    """What the monitor asks of a model.
+
+    variable_names : names of the inputs, to which `StreamScores.variables` refers; known after `begin`.
+    warmup : rows that pass before the first score.
+    """
+
+    variable_names: tuple[str, ...]
+
+    @property
+    def warmup(self) -> int: ...
+    def table_options(self, options: TableOptions) -> TableOptions:
+        """Return options that read the columns of the model."""
+
+    def begin(self, names: tuple[str, ...]) -> None:
+        """Take the names of the columns of `Batch.values`; InputError if the model is for others."""
+
+    def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
+        """Score rows in turn, and learn what is to be learnt from them. Batches of any size give the same verdicts."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the verdicts depend on beside the rows, in plain values."""
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what the stream has changed, for `restore`; None before the first row."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
+
+
+class OnlineScorer:
+    """Score each row with an `OnlineNSNMF`, which learns it afterwards.
+
+    Parameters
+    ----------
+    detector : OnlineNSNMF
+        New, or saved in the middle of another stream.
+    origin : str or None, default=None
+        Digest of the file that it comes from.
+    """
+
+    def __init__(self, detector: OnlineNSNMF, origin: str | None = None) -> None:
+        self._detector, self._origin = detector, origin
+        self._begun = False
+        self.variable_names: tuple[str, ...] = ()
+
+    @property
+    def warmup(self) -> int:
+        return int(self._detector.warmup or self._detector.buffer_size)
+
+    def table_options(self, options: TableOptions) -> TableOptions:
+        return options
+
+    def begin(self, names: tuple[str, ...]) -> None:
+        check_columns(self._detector, names)
+        self.variable_names = names
+
+    def settings(self) -> dict[str, Any]:
+        chosen = {**self._detector.get_params(deep=False), "model": self._origin}
+        return {name: value if isinstance(value, _PLAIN) else repr(value) for name, value in chosen.items()}
+
+    def state(self) -> dict[str, Any] | None:
+        return self._detector._pack() if self._begun else None
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._detector._unpack(state)
+        self._begun = True
+
+    def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
+        """Score rows; those that the detector refuses are taken out of the batch.
+
+        Without scaling, rows with negative or huge values are refused. A refusal leaves the detector as it was, and
+        scores do not depend on batches, so that the other rows can be passed one by one.
+        """
+        self._begun = True
+        try:
+            return Verdicts(self._detector.process(batch.values, n_variables))
+        except ValueError:
+            if self._detector.scale is not None:
+                raise  # then no row can be the reason
+        k = min(n_variables, len(self.variable_names))
+        none, pairs = np.empty(0), np.empty((0, k))
+        parts = [StreamScores(none, none, none.astype(np.bool_), pairs.astype(np.intp), pairs)]
+        refused, taken = [], []
+        for number, row in enumerate(batch.values):
+            try:
+                parts.append(self._detector.process(row.reshape(1, -1), n_variables))
+                taken.append(number)
+            except ValueError as error:
+                refused.append((batch.lines[number], with_names(str(error), self.variable_names)))
+                if strict:
+                    break
+        batch.values = batch.values[taken]
+        batch.times = None if batch.times is None else [batch.times[number] for number in taken]
+        joined = {
+            each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(StreamScores)
+        }
+        return Verdicts(StreamScores(**joined), refused=refused)
+
+
+def check_columns(detector: Any, names: tuple[str, ...]) -> None:
+    """Raise unless a detector that knows its columns knows them by these names and in this order."""
+    # Checked here once; the rows that follow are arrays, about which scikit-learn would warn each time.
+    known = vars(detector).pop("feature_names_in_", None)
+    count = vars(detector).get("n_features_in_", len(names))
+    if known is not None and tuple(known) != names:
+        raise InputError(f"The model was made for the columns {', '.join(known)}, but these are {', '.join(names)}.")
+    if count != len(names):
+        raise InputError(f"The model was made for {count} columns, but there are {len(names)}: {', '.join(names)}.")
+
+
+def with_names(text: str, names: tuple[str, ...]) -> str:
+    """Replace numbers of columns in a detector's message on one row by the names of the columns.
+
+    >>> with_names("Columns [0, 2] had no reading", ("flow", "head", "power"))
+    'Columns "flow", "power" had no reading'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return ", ".join(quoted(names[int(number)]) for number in found[1].split(", "))
+
+    if not names:
+        return text
+    text = re.sub(r"row 0, column (\d+)", lambda found: f"column {named(found)}", text)
+    return re.sub(r"Columns \[(\d+(?:, \d+)*)\]", lambda found: f"Columns {named(found)}", text)
+
+
+def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
+    """Return a function that makes the scorer of these options, ready for the first row, each time the same.
+
+    Raises
+    ------
+    OptionError
+        For a parameter out of bounds, and for one that cannot be chosen beside a model.
+    """
+    if options.model is None:
+        parameters = _online_parameters(options)
+        return lambda: OnlineScorer(OnlineNSNMF(**parameters))
+    _refuse_beside_model(options.online_parameters())
+    from penstock.detection import load  # takes a while to import, and is not needed above
+
+    model = load(options.model)
+    origin = hashlib.sha256(Path(options.model).read_bytes()).hexdigest()[:12]
+    online = isinstance(model, OnlineNSNMF)
+    fixed = ("threshold",) if online else ("columns", "exclude")
+    _refuse_beside_model(name for name in fixed if getattr(options, name))
+    if online:
+        return lambda: OnlineScorer(copy.deepcopy(model), origin)
+    from penstock.live.fitted import FittedScorer
+
+    threshold = _share_or_threshold(options.threshold)
+    return lambda: FittedScorer(model, threshold, origin)
+
+
+def _refuse_beside_model(names: Iterable[str]) -> None:
+    for name in names:
+        raise OptionError(name, "cannot be changed: --model has its own.")
+
+
+def _online_parameters(options: WatchOptions) -> dict[str, Any]:
+    """Return the parameters of `OnlineNSNMF`, with the defaults for sensors: docs/watch.md has the reasons."""
+    given = options.online_parameters()
+    chosen = {"similarity": "binary", "random_state": 0, **given, "threshold": _running(options.threshold)}
+    chosen["scale"] = None if given.get("scale") == "none" else given.get("scale", "minmax")
+    detector = OnlineNSNMF(**chosen)
+    if detector.scale is not None and "warmup" not in chosen:
+        chosen["warmup"] = max(_LEAST_WARMUP, detector.buffer_size)
+    try:
+        OnlineNSNMF(**chosen)._check_parameters()
+    except ValueError as error:
+        name, _, problem = str(error).partition(" ")
+        if name not in chosen:
+            raise
+        raise OptionError(name, problem) from None
+    return chosen
+
+
+def _running(threshold: Any) -> Threshold:
+    if threshold is None:
+        return ConformalPValue(rate=0.01)
+    return threshold if isinstance(threshold, Threshold) else _parsed(str(threshold))
+
+
+def _share_or_threshold(threshold: Any) -> Any:
+    """Return None, "auto", a share or a Threshold."""
+    if threshold is None or threshold == "auto" or isinstance(threshold, Threshold):
+        return threshold
+    if is_number(threshold):
+        share = float(threshold)
+        if not 0 < share <= 0.5:
+            raise OptionError("threshold", f"must be a share of rows above 0 and up to 0.5; got {threshold}.")
+        return share
+    return _parsed(str(threshold), also=("auto",))
+
+
+def _parsed(text: str, also: tuple[str, ...] = ()) -> Threshold:
+    try:
+        return parse_threshold(text, also)
+    except ValueError as error:
+        raise OptionError("threshold", f"cannot be used: {error}") from None

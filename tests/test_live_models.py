@@ -1,0 +1,224 @@
+"""Monitor a stream with a model that was fitted before: the verdicts are those of `penstock.score`, row by row."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from golden.behaviour import modes as modes_table
+from golden.behaviour import plant
+
+import penstock
+from penstock.io import InputError
+from penstock.live import Counts, Monitor, Observer, OptionError, WatchOptions
+from penstock.thresholds import ConformalPValue, RollingQuantile
+
+PAPERS = {"method": "nsnmf", "parameters": {"similarity": "relative"}}
+FITS: dict[str, dict[str, Any]] = {
+    "detector": {},
+    "modes": {"modes": "state"},
+    "rules": {
+        "modes": ["run: `load [MW]` > 20 and state == on", "low: state == off"],
+        "columns": ["flow", "head", "oil"],
+    },
+    "skipped": {"modes": ["run: state == on"], "skip_modes": ["other"], "method": "knn"},
+    "papers": {"modes": "state", **PAPERS},
+    "mean": {"method": "mean"},
+}
+
+
+def good() -> pd.DataFrame:
+    return modes_table().iloc[:400]
+
+
+def live() -> pd.DataFrame:
+    """Return new rows: an anomaly, missing readings, a row without any, and states that were not learnt."""
+    table = modes_table().iloc[300:].reset_index(drop=True)
+    table.loc[80:83, "oil"] += 15
+    table.loc[20, "flow"] = np.nan
+    table.loc[30, "state"] = "test run"
+    table.loc[31, "state"] = None
+    return table
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> WatchOptions:
+    live().to_csv(tmp_path / "live.csv", index=False)
+    return WatchOptions(tmp_path / "live.csv", output=tmp_path / "out.jsonl", model=tmp_path / "model", overwrite=True)
+
+
+def lines_of(options: WatchOptions) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(str(options.output)).read_text().splitlines()]
+
+
+def watched(options: WatchOptions, **changes: Any) -> list[dict[str, Any]]:
+    options = replace(options, **changes)
+    Monitor(options).run()
+    return lines_of(options)
+
+
+def scores_in(lines: list[dict[str, Any]]) -> list[float]:
+    return [np.nan if line["score"] is None else line["score"] for line in lines]
+
+
+@pytest.mark.parametrize("fit", FITS, ids=str)
+def test_verdicts_are_those_of_score_whatever_the_batches(options: WatchOptions, fit: str, tmp_path: Path) -> None:
+    model = penstock.fit_model(good(), **FITS[fit])
+    model.save(str(options.model))
+    expected = penstock.score(model, live())
+    lines = watched(options)
+    np.testing.assert_array_equal(scores_in(lines), expected.scores)
+    assert [line["flag"] for line in lines] == expected.flags.tolist()
+    assert {line["threshold"] for line in lines} == {expected.threshold}
+    assert any(expected.flags)
+    assert [line["score"] is None for line in lines] == ["reason" in line for line in lines]
+    for line in (line for line in lines if line["flag"]):
+        assert set(line["variables"]) <= set(model.inputs.names)
+        assert len(line["variables"]) == min(3, len(model.inputs.names))
+    singly = tmp_path / "singly.jsonl"
+    Monitor(replace(options, output=singly, state=tmp_path / "state", snapshot_every=1)).run()
+    assert singly.read_bytes() == Path(str(options.output)).read_bytes()
+
+
+def test_the_variable_that_is_off_is_named_with_its_deviation(options: WatchOptions) -> None:
+    for fit in ("detector", "skipped", "papers"):
+        penstock.fit_model(good(), **FITS[fit]).save(str(options.model), overwrite=True)
+        name, deviation = next(iter(watched(options, threshold="0.02")[81]["variables"].items()))
+        assert (name, deviation > 2) == ("oil", True)
+        assert deviation == pytest.approx(15, abs=3) or fit == "papers"  # latent groups follow the row
+
+
+def test_reasons_and_counts(options: WatchOptions, tmp_path: Path) -> None:
+    table = live()
+    table.iloc[70, 1:6] = np.nan
+    table.to_csv(options.input, index=False)
+    penstock.fit_model(good(), modes="state", settle=3).save(str(options.model))
+    reports: list[str] = []
+    counts = Monitor(options, Observer(warning=reports.append)).run()
+    reasons = {line["row"] - 1: line["reason"] for line in lines_of(options) if "reason" in line}
+    state = table["state"].fillna("").tolist()
+    assert reasons.pop(30) == "mode test run was not learnt"
+    assert reasons.pop(31) == "a reading that decides on the mode is missing"
+    assert reasons.pop(70) == "the row has no reading"
+    changes = [row for row in range(1, 200) if state[row] != state[row - 1] and row not in (30, 31, 32)]
+    settling = {row + step for row in [*changes, 30, 32] for step in range(3)} - {30, 31}
+    assert reasons == {row: f"mode {state[row]} is settling" for row in sorted(settling)}
+    assert counts == Counts(200, counts.flagged, missing=1 + 1 + 5, unscored=len(reasons) + 3)
+    assert reports == []
+
+    penstock.fit_model(good()).save(str(options.model), overwrite=True)  # state is an input
+    counts = Monitor(options, Observer(warning=reports.append)).run()
+    assert reports == ["Column 'state' holds 'test run', which the model has not learnt."]
+    assert (counts.unknown, counts.unscored, counts.missing) == (1, 0, 7)
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%Y-%m-%dT%H:%MZ"])
+def test_settling_by_time(options: WatchOptions, written: str) -> None:
+    table = good()
+    model = penstock.fit_model(table, modes="state", settle="30min")
+    model.save(str(options.model))
+    stamps = live()["time"].dt.strftime(written)
+    live().assign(time=stamps.where(stamps.index != 99, "yesterday")).to_csv(options.input, index=False)
+    reasons = [line.get("reason") for line in watched(options)]
+    assert reasons[99] == "the time cannot be read"
+    assert [row for row, reason in enumerate(reasons) if reason and "settling" in reason][:5] == [32, 33, 34, 60, 61]
+    live().drop(columns="time").to_csv(options.input, index=False)
+    with pytest.raises(InputError, match="needs the time of each row"):
+        watched(options)
+
+
+def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptions) -> None:
+    model = penstock.fit_model(good())
+    model.save(str(options.model))
+    running = ConformalPValue(rate=0.02)
+    running.update_many(model.training_scores)
+    lines = watched(options, threshold="conformal:rate=0.02")
+    expected = [(running.value, running.update(score)) for score in scores_in(lines)]
+    assert [(line["threshold"], line["flag"]) for line in lines] == expected
+    assert len({line["threshold"] for line in lines}) > 1
+    assert {line["threshold"] for line in watched(options, threshold="0.001")} == {model.threshold_of(0.001)}
+    assert lines_of(options) == watched(options, threshold=0.001)
+    assert watched(options, threshold="auto") == watched(options, threshold=None)
+    for wrong in ("0.9", "peek", "quantile:rate=2"):
+        with pytest.raises(OptionError, match="threshold"):
+            watched(options, threshold=wrong)
+
+
+def test_an_online_model_of_fit_goes_on_learning_in_each_mode(options: WatchOptions, tmp_path: Path) -> None:
+    model = penstock.fit_model(good(), modes="state", method="online")
+    model.save(str(options.model))
+    lines = watched(options)
+    values = model.inputs.apply(penstock.io.read_table(live())).to_numpy()
+    for part in model.parts:
+        rows = np.flatnonzero(live()["state"] == part.mode)
+        expected = part.detector.process(part.scaled_before.apply(values[rows]))
+        found = [lines[row] for row in rows]
+        assert scores_in(found) == (expected.scores / part.usual).tolist()
+        assert [line["flag"] for line in found] == expected.flags.tolist()
+    options = replace(options, state=tmp_path / "state", snapshot_every=13, output=tmp_path / "pieces")
+    while Monitor(options).run(iter([False] * 4 + [True]).__next__).samples < 200:
+        pass
+    assert lines_of(options) == lines
+
+
+@pytest.mark.parametrize("name", ["Detector", "NSNMF", "KNNDistance", "LoMST", "MeanDistance"])
+def test_a_saved_detector(options: WatchOptions, name: str) -> None:
+    table = plant().drop(columns=["time", "fault"])
+    new = table.iloc[400:].assign(oil=lambda frame: frame["oil"] + 9.0)
+    new.assign(comment="x")[["comment", *reversed(list(new))]].to_csv(options.input, index=False)
+    for known in (table.iloc[:400], table.iloc[:400].to_numpy()):
+        detector = getattr(penstock, name)().fit(known)
+        detector.save(str(options.model))
+        if isinstance(known, np.ndarray):  # without names the columns are taken as they come
+            new.to_csv(options.input, index=False)
+        lines = watched(options)
+        rows = new.to_numpy() if isinstance(known, np.ndarray) else new
+        np.testing.assert_array_equal(scores_in(lines), detector.anomaly_score(rows))
+        assert [line["flag"] for line in lines] == (detector.predict(rows) == -1).tolist()
+    with pytest.raises(OptionError, match="columns cannot be changed"):
+        watched(options, columns=("oil",))
+    new.iloc[:, :2].to_csv(options.input, index=False)
+    with pytest.raises(InputError, match="made for 5 columns, but there are 2"):
+        watched(options)
+
+
+def test_rows_that_the_detector_refuses_have_a_reason(options: WatchOptions) -> None:
+    table = plant().drop(columns=["time", "fault"]).iloc[:100]
+    penstock.NMF(2, scale=None, random_state=0).fit(table).save(str(options.model))
+    table.loc[3, "flow"], table.loc[5, "head"] = -1.0, np.nan
+    table.to_csv(options.input, index=False)
+    reasons = {line["row"]: line["reason"] for line in watched(options) if "reason" in line}
+    assert list(reasons) in ([4], [4, 6])
+    assert 'column "flow"' in reasons[4]
+    with pytest.raises(InputError, match="Negative"):
+        watched(options, strict=True)
+
+
+def test_missing_codes_json_lines_and_a_column_that_is_not_there(options: WatchOptions) -> None:
+    model = penstock.fit_model(good().replace({"state": {"off": "?off"}}), missing=[-999], modes="state")
+    model.save(str(options.model))
+    table = live().replace({"state": {"off": "?off"}}).drop(index=[30, 31]).drop(columns="time")
+    text = "".join(json.dumps(row) + "\n" for row in table.fillna(-999).to_dict("records"))
+    Path(options.input).write_text(text)
+    np.testing.assert_array_equal(scores_in(watched(options)), penstock.score(model, table).scores)
+    table.drop(columns="head").to_csv(options.input, index=False)
+    with pytest.raises(InputError, match='no column "head"'):
+        watched(options)
+
+
+@pytest.mark.slow
+def test_many_lines_a_second(options: WatchOptions) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60_000, 8)), columns=list("abcdefgh")).round(4)
+    penstock.Detector().fit(table[:3000]).save(str(options.model))
+    table.to_csv(options.input, index=False)
+    for threshold in (None, RollingQuantile(0.01)):
+        begin = time.process_time()
+        assert Monitor(replace(options, threshold=threshold)).run().samples == 60_000
+        assert 60_000 / (time.process_time() - begin) > 5_000
