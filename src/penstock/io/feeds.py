@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import select
@@ -12,19 +13,17 @@ import stat
 import sys
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 CHUNK = 1 << 18  # bytes read at once at most: enough to work in batches, little enough to answer at once
 WAIT = 0.1  # seconds until someone who waits for bytes looks up again
 HEAD = 4096  # bytes at the beginning of a file, and before a place in it, by which they are known again
 ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
-_PIECE = 1 << 14  # packed bytes at once
-_GZIP = 31  # what zlib calls a gzip header and trailer
+_PIECE = 1 << 12  # bytes unpacked at once: what a call that fails loses
 LONGEST = 1_000_000  # bytes; what is longer is not a row of a table but an accident
 
 
@@ -241,7 +240,7 @@ class FileFeed(Feed):
         self._head = b""
 
     def read(self) -> bytes | None:
-        data = self._file.read(CHUNK)
+        data = self._take(CHUNK)
         if len(self._head) < HEAD:
             self._head += data[: HEAD - len(self._head)]
         return data
@@ -251,10 +250,10 @@ class FileFeed(Feed):
 
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
         mark = Mark.restore(state, self.name)
-        self._head = self._file.read(mark.head_length)
+        self._head = self._take(mark.head_length)
         between = max(mark.head_length, mark.offset - mark.tail_length)  # a packed file can only be read forwards
         reaches = self._skip_to(between)
-        before = self._file.read(mark.offset - between)
+        before = self._take(mark.offset - between)
         if not reaches or len(before) < mark.offset - between:
             raise InputError(
                 f"{self.name} is shorter than the {mark.offset:,} bytes that were read of it before. {ADVICE}"
@@ -272,40 +271,44 @@ class FileFeed(Feed):
     def close(self) -> None:
         self._file.close()
 
-    def _open(self, path: Path) -> FileIO | GzipReader:
+    def _open(self, path: Path) -> FileIO:
         return path.open("rb", buffering=0)
+
+    def _take(self, size: int) -> bytes:
+        return self._file.read(size)
 
     def _skip_to(self, offset: int) -> bool:
         """Go to an offset after the head; False if the file does not reach so far."""
-        assert isinstance(self._file, FileIO)
         self._file.seek(offset)
         return os.fstat(self._file.fileno()).st_size >= offset
 
 
 class GzipFeed(FileFeed):
-    """A file packed by gzip. Offsets are those of the unpacked bytes."""
+    """A file packed by gzip. Offsets are those of the unpacked bytes; all that comes before a damage is handed out."""
 
-    def read(self) -> bytes | None:
-        with self._complaining():
-            return super().read()
+    def _open(self, path: Path) -> FileIO:
+        self._damage: Exception | None = None
+        return cast(FileIO, gzip.GzipFile(path, "rb"))
 
-    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        with self._complaining():
-            return super().continue_from(state)
-
-    @contextmanager
-    def _complaining(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"{self.name} cannot be unpacked: {error}.") from error
-
-    def _open(self, path: Path) -> FileIO | GzipReader:
-        return GzipReader(path)
+    def _take(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size > 0 and self._damage is None:
+            try:
+                piece = self._file.read(min(size, _PIECE))
+            except (EOFError, OSError, zlib.error) as error:
+                self._damage = error
+                break
+            if not piece:
+                break
+            parts.append(piece)
+            size -= len(piece)
+        if self._damage is not None and not parts:
+            raise InputError(f"{self.name} cannot be unpacked: {self._damage}.") from self._damage
+        return b"".join(parts)
 
     def _skip_to(self, offset: int) -> bool:
         left = offset - len(self._head)
-        while left > 0 and (skipped := self._file.read(min(left, CHUNK))):
+        while left > 0 and (skipped := self._take(min(left, CHUNK))):
             left -= len(skipped)
         return left <= 0
 
@@ -338,77 +341,3 @@ def _followed(path: Path) -> Feed:
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent}, in which --follow could wait for {path.name}.")
     return FollowFeed(path)
-
-
-class GzipReader:
-    """Reads a packed file forwards. Unlike `gzip.open`, it raises only after what could be unpacked was handed out."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._member: Any = None  # a zlib decompressor, while a member of the file is unfinished
-        self._any_member = False
-        self._ready = b""
-        self._damage: Exception | None = None
-
-    def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer before the end or a damage; EOFError or zlib.error at a damage."""
-        parts: list[bytes] = []
-        wanted = size
-        while wanted > 0:
-            if not self._ready and not self._fill(bool(parts)):
-                break
-            parts.append(self._ready[:wanted])
-            self._ready = self._ready[wanted:]
-            wanted -= len(parts[-1])
-        return b"".join(parts)
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _fill(self, quiet: bool) -> bool:
-        """Unpack some more; False at the end, and, if `quiet`, at a damage."""
-        while not self._ready and self._damage is None:
-            packed = self._file.read(_PIECE)
-            if not packed and self._member is None:
-                return False
-            if packed:
-                self._ready = self._unpacked(packed)
-            else:
-                self._damage = EOFError("it ends before its end mark, as if it was cut off")
-        if not self._ready and self._damage is not None and not quiet:
-            raise self._damage
-        return bool(self._ready)
-
-    def _unpacked(self, packed: bytes) -> bytes:
-        parts = []
-        while packed:
-            if self._member is None:
-                packed = packed.lstrip(b"\0") if self._any_member else packed  # some programs pad with zeros
-                if not packed:
-                    break
-                self._member, self._any_member = zlib.decompressobj(_GZIP), True
-            before = self._member.copy()
-            try:
-                parts.append(self._member.decompress(packed))
-            except zlib.error as damage:
-                self._damage = damage
-                parts += _before_damage(before, packed)
-                break
-            packed = self._member.unused_data
-            if self._member.eof:
-                self._member = None
-        return b"".join(parts)
-
-
-def _before_damage(member: Any, packed: bytes) -> list[bytes]:
-    """What can be unpacked of a piece that is damaged: byte by byte, as zlib gives nothing for a call that fails."""
-    parts: list[bytes] = []
-    try:
-        for at in range(len(packed)):
-            parts.append(member.decompress(packed[at : at + 1]))
-    except zlib.error:
-        pass
-    return parts
