@@ -463,7 +463,7 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
     shown = capfd.readouterr().out
     assert "event  unit             start" in shown
     assert "2 known faults" in shown
-    assert "323 rows are unknown (-999) and not counted" in shown
+    assert "323 unknown and not counted (-999)" in shown
     assert "144 of 800 rows were not used: only those from 2024-05-01 12:00 until 2024-05-03." in shown
     assert "146 rows from 2024-05-02 until 2024-05-02 12:00 neither learnt from nor judged" in shown
     assert set(pd.read_csv("found.csv")["group"]) <= {"A", "B"}
