@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import sys
 import tempfile
 import time
@@ -11,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -34,15 +34,6 @@ _GO_ON = "run the same call with the same folder: it goes on from there."
 
 class ClusterError(RuntimeError):
     """The cluster cannot do the work, or has stopped doing it."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A task to be: its name on the dashboard, the function, and what it is given (perhaps Dask's own objects)."""
-
-    key: str
-    work: Callable[..., Any]
-    arguments: tuple[Any, ...]
 
 
 class Cluster:
@@ -147,18 +138,26 @@ class Cluster:
                 f"{_GO_ON}"
             ) from error
 
-    def run(self, stage: str, calls: Sequence[Call]) -> list[Any]:
-        """The tasks' results, in order; a task whose worker is lost is run again by Dask."""
-        return self.collect(stage, [self.submit(call) for call in calls])
+    def run(self, stage: str, work: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Run ``work(*arguments[i])`` as tasks and return their results in order.
 
-    def submit(self, call: Call) -> Any:
-        if any(hasattr(argument, "__dask_graph__") for argument in call.arguments):
+        Arguments may be Dask's own objects. A task whose worker is lost is run again by Dask. Tasks have names of this
+        call alone, so that they are not mistaken for those of another.
+        """
+        name = f"{work.__name__.strip('_').replace('_', '-')}-{secrets.token_hex(4)}"
+        return self.collect(
+            stage, [self.submit(f"{name}-{number}", work, given) for number, given in enumerate(arguments)]
+        )
+
+    def submit(self, key: str, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """Start a task and return its future."""
+        if any(hasattr(argument, "__dask_graph__") for argument in arguments):
             from dask import delayed
 
-            task = delayed(_alone, pure=False)(releases(), call.work, *call.arguments, dask_key_name=call.key)
+            task = delayed(_alone, pure=False)(releases(), work, *arguments, dask_key_name=key)
             future = self.client.compute(task)
         else:
-            future = self.client.submit(_alone, releases(), call.work, *call.arguments, key=call.key, pure=False)
+            future = self.client.submit(_alone, releases(), work, *arguments, key=key, pure=False)
         self._asked.add(future)
         return future
 
