@@ -12,12 +12,12 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "registry"},
+    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "options", "registry"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),
     },
-    {"columns", "explain", "sensors", "views"},
+    {"columns", "explain", "sensors"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate"},
     {"bench", "report", "live"},

@@ -69,8 +69,8 @@ class DeepDetector(BaseDetector):
     def _score_framed(self, rows: FloatArray) -> FloatArray:
         """Scores of framed rows, each by itself."""
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_components", self.n_components, least=1)
         read_hidden(self.hidden)
         if self.max_iter is not None:

@@ -99,8 +99,8 @@ class AER(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number("penalty", self.penalty, least=0.0)
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
         check_number("weight_decay", self.weight_decay, least=0.0)
@@ -205,8 +205,8 @@ class DAGMM(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_mixtures", self.n_mixtures, least=1)
         check_number("dropout", self.dropout, least=0.0)
         if self.dropout >= 1:

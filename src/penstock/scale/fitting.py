@@ -10,7 +10,16 @@ import numpy as np
 
 import penstock
 from penstock._parameters import check_choice, check_whole_number
-from penstock.detectors import NMF, NSNMF, BaseDetector, Copies, Detector, FactorDetector, LaplacianNSNMF, restore_on_failure
+from penstock.detectors import (
+    NMF,
+    NSNMF,
+    BaseDetector,
+    Copies,
+    Detector,
+    FactorDetector,
+    LaplacianNSNMF,
+    restore_on_failure,
+)
 from penstock.graph.approximate import Approximation
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.factor_fit import check_solver, fit_factors

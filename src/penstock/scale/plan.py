@@ -6,7 +6,6 @@ import math
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock.detectors import BaseDetector, Detector
 from penstock.scale.cluster import Cluster, ClusterError

@@ -95,9 +95,7 @@ def score(
         space.begin({"scores by": learnt, "source": opened.signature, "penstock": penstock.__version__})
         model = _sent(cluster, space, detector, learnt)
         files = [space / f"scores-{number}.npy" for number in range(len(opened.pieces))]
-        tasks = [
-            (*given(piece), opened.columns, model, file) for piece, file in zip(opened.pieces, files, strict=True)
-        ]
+        tasks = [(*given(piece), opened.columns, model, file) for piece, file in zip(opened.pieces, files, strict=True)]
         cluster.run("scoring", score_piece, tasks)
         return np.concatenate([np.empty(0), *(np.load(file) for file in files)])  # not mapped: too many files
 

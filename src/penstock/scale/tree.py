@@ -20,7 +20,15 @@ from penstock.graph.points import Frame
 from penstock.graph.rows import first_copies
 from penstock.graph.search import PointTree, RowSearch, search_over
 from penstock.scale.cluster import Cluster
-from penstock.scale.workspace import Workspace, create_array, fill_rows, load_arrays, open_array, open_arrays, save_arrays
+from penstock.scale.workspace import (
+    Workspace,
+    create_array,
+    fill_rows,
+    load_arrays,
+    open_array,
+    open_arrays,
+    save_arrays,
+)
 
 _SHOWN = 64  # points of a part by which the driver bounds how near two parts come
 _SLACK = 1 + 1e-9  # boxes and distances are computed in float64: far more than their rounding

@@ -285,8 +285,6 @@ def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatAr
     return lower, upper
 
 
-
-
 def keys_of(values: FloatArray) -> Keys:
     """Whole numbers in the order of the values, one for each number that there is.
 
