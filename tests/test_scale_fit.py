@@ -535,10 +535,10 @@ def test_tasks_are_named_by_what_they_do(client):
     stages = []
     with watched(client) as keys:
         fit(quick(), ROWS, client, progress=lambda *report: stages.append(report))
-    kinds = ("look", "scale", "spread", "gather", "part-tree", "pair-edges", "sweep", "advance", "save-blocks")
-    for kind in kinds:
+    rows = ("measure-piece", "scale-piece", "spread-rows", "gather-part")
+    for kind in (*rows, "grow-part-tree", "join-two", "sweep", "advance", "save-blocks"):
         assert any(key.startswith(f"{kind}-") for key in keys), kind
-    assert len([key for key in keys if key.startswith("part-tree-")]) == N_BLOCKS
+    assert len([key for key in keys if key.startswith("grow-part-tree-")]) == N_BLOCKS
     assert list(dict.fromkeys(stage for stage, _, _ in stages)) == [
         "looking at the rows",
         "scaling the rows",
@@ -589,12 +589,12 @@ def test_workers_keep_nothing_of_tasks_that_are_done(client):
 def test_tasks_on_parts_are_given_little_however_many_columns_there_are(client, monkeypatch):
     sizes, submit = {}, cluster_module.Cluster.submit
 
-    def weigh(self, call):
-        sizes[call.key] = len(pickle.dumps(call.arguments))
-        return submit(self, call)
+    def weigh(self, key, work, arguments):
+        sizes[key] = len(pickle.dumps(arguments))
+        return submit(self, key, work, arguments)
 
     monkeypatch.setattr(cluster_module.Cluster, "submit", weigh)
     fit(quick(), np.random.default_rng(0).random((300, 100)), client)
-    on_parts = {key: size for key, size in sizes.items() if key.startswith(("part-tree-", "pair-edges-"))}
+    on_parts = {key: size for key, size in sizes.items() if key.startswith(("grow-part-tree-", "join-two-"))}
     assert len(on_parts) > N_BLOCKS
     assert max(on_parts.values()) < 4096

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from penstock.scale.model_files import FolderViews, folder_model
 from scale_kills import Aim, Marks, killing
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -20,7 +19,7 @@ from penstock import Detector, load, scale
 from penstock.detectors.views import BLOCK
 from penstock.graph import partition
 from penstock.graph.approximate import approximate_spanning_tree
-from penstock.scale import _pieces, job, views_fit
+from penstock.scale import _pieces, tree, views_fit
 from penstock.scale import rows as rows_module
 from penstock.scale.views_fit import middle_values
 from penstock.scale.workspace import open_array, save_array
@@ -172,7 +171,6 @@ def test_thresholds_can_be_set(in_folder, client):
 
 def test_scores_of_new_rows_from_the_folder(client, tmp_path, local, in_folder, monkeypatch):
     monkeypatch.setattr(_pieces, "PIECE_BYTES", 40 * 4 * 8)
-    assert isinstance(folder_model(in_folder), FolderViews)
     found = scale.score(in_folder, NEW, client, folder=tmp_path / "job")
     np.testing.assert_array_equal(found, local.anomaly_score(NEW))
     assert not list((tmp_path / "job").glob("*.penstock"))
@@ -218,7 +216,7 @@ class RunsHere:
 
     n_rows: int
 
-    def each(self, stage, name, work, file, n, *given):
+    def each(self, stage, work, file, n, *given):
         return [work(file, start, min(start + self.n_rows, n), *given) for start in range(0, n, self.n_rows)]
 
 
@@ -354,7 +352,7 @@ def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name, monkeypat
 def test_the_driver_never_holds_the_rows(client, tmp_path, monkeypatch):
     """With few draws and small buffers: a few numbers of each row are a tenth of what the rows would be."""
     monkeypatch.setattr(views_fit, "FINE", (4, 32))
-    monkeypatch.setattr(job, "_ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(tree, "_ROWS_AT_ONCE", 1000)
     monkeypatch.setattr(partition, "_FEWEST_SAMPLED", 256)
     monkeypatch.setattr(partition, "_PER_PART", 64)
     n, p = 12_000, 300

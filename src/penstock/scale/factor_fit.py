@@ -80,10 +80,7 @@ def fit_factors(
         outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
     search = laid.search(copies.kept) if detector.needs.tree else None
     model = FactorModel(copies, task.problem, Factors(W, H), search, tree)
-    if keeps_files:
-        model = replace(model, problem=_in_files(space / "model", task.problem))
-    else:
-        model = model.in_memory()
+    model = replace(model, problem=_in_files(space / "model", task.problem)) if keeps_files else model.in_memory()
     detector.install(model, outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import penstock
-from penstock._types import FloatArray
+from penstock._types import FloatArray, Tree
 from penstock.detectors import BaseDetector, Copies, FactorModel, ViewsModel, load
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.plan import check_memory_for_model, check_pieces
@@ -125,11 +125,11 @@ class Sent:
 def _sent(cluster: Cluster, space: Workspace, detector: BaseDetector, learnt: str) -> Sent:
     """The detector for workers: from the folder that it was fitted into, or in a file that it is saved to now."""
     model: Any = getattr(detector, "model_", None)
-    nothing = Copies(np.zeros(0, np.intp), np.zeros(0, np.intp))
+    nothing, no_tree = Copies(*np.zeros((2, 0), np.intp)), Tree(np.zeros((0, 2), np.intp), np.zeros(0))
     if isinstance(model, FactorModel) and isinstance(model.search, PartsSearch):
         return Sent(learnt, pickle_by_path(detector.with_model(replace(model, copies=nothing, tree=None))))
     if isinstance(model, ViewsModel) and isinstance(model.views.plain.search, PartsSearch):
-        model = replace(model, copies=nothing, tree=None, parts=np.zeros((0, 4)))
+        model = replace(model, copies=nothing, tree=no_tree, parts=np.zeros((0, 4)))
         return Sent(learnt, pickle_by_path(detector.with_model(model)))
     check_memory_for_model(cluster, detector)
     file = space / "model.penstock"
