@@ -255,7 +255,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         check_not_huge(rows)
         task = self.pose(rows, copies, tree)
         solution = fit_factors(
-            over_seen(task.problem.objective),
+            task.problem.objective,
             task.n_components,
             settings=None if self.solver == "auto" else self.solver,
             max_iter=self.max_iter,
