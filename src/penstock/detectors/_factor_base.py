@@ -29,7 +29,7 @@ from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.search import FittedSearch, SearchWhenAsked, nearest_neighbors, search_over
+from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors, search_over
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 
@@ -104,7 +104,7 @@ class FactorModel:
             self.copies,
             replace(self.problem, objective=replace(objective, A=rows)),
             Factors(np.array(self.factors.W), self.factors.H),
-            None if self.search is None else SearchWhenAsked(np.array(self.rows) if rows is None else rows),
+            None if self.search is None else LazySearch(np.array(self.rows) if rows is None else rows),
             None if self.tree is None else Tree(np.array(self.tree.edges), np.array(self.tree.lengths)),
         )
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from penstock._messages import warn_caller
 from penstock._types import FloatArray
-from penstock.graph.rows import find_strangers, refuse_groups
+from penstock.graph.rows import check_connected, find_incomparable
 
 LARGEST_VALUE = 1e70  # the squares of W are as large as the data
 _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
@@ -169,8 +169,8 @@ def check_comparable(table: FloatArray, X: Any) -> None:
     """Warn if two rows have no column in common; raise if the rows fall apart into groups that have none."""
     if not np.isnan(table).any():
         return
-    refuse_groups(table, lambda row: _row_name(X, row))
-    pair = find_strangers(~np.isnan(table))
+    check_connected(table, lambda row: _row_name(X, row))
+    pair = find_incomparable(~np.isnan(table))
     if pair is not None:
         one, other = (_row_name(X, row) for row in pair)
         warn_caller(

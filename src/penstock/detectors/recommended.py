@@ -16,7 +16,7 @@ from penstock.detectors.views import VIEWS, Composite, counted, learn_composite,
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.edges import tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Exceedance
 
@@ -42,8 +42,8 @@ class ViewsModel:
     def in_memory(self) -> ViewsModel:
         """Return the same model with arrays that do not lie in files."""
         rows, views = np.array(self.views.plain.search.rows()), self.views
-        plain = replace(views.plain, search=SearchWhenAsked(rows))
-        logged = replace(views.logged, search=SearchWhenAsked(views.encoding.apply(rows)))
+        plain = replace(views.plain, search=LazySearch(rows))
+        logged = replace(views.logged, search=LazySearch(views.encoding.apply(rows)))
         tree = Tree(np.array(self.tree.edges), np.array(self.tree.lengths))
         return replace(self, tree=tree, views=replace(views, plain=plain, logged=logged))
 

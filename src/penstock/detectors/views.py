@@ -31,7 +31,7 @@ from penstock.detectors._view_kernels import (
 from penstock.graph.edges import nearest_by_tree, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import first_copies
-from penstock.graph.search import FittedSearch, SearchWhenAsked
+from penstock.graph.search import FittedSearch, LazySearch
 from penstock.storage import Record
 
 VIEWS = ("coarse", "fine", "local", "marginal")
@@ -224,7 +224,7 @@ class Joining:
 
 def join_rows(rows: FloatArray, tree: Tree) -> Joining:
     """Return the local view of rows that are all different, given their spanning tree."""
-    search = SearchWhenAsked(rows)
+    search = LazySearch(rows)
     if len(rows) == 1:
         return Joining(search, np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
     near, edge, total, degree = nearest_by_tree(tree)
@@ -554,7 +554,7 @@ def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
     m = len(rows)
     around, own = (record.array(name, np.float64, (m,), least=0.0) for name in ("around", "own"))
     joins = record.array("joins", np.int64, (m,), least=0, most=m - 1).astype(np.intp, copy=False)
-    return Joining(SearchWhenAsked(rows), _positive(record, "reach", m), around, own, joins)
+    return Joining(LazySearch(rows), _positive(record, "reach", m), around, own, joins)
 
 
 def _unpack_sampling(record: Record, name: str, drawn: tuple[int, int], encoded: FloatArray) -> Sampling:
