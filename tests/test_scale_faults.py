@@ -167,7 +167,7 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
         if now == "trees of parts" and not gone_at:
             client.cluster.scale(0)
             assert wait_until(lambda: not client.scheduler_info(n_workers=-1)["workers"], 20)
-            monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+            monkeypatch.setattr(cluster_module, "_DEADLINE", 2.0)
             gone_at.append(time.monotonic())
 
     detector = NSNMF(n_components=3, random_state=0)
@@ -187,7 +187,7 @@ def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
         config.set({"distributed.worker.memory.pause": 0.001}),
         scale.local_client(n_workers=1, memory_limit="2GiB") as client,
     ):
-        monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+        monkeypatch.setattr(cluster_module, "_DEADLINE", 2.0)
         with pytest.raises(scale.ClusterError, match="All workers have been paused for 2 s, because their memory"):
             scale.fit(detector, ground.source, client)
         monkeypatch.undo()  # closing may take longer
@@ -209,7 +209,7 @@ def test_a_restarted_cluster_is_said_to_have_dropped_the_tasks(ground):
 
 
 def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    monkeypatch.setattr(cluster_module, "_START_DEADLINE", 1.0)
     cluster, answer = cluster_module.Cluster(client, print), threading.Event()
     client.loop.add_callback(answer.wait)
     try:
@@ -225,7 +225,7 @@ def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
 
 
 def test_a_worker_that_does_not_answer(client, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    monkeypatch.setattr(cluster_module, "_START_DEADLINE", 1.0)
     pid = next(iter(client.cluster.workers.values())).pid
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -237,7 +237,7 @@ def test_a_worker_that_does_not_answer(client, monkeypatch):
 
 @pytest.mark.slow
 def test_a_task_that_nobody_works_on(client, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 4.0)
+    monkeypatch.setattr(cluster_module, "_DEADLINE", 4.0)
     stuck = client.submit(int, workers=["tcp://127.0.0.1:1"], pure=False)
     with pytest.raises(scale.ClusterError, match="No worker has been at work for 4 s, with 1 tasks unfinished"):
         cluster_module.Cluster(client, print).collect("waiting", [stuck])
@@ -337,7 +337,7 @@ class LookedAtClient(SlowClient):
         return {"status": "running", "last_seen": heard, "metrics": {"task_counts": self.tasks}}
 
     def patient(self, monkeypatch):
-        monkeypatch.setattr(cluster_module, "_SECONDS_BETWEEN_LOOKS", 0.001)
+        monkeypatch.setattr(cluster_module, "_POLL_SECONDS", 0.001)
         monkeypatch.setattr(cluster_module, "time", SimpleNamespace(monotonic=lambda: float(self.n_looked)))
         return collect(self, [self.task])
 

@@ -343,7 +343,7 @@ def test_a_worker_of_another_release_that_takes_work_later(client):
 
 
 def test_a_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    monkeypatch.setattr(cluster_module, "_DEADLINE", 1.0)
     detector, told = quick(), []
     with (
         Client(processes=False, n_workers=0, dashboard_address=None, set_as_default=False) as empty,

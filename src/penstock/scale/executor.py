@@ -51,9 +51,9 @@ def save_block(folder: Path, block: RowBlock) -> None:
 Held = list[tuple[State, Any]]
 
 
-def run_blocks(work: Work, places: Sequence[tuple[Path, Path]], held: Held | None, told: bytes) -> Held:
+def run_blocks(work: Work, places: Sequence[tuple[Path, Path]], held: Held | None, given: bytes) -> Held:
     """Task: step each block of a group once. `places` are the folder of each block and the file of its rows."""
-    common, own = pickle.loads(told)
+    common, own = pickle.loads(given)
     before: Held = [({}, None)] * len(places) if held is None else held
     found: Held = []
     with one_blas_thread():
@@ -112,9 +112,9 @@ class DaskExecutor:
     def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         name = work.__name__.strip("_").replace("_", "-")
         own = [()] * self.n_blocks if apart is None else list(apart)
-        told = [_packed((common, own[group])) for group in self._groups]
+        given = [_packed((common, own[group])) for group in self._groups]
         groups = [self._blocks[group] for group in self._groups]
-        held = self._submit(name, run_blocks, zip([work] * len(told), groups, self._held, told, strict=True))
+        held = self._submit(name, run_blocks, zip([work] * len(given), groups, self._held, given, strict=True))
         reports = self._submit(f"{name}-report", reports_of, [(future,) for future in held])
         found = self._cluster.collect(None, reports)
         self._hold(held)

@@ -44,7 +44,7 @@ class Workspace:
     def claim(self) -> None:
         """Make the folder, for this user alone as it will hold rows, or refuse it if it holds what is not a job.
 
-        One that is there keeps its rights: whoever made it has decided who may read it.
+        One that is there keeps its rights: its owner has decided who may read it.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
@@ -139,7 +139,7 @@ def map_arrays(folder: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pickle_by_path(thing: Any) -> bytes:
-    """Pickle an object, with arrays opened by `open_array` as their paths: whoever unpickles it opens the same files.
+    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_array(Path(folder) / "zeros.npy", np.zeros(10_000))
