@@ -21,8 +21,7 @@ from sklearn.svm import OneClassSVM
 
 from penstock import KNNDistance, LoMST
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
-from penstock.bench.cells import Cell, plan, run_cell
-from penstock.bench.code_digest import code_digest, forget_digests
+from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
 from penstock.bench.methods import OURS, MethodError, build, find_class, import_path, takes_seed, training_scores
 from penstock.bench.results import ROWS_FILE
 from penstock.factor import Auto, BlockSGD

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from naive import significance as naive
 from study_rows import make_rows, paper_rows, study_rows
 
+from penstock.bench.results import failure_counts, failures, marks, method_summary, missing_cells, pivot
 from penstock.bench.significance import mean_ranks
-from penstock.bench.summary import failure_counts, failures, marks, method_summary, missing_cells, pivot
 from studies.ahmed2021 import paper
 from studies.ahmed2021.rows import COLUMNS, main_rows, rename_to_columns, rows_of_column
 from studies.ahmed2021.tables import (
