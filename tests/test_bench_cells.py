@@ -349,14 +349,6 @@ def test_keys_change_with_the_code_and_not_with_its_words(own_place: Place) -> N
     assert {name.split("/")[0] for name in changed(edited, keys(study))} == {"leaning"}
 
 
-def test_a_parameter_that_json_does_not_know(own_place: Place) -> None:
-    (own_place.folder / "dated_detector.py").write_text("class D:\n    def __init__(self, **given): pass\n")
-    dated, later = (
-        own_place.study(f"any dated_detector.D parameters = {{ since = 2020-01-0{day} }}") for day in (1, 2)
-    )
-    assert changed(keys(dated), keys(later)) == {"any/one.csv/None"}
-
-
 def test_files_of_the_same_name_are_told_apart(own_place: Place) -> None:
     other = write_data(own_place.folder / "other" / "one.csv", seed=9)
     lone = write_data(own_place.folder / "lone.csv", seed=10)
