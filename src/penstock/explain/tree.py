@@ -1,4 +1,4 @@
-"""A tree of rules over all findings: what tells flagged rows from normal ones."""
+"""Grow a tree of rules over all findings: what separates flagged rows from normal ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def grow_tree(
     -------
     RuleTree
         Its thresholds have the fewest significant digits that send every row to the same side. A single leaf if there
-        is nothing to tell apart.
+        is nothing to separate.
 
     Examples
     --------
