@@ -72,6 +72,15 @@ class Part:
         """Estimate the share of normal rows of this mode that score at least as high."""
         return Exceedance.of(self.training_scores).rate_of(scores)
 
+    def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (n, views) and (n, p): what each view and each variable adds to the score of a row (`tells_rates`)."""
+        views, variables = np.zeros((len(values), len(VIEWS))), np.zeros(values.shape)
+        for start in range(0, len(values), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            found = self.detector.explain(values[some])
+            views[some], variables[some] = found.parts, found.variables
+        return views, variables
+
 
 def is_scaled_before(detector: Any) -> bool:
     """Return whether rows are scaled before this detector sees them; see `Part`."""
@@ -160,11 +169,8 @@ def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: NDA
     rows = np.flatnonzero(flags)
     found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
     for judged in parts:
-        mine = np.flatnonzero(np.isin(rows, judged.rows))
-        for start in range(0, len(mine), _ROWS_AT_ONCE):
-            some = mine[start : start + _ROWS_AT_ONCE]
-            explained = judged.part.detector.explain(values[rows[some]])
-            found.views[some], found.variables[some] = explained.parts, explained.variables
+        mine = np.isin(rows, judged.rows)
+        found.views[mine], found.variables[mine] = judged.part.explained(values[rows[mine]])
     return found
 
 
