@@ -143,7 +143,7 @@ def test_rows_that_are_not_judged_have_no_score_and_are_noted():
     assert findings.expected[~findings.judged].isna().all(axis=None)
     notes = {note.kind: note for note in findings.notes}
     assert notes["modes not judged"].count == (~findings.judged).sum()
-    assert "unknown (the reading that tells the mode is missing)" in str(notes["modes not judged"])
+    assert "unknown (the reading that decides the mode is missing)" in str(notes["modes not judged"])
     assert "changing (the mode was changing)" in str(notes["modes not judged"])
     counts = pd.Series(findings.modes).value_counts()
     assert f"on {counts['on']}" in str(notes["modes"])
