@@ -250,7 +250,7 @@ class LocalExecutor:
 
     def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         own = [()] * self.n_blocks if apart is None else apart
-        calls = [
+        calls: list[Any] = [
             (work, block, state, *common, *more)
             for block, state, more in zip(self._blocks, self._states, own, strict=True)
         ]
