@@ -251,7 +251,7 @@ def test_units_are_never_fetched(units, monkeypatch):
         raise AssertionError("this went out")
 
     monkeypatch.setattr("urllib.request.urlopen", fetch)
-    with pytest.raises(TableError, match="There is no file|units cannot be read from 3"):
+    with pytest.raises(TableError, match=r"There is no file|units cannot be read from 3"):
         detect(plant(), top=5, method="mean", units=units)
 
 
