@@ -14,8 +14,8 @@ from penstock.detection import METHODS, explain
 from penstock.detection._parts import are_usual
 from penstock.detection._wording import how_rare, rows_that, seen_as
 from penstock.detectors import restore, state_of
+from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
-from penstock.views.composite import VIEWS
 
 
 @pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online", "views"])
