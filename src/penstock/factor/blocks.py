@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -250,7 +250,7 @@ class LocalExecutor:
 
     def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         own = [()] * self.n_blocks if apart is None else apart
-        calls: list[Any] = [
+        calls = [
             (work, block, state, *common, *more)
             for block, state, more in zip(self._blocks, self._states, own, strict=True)
         ]
@@ -260,10 +260,15 @@ class LocalExecutor:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 # Each in a copy of the caller's context, which holds the limit on threads.
-                running = [pool.submit(copy_context().run, *call) for call in calls]
+                running = [pool.submit(_run_in, copy_context(), *call) for call in calls]
                 done = [task.result() for task in running]
         self._states = [state for state, _ in done]
         return [report for _, report in done]
 
     def gather(self, name: str) -> list[FloatArray]:
         return [state[name] for state in self._states]
+
+
+def _run_in(context: Context, work: Work, *arguments: Any) -> Any:
+    """Call a function in a context."""
+    return context.run(work, *arguments)
