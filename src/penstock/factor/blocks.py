@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -260,15 +260,10 @@ class LocalExecutor:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 # Each in a copy of the caller's context, which holds the limit on threads.
-                running = [pool.submit(_run_in, copy_context(), *call) for call in calls]
+                running = [pool.submit(copy_context().run, function, *arguments) for function, *arguments in calls]
                 done = [task.result() for task in running]
         self._states = [state for state, _ in done]
         return [report for _, report in done]
 
     def gather(self, name: str) -> list[FloatArray]:
         return [state[name] for state in self._states]
-
-
-def _run_in(context: Context, work: Work, *arguments: Any) -> Any:
-    """Call a function in a context."""
-    return context.run(work, *arguments)
