@@ -21,7 +21,6 @@ import penstock
 from penstock import NMF, NSNMF, KNNDistance, LoMST, NormScore
 from penstock.detectors import BaseDetector
 from penstock.storage import StorageError, read_state, write_state
-from penstock.storage.states import seal
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
@@ -413,7 +412,7 @@ def test_other_sizes_and_counts_ask_for_little(tmp_path: Path) -> None:
     rng, count = np.random.default_rng(0), 0
     for golden in GOLDEN:
         for state in mutations(read_state(golden)[1], rng):
-            (tmp_path / f"{golden.stem} {count}").write_bytes(b"".join(seal("detector", state, "test")))
+            write_state(tmp_path / f"{golden.stem} {count}", "detector", state)
             count += 1
     found = outcomes(tmp_path)
     loaded = sum(not outcome.startswith("Cannot load") for outcome in found.values())

@@ -19,7 +19,7 @@ from penstock.thresholds import (
     parse_threshold,
     score_threshold,
 )
-from penstock.thresholds.contamination import _three_sigma
+from penstock.thresholds.basic import _three_sigma
 
 
 @pytest.mark.parametrize(

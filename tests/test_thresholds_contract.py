@@ -171,7 +171,7 @@ def damaged(state: dict[str, Any]) -> list[object]:
 def test_damaged_states_are_refused_and_change_nothing(threshold: Threshold, length: int) -> None:
     judge, twin = threshold_after(threshold, 150), threshold_after(threshold, 150)
     for bad in damaged(threshold_after(threshold, length).get_state()):
-        with pytest.raises(ValueError, match=rf"(?s)^This is no state of {type(threshold).__name__}: .*get_state"):
+        with pytest.raises(ValueError, match=f"^state of {type(threshold).__name__}"):
             judge.set_state(bad)  # type: ignore[arg-type]
     assert traced(judge, a_stream()[150:]) == traced(twin, a_stream()[150:])
 
@@ -183,32 +183,31 @@ DRIFTING = DriftingPeaks(**SMALL_PEAKS, depth=4)
 @pytest.mark.parametrize(
     ("threshold", "length", "change", "message"),
     [
-        (MeanDeviation(), 9, {"squares": -0.5}, "squares must be a finite number ≥ 0; got -0.5"),
-        (RollingQuantile(0.2, 9), 9, {"scores": np.ones(10)}, "scores holds 10 numbers, but window is 9"),
-        (TopN(5), 9, {"scores": np.ones(6), "positions": np.arange(6)}, "scores holds 6 numbers, but n is 5"),
-        (TopN(5), 9, {"scores": np.ones(4)}, "equally long; got {'scores': 4, 'positions': 5}"),
-        (TopN(2), 9, {"positions": np.array([1, 1])}, "positions must be different and below seen = 9"),
-        (TopN(2), 9, {"positions": np.array([1, 9])}, "positions must be different and below seen = 9"),
-        (TopN(2), 9, {"positions": np.array([1, -1])}, "positions must hold whole numbers ≥ 0"),
-        (PEAKS, 9, {"calibration": np.ones(20)}, "calibration holds 20 scores, but ends with n_calibration"),
-        (PEAKS, 9, {"limit": 1.0, "level_value": 1.0}, "it has a limit, and still calibrates"),
-        (PEAKS, 9, {"level_value": 1.0}, "it has peaks, but no limit"),
-        (PEAKS, 9, {"since_peak": 3}, "it has peaks, but no limit"),
-        (PEAKS, 200, {"limit": None}, "it has peaks, but no limit"),
-        (PEAKS, 200, {"limit": -5.0}, "limit must be a finite number ≥ "),
-        (PEAKS, 200, {"level_value": None}, "level_value must be a finite number; got None"),
-        (PEAKS, 200, {"gamma": None}, "gamma must be a finite number ≥ -1; got None"),
-        (PEAKS, 200, {"gamma": -1.5}, "gamma must be a finite number ≥ -1; got -1.5"),
-        (PEAKS, 200, {"sigma": -1.0}, "sigma must be a finite number ≥ 0; got -1.0"),
-        (PEAKS, 200, {"excesses": np.zeros(12)}, "excesses must be above 0"),
-        (PEAKS, 200, {"excesses": np.ones(11)}, "arrays must be equally long"),
-        (PEAKS, 200, {"ceilings": -np.ones(12)}, "ceilings must hold finite numbers ≥ 0"),
-        (PEAKS, 200, {"gaps": np.zeros(12, dtype=np.int64)}, "gaps must hold whole numbers ≥ 1"),
+        (MeanDeviation(), 9, {"squares": -0.5}, "squares.* a finite number ≥ 0, but is -0.5"),
+        (RollingQuantile(0.2, 9), 9, {"scores": np.ones(10)}, "scores.* at most window = 9 numbers"),
+        (TopN(5), 9, {"scores": np.ones(6), "positions": np.arange(6)}, "scores.* at most n = 5 numbers"),
+        (TopN(5), 9, {"scores": np.ones(4)}, r"positions.* int64 of shape \(4\)"),
+        (TopN(2), 9, {"positions": np.array([1, 1])}, "positions.* different numbers"),
+        (TopN(2), 9, {"positions": np.array([1, 9])}, "positions.* ≥ 0 ≤ 8"),
+        (TopN(2), 9, {"positions": np.array([1, -1])}, "positions.* ≥ 0 ≤ 8"),
+        (PEAKS, 9, {"calibration": np.ones(20)}, "calibration.* fewer than n_calibration = 20"),
+        (PEAKS, 9, {"limit": 1.0, "level_value": 1.0}, "has a limit, and still calibrates"),
+        (PEAKS, 9, {"level_value": 1.0}, "has peaks, but no limit"),
+        (PEAKS, 9, {"since_peak": 3}, "has peaks, but no limit"),
+        (PEAKS, 200, {"limit": None}, "has peaks, but no limit"),
+        (PEAKS, 200, {"limit": -5.0}, "limit.* a finite number ≥ "),
+        (PEAKS, 200, {"level_value": None}, "level_value.* a finite number, but is None"),
+        (PEAKS, 200, {"gamma": -1.5}, "gamma.* a finite number ≥ -1, but is -1.5"),
+        (PEAKS, 200, {"sigma": None}, "sigma.* a finite number ≥ 0, but is None"),
+        (PEAKS, 200, {"excesses": np.zeros(12)}, "excesses"),
+        (PEAKS, 200, {"excesses": np.ones(11)}, r"ceilings.* float64 of shape \(11\)"),
+        (PEAKS, 200, {"ceilings": -np.ones(12)}, "ceilings.* ≥ 0"),
+        (PEAKS, 200, {"gaps": np.zeros(12, dtype=np.int64)}, "gaps.* ≥ 1"),
         (PEAKS, 200, dict.fromkeys(("excesses", "ceilings"), np.ones(13)) | {"gaps": np.ones(13, dtype=np.int64)},
-         "excesses holds 13 peaks, but max_peaks is 12"),
-        (DRIFTING, 200, {"recent": np.ones(3)}, "recent holds 3 scores, but depth is 4"),
-        (DRIFTING, 200, {"recent": np.ones(5)}, "recent holds 5 scores, but depth is 4"),
-        (DRIFTING, 9, {"recent": np.ones(3)}, "recent holds 3 scores, but depth is 4"),
+         "excesses.* at most max_peaks = 12 numbers"),
+        (DRIFTING, 200, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
+        (DRIFTING, 200, {"recent": np.ones(5)}, "recent.* depth = 4 numbers"),
+        (DRIFTING, 9, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
     ],
     ids=str,
 )  # fmt: skip
@@ -398,8 +397,8 @@ def test_numpy_numbers_as_parameters_are_packed_as_plain_ones() -> None:
         ({"kind": "Fixed", "parameters": {}, "state": {}}, "A packed Fixed must give its parameters value; got {}"),
         ({"kind": "Fixed", "parameters": {"value": 1, "x": 2}, "state": {}}, "must give its parameters value"),
         ({"kind": "Fixed", "parameters": {"value": "1"}, "state": {}}, "value must be a finite number"),
-        ({"kind": "TopN", "parameters": {"n": 3}, "state": {}}, "This is no state of TopN: its entries must be"),
-        ({"kind": "TopN", "parameters": {"n": 3}, "state": None}, "it is a NoneType, not a dictionary"),
+        ({"kind": "TopN", "parameters": {"n": 3}, "state": {}}, "state of TopN should have the fields"),
+        ({"kind": "TopN", "parameters": {"n": 3}, "state": None}, "state of TopN should be a dict, but is None"),
     ],
 )
 def test_only_packed_thresholds_are_unpacked(document: Any, message: str) -> None:
