@@ -19,10 +19,10 @@ from detect_tables import left_behind, plant
 
 from penstock import NSNMF, LaplacianNSNMF
 from penstock.cli import main
-from penstock.cli._plain_errors import in_options
-from penstock.cli._stages import Stages
+from penstock.cli._console import Stages
 from penstock.detection import detect, fit_model, load_model
 from penstock.detection._wording import ONLY_RANKS
+from penstock.options import MethodParameters, described
 from penstock.registry import METHODS, make_detector
 
 COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
@@ -136,11 +136,9 @@ def test_parameters_of_other_methods_are_refused_with_their_home(table: str, cap
 
 
 def test_help_tells_the_defaults_of_the_methods() -> None:
-    from penstock.cli import _detect_options
-
-    [option] = _detect_options.Similarity.__metadata__  # type: ignore[attr-defined]
-    made = {method: make_detector(method).get_params().get("similarity") for method in METHODS}
-    assert {default for default in made.values() if default is not None} == {option.show_default} == {"inverse"}
+    for name, _, option in described(MethodParameters):
+        made = {make_detector(method).get_params().get(name) for method in METHODS}
+        assert {str(default) for default in made if default is not None} == {option.default}
 
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -204,9 +202,9 @@ def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pyt
     assert pd.read_csv("scores.csv")["time"].iloc[1] == "2024-05-01T00:10:00"
     assert load_model("model").inputs.names == ("a", "b", "c", "d")
     assert main(["score", "model", "plant.dat", "--time-format", "%Y", "-q"]) == 2
-    assert "no column of times written as '%Y' (given as --time-format)" in capfd.readouterr().err
+    assert "no column of times written as '%Y' (given as time_format)" in capfd.readouterr().err
     assert main(["detect", "plant.dat", *QUICK, "--names", "a,b"]) == 2
-    assert "plant.dat has 5 columns, but --names has 2." in capfd.readouterr().err
+    assert "plant.dat has 5 columns, but names has 2." in capfd.readouterr().err
 
 
 def test_a_time_that_cannot_be_read_is_not_called_an_input_and_left_out(
@@ -327,7 +325,7 @@ def test_strict(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", "turned.csv", *QUICK]) == 0
     assert "newest first" in capfd.readouterr().out
     assert main(["detect", "turned.csv", *QUICK, "--strict"]) == 2
-    assert "or read it without --strict." in capfd.readouterr().err
+    assert "or read it without strict." in capfd.readouterr().err
 
 
 def test_names_that_a_terminal_would_obey(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -419,7 +417,7 @@ def test_signals_leave_nothing(table: str, number: int, code: int, option: str) 
 
 
 def test_a_terminal_shows_the_stage(table: str) -> None:
-    code = "import penstock.cli._stages as stages; stages._PATIENCE = 0.0; "
+    code = "import penstock.cli._console as stages; stages._PATIENCE = 0.0; "
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", code + COMMAND[2], "detect", table, *PAPERS, "-o", "findings.csv"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"})
@@ -443,11 +441,11 @@ def test_a_terminal_shows_the_stage(table: str) -> None:
 def test_stages_wait_before_they_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("penstock.cli._stages._PATIENCE", 3600.0)
+    monkeypatch.setattr("penstock.cli._console._PATIENCE", 3600.0)
     with Stages(quiet=False) as stages:
         stages("fitting")
     assert "fitting" not in capsys.readouterr().err
-    monkeypatch.setattr("penstock.cli._stages._PATIENCE", 0.0)
+    monkeypatch.setattr("penstock.cli._console._PATIENCE", 0.0)
     shown, deadline = "", time.monotonic() + 300
     with Stages(quiet=False) as stages:
         stages("fit\x1bting")
@@ -460,24 +458,6 @@ def test_stages_wait_before_they_show(monkeypatch: pytest.MonkeyPatch, capsys: p
         stages("fitting")
         assert stages._live is None  # nothing that could show it later
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("Pass timezone.", "Pass --timezone."),
-        ("strict refuses it. Read it without strict.", "strict refuses it. Read it without --strict."),
-        ("Pass decimal=',' and thousands='.', or", "Pass --decimal ',' and --thousands '.', or"),
-        ("Use train_rule instead of train_until.", "Use --train-rule instead of --train-until."),
-        (
-            "There is no file /plant/max_bytes or train_rule.csv.",
-            "There is no file /plant/max_bytes or train_rule.csv.",
-        ),
-        ("Choose another name, or overwrite=True.", "Choose another name, or add --overwrite."),
-    ],
-)
-def test_messages_name_options(message: str, told: str) -> None:
-    assert in_options(message) == told
 
 
 def test_help_is_quick_and_names_every_option(capfd: pytest.CaptureFixture[str]) -> None:
@@ -550,7 +530,7 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
         (["--from", "2024-07-01"], "No row is left from 2024-07-01"),
         (["--fault-value", "1"], "--fault-value and --unknown-value need --label"),
         (["--group", "run"], "has no column 'run' (given as group)"),
-        (["--label", "head"], "Name those that do in --fault-value"),
+        (["--label", "head"], "Name those that do in fault_values"),
     ],
 )
 def test_labels_groups_and_periods_that_are_wrong(

@@ -171,7 +171,7 @@ def test_a_cluster_that_goes_away(
 
 def test_progress_is_told_as_a_stage(table: str, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr("penstock.cli._stages.Stages.__call__", lambda self, stage: told.append(stage))
+    monkeypatch.setattr("penstock.cli._console.Stages.__call__", lambda self, stage: told.append(stage))
     assert main(["detect", table, "--engine", cluster, "--method", "nmf", "-q"]) == 0
     assert f"connecting to {cluster.replace('dask', 'tcp')}" in told
     assert "looking at the rows, 1 of 1" in told

@@ -21,7 +21,7 @@ def test_a_plant_is_written_and_not_written_over(tmp_path: Path, capfd: pytest.C
     assert not table.isna().any().any()
     before = (folder / "plant.csv").stat().st_mtime_ns
     assert main(["simulate", "hydropower", str(folder)]) == 2
-    assert "Choose another folder, or add --overwrite" in capfd.readouterr().err
+    assert "Choose another folder, or overwrite=True (--overwrite)" in capfd.readouterr().err
     assert (folder / "plant.csv").stat().st_mtime_ns == before
 
 

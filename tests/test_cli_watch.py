@@ -20,7 +20,7 @@ from live_tables import NAMES, a_pipe, as_csv, rows
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
-from penstock.cli._signals import StopSignals
+from penstock.cli._console import StopSignals
 from penstock.live import WatchOptions
 from penstock.registry import THRESHOLDS, parameter_names, threshold_class
 

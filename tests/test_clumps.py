@@ -11,7 +11,7 @@ from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import boruvka, points
 from penstock.graph.boruvka import joining_edges
-from penstock.graph.distances import TILE
+from penstock.graph.distance_kernels import TILE
 from penstock.graph.edges import squares_of
 from penstock.graph.search import build_tree
 

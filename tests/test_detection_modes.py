@@ -106,8 +106,8 @@ def test_settling_for_ever_does_not_overflow():
     [
         ("state", {"skip": "of"}, TableError, "There is no mode 'of' to skip; there are off, on"),
         ("power > 5", {"skip": ["off"]}, TableError, "there are other, power > 5"),
-        ((), {"skip": ["off"]}, TableError, "need modes"),
-        ({}, {"settle": 3}, TableError, "need modes"),
+        ((), {"skip": ["off"]}, TableError, "needs modes"),
+        ({}, {"settle": 3}, TableError, "needs modes"),
         (["a: power > 5", "a: power > 6"], {}, TableError, "Two modes are called 'a'"),
         (["power > 5", "power > 5"], {}, TableError, "Give each a name of its own"),
         (["unknown: power > 5", "b: power > 6"], {}, TableError, "cannot be called 'unknown'"),
@@ -397,7 +397,7 @@ def test_without_time_row_numbers_tell(until):
 
 
 def test_both_are_refused():
-    with pytest.raises(TableError, match="train_until and train_rule exclude each other"):
+    with pytest.raises(TableError, match="train_until and a training rule exclude each other"):
         detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 COMPILE = """
 import numpy as np
-from penstock.graph.distances import precedes, squared_distance
+from penstock.graph.distance_kernels import precedes, squared_distance
 print(squared_distance(np.zeros((2, 3)), 0, np.ones((2, 3)), 1))
 precedes(1.0, 0, 1, 2.0, 0, 1)
 """

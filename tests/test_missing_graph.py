@@ -12,7 +12,7 @@ from strategies_missing import tables_with_holes, tables_with_strangers
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph.distances import count_shared, search_limit, shared_squared_distance, squared_distance
+from penstock.graph.distance_kernels import count_shared, search_limit, shared_squared_distance, squared_distance
 from penstock.graph.mst import prim_edges, spanning_tree_of_comparable
 from penstock.graph.points import prepare_incomplete, prepare_points
 from penstock.graph.rows import (

@@ -15,7 +15,7 @@ from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import mst, parts
 from penstock.graph.approximate import Approximation
-from penstock.graph.distances import TILE
+from penstock.graph.distance_kernels import TILE
 from penstock.graph.partition import plan_partition, sample_distinct
 from penstock.graph.parts import (
     Crossing,
@@ -169,7 +169,7 @@ def test_leaves_are_no_nearer_to_the_other_part_than_their_bound(cut):
     """On a line the gap of two boxes is that of their points, but for the rounding of both to float32."""
     X = np.arange(900.0)[:, None] / 3
     one, other = grown(X, [np.arange(cut), np.arange(cut, 900)])
-    sides = Side(one.tree, one.edges, one.squares, 0), Side(other.tree, other.edges, other.squares, len(one.tree.names))
+    sides = Side(one, 0), Side(other, len(one.tree.names))
     Crossing(*sides)
     exact = ((one.tree.exact[:, None] - other.tree.exact[None]) ** 2).sum(axis=2)
     for squares, side in zip((exact.min(axis=1), exact.min(axis=0)), sides, strict=True):

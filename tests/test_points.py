@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from naive import trees as naive
 from strategies import tables
 
-from penstock.graph.distances import search_limit, squared_distance
+from penstock.graph.distance_kernels import search_limit, squared_distance
 from penstock.graph.points import centered_frame, plain_frame, prepare_points
 from penstock.graph.rows import _match_group, first_copies, hash_rows
 

@@ -333,4 +333,4 @@ def test_nothing_found():
     assert (record["events"], record["marked"]) == ([], [[], []])
     assert heat_map_data(findings, axis) is None
     summary = make_summary(findings)
-    assert (summary.lead, summary.worst) == ("Of 40 rows judged, none stands out.", ())
+    assert (summary.lead, summary.worst) == ("Of 40 rows judged, none stands out.", [])

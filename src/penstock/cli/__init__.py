@@ -1,4 +1,4 @@
-"""The command `penstock`. Each command is a small file; what it needs is imported when it runs."""
+"""The command `penstock`. What a command needs is imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ try:
     import typer
 
     import penstock
-    from penstock.cli._errors import CommandError
-    from penstock.cli._printable import printable
+    from penstock.cli._console import CommandError, printable
     from penstock.cli.bench import bench
-    from penstock.cli.detect import detect
-    from penstock.cli.fit import fit
-    from penstock.cli.score import score
+    from penstock.cli.detect import detect, fit, score
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet

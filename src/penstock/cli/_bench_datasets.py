@@ -8,8 +8,7 @@ from typing import Any
 
 from penstock.bench import datasets, registry
 from penstock.bench.download import HOME, download
-from penstock.cli._errors import CommandError
-from penstock.cli._standard_output import print_text
+from penstock.cli._console import CommandError, print_text
 
 
 def show_datasets(names: Sequence[str], *, fetch: bool, home: str | None) -> int:

@@ -16,10 +16,8 @@ import typer
 
 from penstock._messages import counted
 from penstock._types import FloatArray
-from penstock.cli._config import place_of
-from penstock.cli._errors import CommandError
-from penstock.cli._signals import deaf_children
-from penstock.cli._stages import Stages
+from penstock.cli._console import CommandError, Stages, deaf_children
+from penstock.cli._options import place_of
 from penstock.detection import METHODS, Findings, Model, make_detector
 from penstock.detection.model import FitRows
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock._messages import counted
 from penstock._types import StreamScores
-from penstock.cli._printable import printable
+from penstock.cli._console import printable
 from penstock.cli._text_columns import TextColumns
 from penstock.io import Batch, Fault
 from penstock.live import Counts, Monitor, Observer, with_names

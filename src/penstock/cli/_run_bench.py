@@ -16,10 +16,7 @@ from penstock.bench.settings import SettingsError, Study, expand_datasets
 from penstock.bench.settings_file import read_settings
 from penstock.bench.study_folder import read_results
 from penstock.cli._bench_summary import summary_text
-from penstock.cli._errors import CommandError
-from penstock.cli._printable import printable
-from penstock.cli._stages import Stages
-from penstock.cli._standard_output import print_text
+from penstock.cli._console import CommandError, Stages, print_text, printable
 
 
 def run_bench(context: typer.Context) -> int:

@@ -1,80 +1,126 @@
-"""`penstock detect`, `fit` and `score` carried out: everything is checked, then read, computed, written and told."""
+"""Carry out `penstock detect`, `fit` and `score`: check everything, then read, compute, write and print."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from penstock._parameters import check_whole_number
+from penstock.cli._console import Stages, cleaning_up, print_text, printable
 from penstock.cli._engine import Engine
-from penstock.cli._job_options import cut_options, learning_options, reading_options
-from penstock.cli._outputs import Outputs
-from penstock.cli._plain_errors import plain_errors
-from penstock.cli._printable import printable
-from penstock.cli._signals import cleaning_up
-from penstock.cli._stages import Stages
-from penstock.cli._standard_output import print_text
+from penstock.cli._options import chosen_options, plain_errors
 from penstock.cli._summary import note_lines, summary_lines
-from penstock.detection import Findings, Model, detect, fit_model, load_model
+from penstock.detection import Findings, Model, check_options, detect, fit_model, load_model
 from penstock.io import Notebook, files_of
+from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import DEFAULT_METHOD, PAPERS_METHOD
-from penstock.report import as_json, summarize
+from penstock.report import (
+    FINDINGS_ENDINGS,
+    SCORES_ENDINGS,
+    as_json,
+    check_ending,
+    refuse_existing,
+    summarize,
+    write_findings,
+    write_scores,
+)
+from penstock.thresholds import parse_threshold
 
 _RESULTS = ("output", "scores", "report")
-_TOLD = (UserWarning, RuntimeWarning)  # others are for programmers
+_ENDINGS = {"report": (".html", ".htm"), "output": FINDINGS_ENDINGS, "scores": SCORES_ENDINGS}
+_SHOWN = (UserWarning, RuntimeWarning)  # others are for programmers
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 def run_detect(context: typer.Context) -> int:
     """Carry out `penstock detect`, and return its exit code."""
-    outputs = _checked_outputs(context, *_RESULTS)
-    options = {**reading_options(context), **learning_options(context), **cut_options(context)}
+    outputs, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
     engine = Engine.of(context)
-    with cleaning_up(), plain_errors(), _heard() as said, Stages(quiet=context.params["quiet"]) as stages:
+    with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
-            findings = engine.noted(detect(_source(context), **options, fit_rows=fit_rows, progress=stages))
+            findings = engine.noted(detect(_source(context), **given, fit_rows=fit_rows, progress=stages))
         files = outputs.write(findings, stages)
     return _conclude(context, findings, files, said, _method_hint(context))
 
 
 def run_fit(context: typer.Context) -> int:
     """Carry out `penstock fit`, and return its exit code."""
-    outputs = _checked_outputs(context, "model")
-    options = {**reading_options(context), **learning_options(context)}
+    outputs, given = _outputs(context, "model"), _given(context, FitOptions)
     engine = Engine.of(context)
     path: Path = context.params["model"]
-    with cleaning_up(), plain_errors(), _heard() as said, Stages(quiet=context.params["quiet"]) as stages:
+    with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
-            model = engine.noted(fit_model(_source(context), **options, fit_rows=fit_rows, progress=stages))
+            model = engine.noted(fit_model(_source(context), **given, fit_rows=fit_rows, progress=stages))
         stages(f"writing {path}")
-        with plain_errors(f"{path} could not be written: "):
+        with plain_errors(context, f"{path} could not be written: "):
             model.save(path, overwrite=outputs.overwrite)
     if not context.params["quiet"]:
-        lines = [
-            _in_words(model),
-            *_method_hint(context),
-            *note_lines([*map(str, model.notes), *said]),
-            "",
-            f"Written: {path}",
-        ]
+        notes = note_lines([*map(str, model.notes), *said])
+        lines = [_in_words(model), *_method_hint(context), *notes, "", f"Written: {path}"]
         print_text("\n".join(map(printable, lines)))
     return 0
 
 
 def run_score(context: typer.Context) -> int:
     """Carry out `penstock score`, and return its exit code."""
-    outputs = _checked_outputs(context, *_RESULTS)
-    options = {**reading_options(context), **cut_options(context)}
-    with plain_errors():
+    outputs, given = _outputs(context, *_RESULTS), _given(context, ScoreOptions)
+    with plain_errors(context):
         model = load_model(context.params["model"])
-    with cleaning_up(), plain_errors(), _heard() as said, Stages(quiet=context.params["quiet"]) as stages:
-        findings = model.score(_source(context), **options, progress=stages)
+    with _working(context) as (stages, said):
+        findings = model.score(_source(context), **given, progress=stages)
         files = outputs.write(findings, stages)
     return _conclude(context, findings, files, said)
+
+
+def _given(context: typer.Context, job: type[DetectOptions | FitOptions | ScoreOptions]) -> dict[str, Any]:
+    """Return the keyword arguments for the library, checked as far as that is possible without the table."""
+    with plain_errors(context):
+        if context.params.get("fail_on") is not None:
+            check_whole_number("fail_on", context.params["fail_on"], least=1)
+        if context.params.get("json") and context.params["quiet"]:
+            raise ValueError("--quiet and --json exclude each other: one says nothing, the other everything.")
+        given = chosen_options(job, context)
+        if issubclass(job, FitOptions):
+            given["parameters"] = chosen_options(MethodParameters, context)
+        if "threshold" in given:
+            given["threshold"] = _threshold(given["threshold"])
+        if "separator" in given:
+            given["separator"] = _SEPARATORS.get(given["separator"], given["separator"])
+        if ("fault_values" in given or "unknown_values" in given) and "label" not in given:
+            raise ValueError("--fault-value and --unknown-value need --label, the column that holds these values.")
+        check_options(job(**given))
+    return given
+
+
+def _threshold(text: str) -> Any:
+    with about("threshold"):
+        try:
+            share = float(text)
+        except ValueError:
+            return text if text == "auto" else parse_threshold(text, also=("auto", "a share of the rows"))
+        if not 0 < share <= 0.5:
+            raise ValueError(f"a share of the rows must be above 0 and at most 0.5; got {text}. Or mean fixed:{text}?")
+        return share
+
+
+@contextmanager
+def _working(context: typer.Context) -> Iterator[tuple[Stages, list[str]]]:
+    """Show the stages of the work, end in order, and collect warnings in the list."""
+    said: list[str] = []
+    with cleaning_up(), plain_errors(context), Stages(quiet=context.params["quiet"]) as stages:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield stages, said
+        texts = (" ".join(str(each.message).split()) for each in caught if issubclass(each.category, _SHOWN))
+        said += dict.fromkeys(texts)
 
 
 def _source(context: typer.Context) -> str | list[str]:
@@ -82,32 +128,97 @@ def _source(context: typer.Context) -> str | list[str]:
     return sources[0] if len(sources) == 1 else sources
 
 
-def _checked_outputs(context: typer.Context, *names: str) -> Outputs:
-    """The files to be written, none of which is read here."""
+@dataclass(frozen=True)
+class _Outputs:
+    """Where results go, by the name of the option."""
+
+    context: typer.Context
+    paths: Mapping[str, Path]
+    overwrite: bool
+
+    def write(self, findings: Findings, progress: Callable[[str], None]) -> list[Path]:
+        """Write all of them, and return where."""
+        for name, path in self.paths.items():
+            progress(f"writing {path}")
+            with plain_errors(self.context, f"{path} could not be written: "):
+                if name == "output":
+                    write_findings(findings, path, overwrite=self.overwrite)
+                elif name == "scores":
+                    write_scores(findings, path, overwrite=self.overwrite)
+                else:
+                    from penstock.report import write_html
+
+                    write_html(findings, path, overwrite=self.overwrite, progress=progress)
+        return list(self.paths.values())
+
+
+def _outputs(context: typer.Context, *names: str) -> _Outputs:
+    """Return the files to be written; raise for one that cannot be, is read here, or is named twice."""
     given = context.params
-    with plain_errors():
+    with plain_errors(context):
         files = files_of(given["source"], Notebook("the table"))
-        _refuse_twice(files)
-    others = [given.get(name) for name in ("config", "units", "model") if name not in names]
-    outputs = Outputs.of(context, *names)
+        _check_once(files)
+    inputs = [*files, *(given[name] for name in ("config", "units", "model") if name not in names and given.get(name))]
     folders = [Path(source) for source in given["source"] if Path(source).is_dir()]
-    outputs.check([*files, *(path for path in others if path is not None)], folders)
-    return outputs
+    paths = {name: given[name] for name in names if given[name] is not None}
+    seen: dict[str, str] = {}
+    for name, path in paths.items():
+        with plain_errors(context, f"--{name}: "):
+            _check_place(path)
+            if name in _ENDINGS:
+                check_ending(path, _ENDINGS[name])
+            real = os.path.realpath(path)
+            if real in seen:
+                raise ValueError(f"{path} is --{seen[real]} too. Name different files.")
+            seen[real] = name
+            _check_not_read(path, inputs, folders)
+            refuse_existing([path], given["overwrite"])
+    return _Outputs(context, paths, given["overwrite"])
 
 
-def _refuse_twice(files: list[Path]) -> None:
-    """Every row would be there twice, and a row that has a twin does not look anomalous."""
+def _check_once(files: list[Path]) -> None:
+    """Raise for a file that is named twice: a row that is there twice does not look anomalous."""
     seen: dict[str, Path] = {}
     for file in files:
-        first = seen.setdefault(os.path.realpath(file), file)
-        if first is not file:
+        if seen.setdefault(os.path.realpath(file), file) is not file:
             raise ValueError(f"{file} is named twice. Name each file once.")
+
+
+def _check_place(path: Path) -> None:
+    """Raise unless the folder is there and takes files."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ValueError(f"Cannot write {path}: there is no folder {folder}. Make it first.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"Cannot write {path}: the folder {folder} takes no files ({error.strerror}).") from None
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ValueError(f"Cannot write {str(path)[:200]}: {error.strerror}.") from None
+
+
+def _check_not_read(path: Path, inputs: Sequence[Path], folders: Sequence[Path]) -> None:
+    real = os.path.realpath(path)
+    for file in inputs:
+        if real == os.path.realpath(file) or (path.exists() and file.exists() and path.samefile(file)):
+            raise ValueError(f"{path} is read by this very command. Choose another name.")
+    for folder in folders:
+        if Path(real).parent == Path(os.path.realpath(folder)) and not path.name.lower().endswith((".html", ".htm")):
+            raise ValueError(
+                f"{path} lies in the folder that is read, and would be taken for a part of the table the next time. "
+                f"Choose another folder."
+            )
 
 
 def _conclude(
     context: typer.Context, findings: Findings, files: list[Path], said: list[str], hint: Sequence[str] = ()
 ) -> int:
-    """Say what was found, and return the exit code."""
+    """Print what was found, and return the exit code."""
     given = context.params
     if given["json"]:
         summary = {**summarize(findings), "files": [str(path) for path in files]}
@@ -118,22 +229,11 @@ def _conclude(
 
 
 def _method_hint(context: typer.Context) -> list[str]:
-    """Which other method there is, for those who did not choose."""
+    """Return which other method there is, if none was chosen."""
     source = context.get_parameter_source("method")
     if source is None or source.name != "DEFAULT":
         return []
     return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} is the paper's NS-NMF."]
-
-
-@contextmanager
-def _heard() -> Iterator[list[str]]:
-    """Collects what Python would warn of inside this block."""
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield said
-    texts = (" ".join(str(each.message).split()) for each in caught if issubclass(each.category, _TOLD))
-    said += dict.fromkeys(texts)
 
 
 def _in_words(model: Model) -> str:

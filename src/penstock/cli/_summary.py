@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from penstock._messages import counted, duration_in_words
-from penstock.cli._printable import printable
+from penstock.cli._console import printable
 from penstock.detection import Findings
 
 _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 
-from penstock.cli._names import join_names
+from penstock.cli._options import join_names
 
 _NOT_A_NUMBER = re.compile(r'column ("(?:[^"\\]|\\.)*") holds .*, which is not a number')
 

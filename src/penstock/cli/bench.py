@@ -83,7 +83,7 @@ def datasets(
 def settings() -> int:
     """Print the settings of the paper's study, to copy and change."""
     from penstock.bench.settings_file import paper_settings
-    from penstock.cli._standard_output import print_text
+    from penstock.cli._console import print_text
 
     print_text(paper_settings().rstrip("\n"))
     return 0

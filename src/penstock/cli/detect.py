@@ -1,65 +1,29 @@
-"""`penstock detect`: a table in; findings, events and a report out."""
+"""`penstock detect`, `fit` and `score`: a table in; findings and a report, or a model, out."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
-from penstock.cli import _detect_options as option
-from penstock.cli import _table_options as table
+from penstock.cli._options import Sources, with_options
+from penstock.options import (
+    CutOptions,
+    EngineOptions,
+    FileOptions,
+    LearningOptions,
+    MethodParameters,
+    ReadingOptions,
+    ResultOptions,
+)
+
+ModelIn = Annotated[Path, typer.Argument(metavar="MODEL", help="As 'penstock fit' wrote it.", show_default=False)]
+ModelOut = Annotated[Path, typer.Option("--model", "-m", help="Where the model goes.", rich_help_panel="Output")]
 
 
-def detect(
-    context: typer.Context,
-    source: table.Sources,
-    report: option.Report = None,
-    output: option.Output = None,
-    scores: option.Scores = None,
-    overwrite: option.Overwrite = False,
-    quiet: option.Quiet = False,
-    json: option.Json = False,
-    top: option.Top = None,
-    threshold: option.ThresholdSpec = None,
-    gap: option.Gap = None,
-    fail_on: option.FailOn = None,
-    train_until: option.TrainUntil = None,
-    train_rule: option.TrainRule = None,
-    mode: option.Mode = None,
-    skip_mode: option.SkipMode = None,
-    settle: option.Settle = None,
-    units: option.Units = None,
-    time: table.Time = None,
-    columns: table.ColumnList = None,
-    exclude: table.Exclude = None,
-    keep: table.Keep = None,
-    label: table.Label = None,
-    fault_value: table.FaultValue = None,
-    unknown_value: table.UnknownValue = None,
-    group: table.Group = None,
-    since: table.From = None,
-    until: table.Until = None,
-    exclude_period: table.ExcludePeriod = None,
-    strict: table.Strict = False,
-    max_bytes: table.MaxBytes = None,
-    timezone: table.Timezone = None,
-    day_first: table.DayFirst = None,
-    time_format: table.TimeFormat = None,
-    names: table.Names = None,
-    separator: table.Separator = None,
-    decimal: table.Decimal = None,
-    thousands: table.Thousands = None,
-    missing: table.Missing = None,
-    encoding: table.Encoding = None,
-    sheet: table.Sheet = None,
-    method: option.Method = "detector",
-    n_components: option.Components = None,
-    alpha: option.Alpha = None,
-    gamma: option.Gamma = None,
-    similarity: option.Similarity = None,
-    score_kind: option.Score = None,
-    random_state: option.Seed = 0,
-    engine: option.Engine = "local",
-    config: table.Config = None,
-) -> int:
+@with_options(ResultOptions, FileOptions, CutOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions)
+def detect(context: typer.Context, source: Sources, **options: Any) -> int:
     """Find what is anomalous in a table: which rows, which events, on which days, and which variables are behind them.
 
     A summary goes to standard output, with what was left out or changed on the way. Exit code 0: done; 1: at least
@@ -69,3 +33,26 @@ def detect(
     from penstock.cli._run_detect import run_detect
 
     return run_detect(context)
+
+
+@with_options(FileOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions)
+def fit(context: typer.Context, source: Sources, model: ModelOut, **options: Any) -> int:
+    """Learn from a table what is usual, and keep it in a file for 'penstock score'.
+
+    Exit code 0: done; 2: the input or an option is wrong, or the model cannot be written.
+    """
+    from penstock.cli._run_detect import run_fit
+
+    return run_fit(context)
+
+
+@with_options(ResultOptions, FileOptions, CutOptions, ReadingOptions)
+def score(context: typer.Context, model: ModelIn, source: Sources, **options: Any) -> int:
+    """Judge a table by a model that 'penstock fit' made of another: new data against what was usual.
+
+    The table is read as that one was, unless options say otherwise. Without --top and --threshold, findings are rows
+    with scores that stand out from those of the training. Exit codes are those of 'penstock detect'.
+    """
+    from penstock.cli._run_detect import run_score
+
+    return run_score(context)

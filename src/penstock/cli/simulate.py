@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli._errors import CommandError
+from penstock.cli._console import CommandError
 
 simulate = typer.Typer(help="Make data with known faults, to try things on.", no_args_is_help=True)
 
@@ -35,7 +35,7 @@ def hydropower(
     try:
         written = write_plant(plant, folder, overwrite, by_area=areas)
     except FileExistsError as error:
-        raise CommandError(str(error).replace("overwrite=True", "add --overwrite"), exit_code=2) from None
+        raise CommandError(str(error), exit_code=2) from None
     for path in written:
         typer.echo(path)
     return 0

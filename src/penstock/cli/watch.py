@@ -10,9 +10,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from penstock.cli._config import place_of, read_config
-from penstock.cli._errors import CommandError
-from penstock.cli._names import split_names
+from penstock.cli._console import CommandError
+from penstock.cli._options import place_of, read_config, split_names
 from penstock.live.options import OptionError, WatchOptions
 
 _SIGNALLED = 128  # what shells add to the number of a signal
@@ -53,8 +52,8 @@ def _run(options: WatchOptions, *, quiet: bool) -> int:
     """Monitor until the end, and return the exit code of the command."""
     import sys
 
+    from penstock.cli._console import StopSignals
     from penstock.cli._narrator import Narrator
-    from penstock.cli._signals import StopSignals
     from penstock.io import InputError, OutputError, SnapshotError
     from penstock.live import Monitor
     from penstock.storage import StorageError

@@ -4,7 +4,7 @@
 `Findings`: scored rows, events, days, and explanations. `fit_model` and `score` are its two halves.
 """
 
-from penstock.detection._detect import detect, fit_model, score
+from penstock.detection._detect import check_options, detect, fit_model, score
 from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part
@@ -24,6 +24,7 @@ __all__ = [
     "ModelError",
     "Part",
     "Reading",
+    "check_options",
     "detect",
     "deviations",
     "explain",

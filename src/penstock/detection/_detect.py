@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from typing import Any
@@ -13,12 +12,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import penstock
+from penstock._parameters import ParameterError
 from penstock._types import FloatArray
 from penstock.columns import InputChoice, RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
-from penstock.detection._periods import LabelValues, Periods, read_duration, shown, shown_names, training_rows
+from penstock.detection._periods import (
+    LabelValues,
+    Periods,
+    check_moment,
+    read_duration,
+    shown,
+    shown_names,
+    training_rows,
+)
 from penstock.detection._preparing import (
-    Progress,
     Reading,
     check_table,
     choose_columns,
@@ -26,16 +33,17 @@ from penstock.detection._preparing import (
     prepare,
     read_units,
     refuse_read_already,
+    unit_table,
     with_told_columns,
 )
 from penstock.detection.findings import Findings
-from penstock.detection.model import FitRows, FittedRows, Model, fit_parts
-from penstock.detection.modes import ModeSpec, named_columns, perhaps_columns, plan_modes
+from penstock.detection.model import FittedRows, Model, fit_parts
+from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import limit_components
 from penstock.explain import Truth
-from penstock.io import Note, Table
-from penstock.registry import DEFAULT_METHOD, make_detector
-from penstock.thresholds import Contamination
+from penstock.io import Note, Table, TableError
+from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
+from penstock.registry import make_detector
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
@@ -79,92 +87,79 @@ _DEFAULTS = Reading()
 
 @dataclass(frozen=True)
 class Job:
-    """What was asked for, ready to be fitted: see `penstock.detect` for the meaning of each."""
+    """The options of a fit, checked and converted."""
 
+    options: FitOptions
     reading: Reading
-    keep: tuple[str, ...]
-    units: Any
+    units: dict[str, str]
     detector: Any
-    own_groups: bool  # the number of latent groups was not asked for
-    modes: ModeSpec
-    skip_modes: tuple[str, ...]
     settle: pd.Timedelta | int | None
-    train_until: Any
     train_rule: RowRule | None
-    random_state: Any
     periods: Periods
     labels: LabelValues
 
     @classmethod
-    def of(
-        cls,
-        reading: Reading,
-        keep: Sequence[str],
-        units: Any,
-        method: Any,
-        parameters: Mapping[str, Any] | None,
-        random_state: Any,
-        modes: ModeSpec,
-        skip_modes: Sequence[str],
-        settle: Any,
-        train_until: Any,
-        train_rule: str | None,
-        periods: Periods,
-        labels: LabelValues,
-    ) -> Job:
-        """From what a user gives."""
-        given = dict(parameters or {})
-        return cls(
-            reading,
-            (keep,) if isinstance(keep, str) else tuple(keep),
-            units,
-            make_detector(method, random_state, **given),
-            isinstance(method, str) and given.get("n_components") is None,
-            modes,
-            (skip_modes,) if isinstance(skip_modes, str) else tuple(skip_modes),
-            read_duration("settle", settle),
-            train_until,
-            None if train_rule is None else parse_rule(train_rule),
-            random_state,
-            periods,
-            labels,
-        )
+    def of(cls, options: FitOptions) -> Job:
+        """Check all that can be checked before a table is read; an error has the name of its `parameter`."""
+        if options.train_until is not None and options.train_rule is not None:
+            message = "train_until and a training rule exclude each other: one period is learnt from."
+            raise TableError(message, "train_until")
+        check_moment("train_until", options.train_until)
+        settle = read_duration("settle", options.settle)
+        with about("train_rule"):
+            train_rule = None if options.train_rule is None else parse_rule(options.train_rule)
+        with about("units"):
+            units = unit_table(options.units)
+        with about("method"):
+            detector = make_detector(options.method, options.random_state, **(options.parameters or {}))
+        if isinstance(options.method, str):
+            seed = options.random_state
+            if isinstance(seed, int) and not 0 <= seed < 2**32:
+                raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
+            detector._check_parameters()
+        periods = Periods.of(options.since, options.until, options.exclude_periods)
+        labels = LabelValues.of(options.fault_values, options.unknown_values)
+        return cls(options, Reading.of(options), units, detector, settle, train_rule, periods, labels)
 
-    def fit(
-        self, source: Any, fit_rows: FitRows | None, progress: Progress, *, judged_alone: bool = False
-    ) -> tuple[Model, FittedRows]:
-        """The model, and where its training rows are in the table. `judged_alone`: only these rows are to be judged."""
+    def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, FittedRows]:
+        """Return the model, and where its training rows are. `judged_alone`: only these rows are to be judged."""
+        options, progress = self.options, self.options.progress or _silent
+        refuse_read_already(source, options)
+        keep = as_names(options.keep)
         period = () if self.train_rule is None else (self.train_rule,)
-        told = [*named_columns(self.modes), *(name for rule in period for name in rule.columns)]
-        perhaps = [*perhaps_columns(self.modes), *(name for rule in period for name in rule.perhaps_columns)]
+        told = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
+        perhaps = [*perhaps_columns(options.modes), *(name for rule in period for name in rule.perhaps_columns)]
         also = [*perhaps, *(name for name in told if name == self.reading.group)]
         table = self.periods.read_from(with_told_columns(self.reading, told).read(source, progress, also=also))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
-        plan = plan_modes(self.modes, table.names, skip=self.skip_modes, settle=self.settle).resolved(table)
+        plan = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle).resolved(
+            table
+        )
         plan.refuse_unknown_skips(table)
-        candidates = self.reading.candidates(table, without={str(plan.column)} - set(self.keep))
+        candidates = self.reading.candidates(table, without={str(plan.column)} - set(keep))
         if excluded.any():
             candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress)
         asked = self.reading.columns is not None
-        inputs, notes = choose_columns(candidates, checks, self.keep, self.reading.strict, asked)
+        inputs, notes = choose_columns(candidates, checks, keep, self.reading.strict, asked)
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
-        trained = prepared.judged & training_rows(table, self.train_until, self.train_rule)
-        detector = limit_components(self.detector, len(inputs.names)) if self.own_groups else self.detector
-        parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows or _own_fit, progress)
+        trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
+        named = isinstance(options.method, str) and (options.parameters or {}).get("n_components") is None
+        detector = limit_components(self.detector, len(inputs.names)) if named else self.detector
+        parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows or _own_fit, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)
         settings = {
             **describe_run(table, inputs, detector),
             **describe_reading(self.reading),
-            "keep": shown_names(self.keep),
+            "keep": shown_names(keep),
             "modes": str(plan) or None,
             "settle": shown(self.settle),
-            "training": describe_training(self.train_until, self.train_rule),
+            "training": describe_training(options.train_until, self.train_rule),
             **self.periods.described(),
             **self.labels.described(),
-            "random_state": shown(self.random_state),
+            "random_state": shown(options.random_state),
             **describe_versions(),
         }
         units = read_units(self.units, inputs.names, table.units)
@@ -206,38 +201,8 @@ def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
     return [Note("groups", message, used.n_components)]
 
 
-def detect(
-    source: Any,
-    *,
-    time: str | Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    label: str | None = None,
-    fault_values: Any = (),
-    unknown_values: Any = (),
-    group: str | None = None,
-    since: Any = None,
-    until: Any = None,
-    exclude_periods: Any = (),
-    units: Any = None,
-    method: Any = DEFAULT_METHOD,
-    parameters: Mapping[str, Any] | None = None,
-    modes: ModeSpec = (),
-    skip_modes: Sequence[str] = (),
-    settle: Any = None,
-    train_until: Any = None,
-    train_rule: str | None = None,
-    top: int | None = None,
-    threshold: Contamination | None = None,
-    gap: Any = None,
-    most_explained: int | None = None,
-    strict: bool = False,
-    random_state: Any = 0,
-    fit_rows: FitRows | None = None,
-    progress: Progress | None = None,
-    **reading: Any,
-) -> Findings:
+@takes(DetectOptions)
+def detect(source: Any, **given: Any) -> Findings:
     """Find what is anomalous in a table, when, what belongs together, and which variables are behind it.
 
     Parameters
@@ -325,48 +290,16 @@ def detect(
     >>> why["variable"], why["unit"], why["direction"]
     ('bearing [°C]', '°C', 'above')
     """
-    new_only = train_until is not None or train_rule is not None
-    cut = Cut(top, threshold, read_duration("gap", gap), new_only, most_explained)
-    cut.check()
-    refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
-    job = Job.of(
-        Reading.of(time, columns, exclude, label, group, strict, reading), keep, units, method, parameters,
-        random_state, modes, skip_modes, settle, train_until, train_rule,
-        Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values),
-    )  # fmt: skip
-    model, rows = job.fit(source, fit_rows, progress or _silent, judged_alone=not cut.new_only)
-    settings = dict(model.settings) | _describe_cut(top, threshold, gap)
-    return judge(model, rows.prepared, rows.learnt, cut, settings, progress or _silent)
+    options = read_options(DetectOptions, given)
+    cut = _cut(options, new_only=options.train_until is not None or options.train_rule is not None)
+    job = Job.of(options)
+    model, rows = job.fit(source, judged_alone=not cut.new_only)
+    settings = dict(model.settings) | _describe_cut(options)
+    return judge(model, rows.prepared, rows.learnt, cut, settings, options.progress or _silent)
 
 
-def fit_model(
-    source: Any,
-    *,
-    time: str | Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    label: str | None = None,
-    fault_values: Any = (),
-    unknown_values: Any = (),
-    group: str | None = None,
-    since: Any = None,
-    until: Any = None,
-    exclude_periods: Any = (),
-    units: Any = None,
-    method: Any = DEFAULT_METHOD,
-    parameters: Mapping[str, Any] | None = None,
-    modes: ModeSpec = (),
-    skip_modes: Sequence[str] = (),
-    settle: Any = None,
-    train_until: Any = None,
-    train_rule: str | None = None,
-    strict: bool = False,
-    random_state: Any = 0,
-    fit_rows: FitRows | None = None,
-    progress: Progress | None = None,
-    **reading: Any,
-) -> Model:
+@takes(FitOptions)
+def fit_model(source: Any, **given: Any) -> Model:
     """The first half of the job: learn what is usual, to judge other tables later. Parameters are those of `detect`.
 
     >>> import numpy as np, pandas as pd
@@ -378,34 +311,11 @@ def fit_model(
     >>> score(model, new).top().row.tolist()
     [7]
     """
-    refuse_read_already(source, {"time": time, "label": label, "group": group, **reading})
-    job = Job.of(
-        Reading.of(time, columns, exclude, label, group, strict, reading), keep, units, method, parameters,
-        random_state, modes, skip_modes, settle, train_until, train_rule,
-        Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values),
-    )  # fmt: skip
-    return job.fit(source, fit_rows, progress or _silent)[0]
+    return Job.of(read_options(FitOptions, given)).fit(source)[0]
 
 
-def score(
-    model: Model,
-    source: Any,
-    *,
-    label: str | None = None,
-    fault_values: Any = (),
-    unknown_values: Any = (),
-    group: str | None = None,
-    since: Any = None,
-    until: Any = None,
-    exclude_periods: Any = (),
-    top: int | None = None,
-    threshold: Contamination | None = None,
-    gap: Any = None,
-    most_explained: int | None = None,
-    strict: bool | None = None,
-    progress: Progress | None = None,
-    **reading: Any,
-) -> Findings:
+@takes(ScoreOptions).second
+def score(model: Model, source: Any, **given: Any) -> Findings:
     """The second half of the job: judge a table by a model.
 
     Parameters
@@ -443,13 +353,14 @@ def score(
     >>> findings.flags.tolist(), findings.explain(1).variables["variable"].iloc[0]
     ([True], 'c')
     """
-    cut = Cut(top, threshold, read_duration("gap", gap), most_explained=most_explained)
-    cut.check()
-    periods, labels = Periods.of(since, until, exclude_periods), LabelValues.of(fault_values, unknown_values)
-    refuse_read_already(source, {"label": label, "group": group, **reading})
-    progress = progress or _silent
-    how = model.reading.for_new_data(label, group, strict, reading)
-    table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=group is not None))
+    options = read_options(ScoreOptions, given)
+    cut = _cut(options)
+    periods = Periods.of(options.since, options.until, options.exclude_periods)
+    labels = LabelValues.of(options.fault_values, options.unknown_values)
+    refuse_read_already(source, options)
+    progress = options.progress or _silent
+    how = model.reading.for_new_data(options)
+    table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
     truth = labels.read(table)
     excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)
@@ -462,14 +373,36 @@ def score(
         **describe_reading(how),
         **periods.described(),
         **labels.described(),
-        **_describe_cut(top, threshold, gap),
+        **_describe_cut(options),
     }
     return judge(model, prepared, None, cut, settings, progress)
 
 
-def _describe_cut(top: int | None, threshold: Contamination | None, gap: Any) -> dict[str, Any]:
-    return {"top": top, "threshold": None if threshold is None else str(threshold), "gap": shown(gap)}
+def check_options(options: FitOptions | ScoreOptions) -> None:
+    """Raise for options that cannot be used, as far as that can be said before a table is read.
+
+    Raises
+    ------
+    ValueError
+        With the name of the option as its `parameter`.
+    """
+    if isinstance(options, CutOptions):
+        _cut(options)
+    if isinstance(options, FitOptions):
+        check_modes(options.modes, as_names(options.skip_modes), Job.of(options).settle)
+
+
+def _cut(options: CutOptions, *, new_only: bool = True) -> Cut:
+    gap = read_duration("gap", options.gap)
+    cut = Cut(options.top, options.threshold, gap, new_only, options.most_explained)
+    cut.check()
+    return cut
+
+
+def _describe_cut(options: CutOptions) -> dict[str, Any]:
+    threshold = None if options.threshold is None else str(options.threshold)
+    return {"top": options.top, "threshold": threshold, "gap": shown(options.gap)}
 
 
 def _silent(stage: str) -> None:
-    """Ignore the stages."""
+    """Ignore the name of a stage."""

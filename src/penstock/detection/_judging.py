@@ -67,7 +67,7 @@ class Cut:
 
     def check(self) -> None:
         if self.top is not None and self.threshold is not None:
-            raise TableError("top and threshold exclude each other: a list has a length, or ends at a score.")
+            raise TableError("top and a threshold exclude each other: a list has a length, or ends at a score.", "top")
         if self.top is not None:
             check_whole_number("top", self.top, least=1)
         if self.most_explained is not None:
@@ -76,7 +76,7 @@ class Cut:
             try:
                 check_contamination(self.threshold)
             except ValueError as error:
-                raise TableError(f"threshold: {error}") from None
+                raise TableError(f"threshold: {error}", "threshold") from None
 
 
 def judge(

@@ -36,7 +36,9 @@ _NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a model to a file, wholly or not at all; a file that is there is replaced only if `overwrite`."""
     if os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{os.fspath(path)} is there already. Choose another name, or overwrite=True.")
+        raise FileExistsError(
+            f"{os.fspath(path)} is there already. Choose another name, or overwrite=True (--overwrite)."
+        )
     state = _pack(model)
     _unpack_reading(Record(state["reading"], "reading"))  # what could not be loaded must not be saved
     write_state(path, KIND, state)

@@ -29,19 +29,19 @@ def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _parsed(name, value)
+        if value.isascii() and value.isdigit() and len(value) < 10:
+            return int(value)
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise TableError(f"{name}: {error}", name) from None
     if isinstance(value, dt.timedelta | np.timedelta64) and pd.Timedelta(value) >= pd.Timedelta(0):  # NaT is not
         return pd.Timedelta(value)
     if isinstance(value, int | np.integer) and type(value) not in (bool, np.timedelta64) and value >= 0:
         return int(value)
-    raise TableError(f"{name} must be a duration, such as '30 min', or a whole number of rows; got {value!r:.100}.")
-
-
-def _parsed(name: str, text: str) -> pd.Timedelta:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise TableError(f"{name}: {error}") from None
+    raise TableError(
+        f"{name} must be a duration, such as '30 min', or a whole number of rows; got {value!r:.100}.", name
+    )
 
 
 BoolArray = NDArray[np.bool_]
@@ -115,8 +115,6 @@ class Periods:
 
 def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
     """The rows of a period that is known to be good: up to a moment, or where a rule holds; all if neither is given."""
-    if until is not None and rule is not None:
-        raise TableError("train_until and train_rule exclude each other: one period is learnt from.")
     if rule is not None:
         return _some(rule.holds(table), f"the rule {rule} holds for no row of {table.source}")
     if until is None:
@@ -129,11 +127,11 @@ def check_moment(name: str, moment: Any) -> None:
     if moment is None or _row_number(moment) is not None:
         return
     if not isinstance(moment, str | dt.date | np.datetime64):
-        raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.")
+        raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.", name)
     try:
         order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # only the table can tell whether a zone fits
     except RuleError:
-        raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.") from None
+        raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.", name) from None
 
 
 def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
@@ -143,16 +141,17 @@ def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
         number = _row_number(moment)
         if number is None:
             raise TableError(
-                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0)."
+                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0).",
+                name,
             )
         rows = table.values.index.to_numpy()
         return rows < number, rows > number
     if isinstance(moment, int | np.integer):
-        raise TableError(f"{name}: {table.source} has time stamps, but {moment} is a row number. {_FORM}.")
+        raise TableError(f"{name}: {table.source} has time stamps, but {moment} is a row number. {_FORM}.", name)
     try:
         return order_to_stamp(table.time, _text(moment))
     except RuleError as error:
-        raise TableError(f"{name}: {error}") from None
+        raise TableError(f"{name}: {error}", name) from None
 
 
 def _rows_between(first_name: str, first: Any, last_name: str, last: Any, table: Table) -> BoolArray:
@@ -183,7 +182,8 @@ def _as_pair(period: Any) -> tuple[Any, Any]:
     if len(pair) != 2 or pair == [None, None]:
         raise TableError(
             f"exclude_periods: {period!r:.100} is not a period. Write START..END, as in "
-            f"2024-05-01..2024-05-03, '2024-05-01 08:00..2024-05-01 17:30', or rows 100..250 where there is no time."
+            f"2024-05-01..2024-05-03, '2024-05-01 08:00..2024-05-01 17:30', or rows 100..250 where there is no time.",
+            "exclude_periods",
         )
     return pair[0], pair[1]
 
@@ -225,7 +225,8 @@ class LabelValues:
         if table.label is not None:
             return known_faults(table.label, self.faults, self.unknown)
         if self.faults or self.unknown:
-            raise TableError("fault_values and unknown_values need a label: name the column that holds them.")
+            given = "fault_values" if self.faults else "unknown_values"
+            raise TableError(f"{given}: there is no label. Name the column that holds these values.", given)
         return None
 
     def described(self) -> dict[str, str | None]:

@@ -13,10 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
+from penstock._parameters import ParameterError, check_whole_number
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth
-from penstock.io import Note, Table, TableError, read_table, refuse_unknown
+from penstock.io import Note, Table, TableError, as_zone, read_table, refuse_unknown
+from penstock.options import FitOptions, ScoreOptions, about, as_names
 
 Progress = Callable[[str], None]
 
@@ -44,27 +46,10 @@ class Reading:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        time: Any,
-        columns: Any,
-        exclude: Any,
-        label: str | None,
-        group: str | None,
-        strict: bool,
-        others: Mapping[str, Any],
-    ) -> Reading:
-        """From what a user gives: names may be one text, and an unknown parameter is refused."""
-        _refuse_strange(others)
-        return cls(
-            time=_as_time(time),
-            columns=None if columns is None else _as_names(columns),
-            exclude=_as_names(exclude),
-            label=label,
-            group=group,
-            strict=strict,
-            **_as_codes(others),
-        )
+    def of(cls, options: FitOptions) -> Reading:
+        """Take from the options what concerns reading, and check it."""
+        columns = None if options.columns is None else as_names(options.columns)
+        return cls(**{**_given(options), "columns": columns, "exclude": as_names(options.exclude)})
 
     def read(
         self,
@@ -84,14 +69,9 @@ class Reading:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
-    def for_new_data(
-        self, label: str | None, group: str | None, strict: bool | None, others: Mapping[str, Any]
-    ) -> Reading:
+    def for_new_data(self, options: ScoreOptions) -> Reading:
         """The same but for what is given; any columns, as the model knows its own, and no label unless one is named."""
-        _refuse_strange(others)
-        given = {name: _as_time(value) if name == "time" else value for name, value in _as_codes(others).items()}
-        kept = {name: value for name, value in (("strict", strict), ("group", group)) if value is not None}
-        return replace(self, columns=None, exclude=(), **{**given, **kept, "label": label})
+        return replace(self, columns=None, exclude=(), **{"label": None, **_given(options)})
 
     def candidates(self, table: Table, without: Collection[str]) -> Table:
         """The table with those columns alone that may be inputs: others were read only to tell modes and periods."""
@@ -271,7 +251,7 @@ def read_units(units: Any, names: Sequence[str], of_table: Mapping[str, str] | N
     """
     from penstock.explain import split_unit
 
-    given = {**(of_table or {}), **_unit_table(units)}
+    given = {**(of_table or {}), **unit_table(units)}
     return {name: _without_one(given.get(name, split_unit(name)[1])) for name in names}
 
 
@@ -280,7 +260,7 @@ def _without_one(unit: str) -> str:
     return "" if unit.strip() in ("1", "-", "–", "—") else unit.strip()
 
 
-def _unit_table(units: Any) -> dict[str, str]:
+def unit_table(units: Any) -> dict[str, str]:
     if units is None:
         return {}
     if isinstance(units, Mapping):
@@ -299,6 +279,8 @@ def _unit(cell: Any) -> str:
 
 def _read_unit_file(path: Any) -> pd.DataFrame:
     """The file is opened here, as pandas would also fetch what is behind an address."""
+    if isinstance(path, str | os.PathLike) and not Path(path).is_file():
+        raise TableError(f"There is no file {path!s:.200}.")
     try:
         with Path(path).open("rb") as file:
             return pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
@@ -306,31 +288,30 @@ def _read_unit_file(path: Any) -> pd.DataFrame:
         raise TableError(f"The units cannot be read from {path!s:.200}: {str(error)[:200]}.") from None
 
 
-def refuse_read_already(source: Any, given: Mapping[str, Any]) -> None:
+def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None:
     """Raise if it is said how to read a table that is read already: nothing would come of it."""
-    named = [name for name, value in given.items() if value is not None]
+    named = [name for name in _given(options) if name != "strict"]
     if isinstance(source, Table) and named:
         raise TableError(f"{source.source} is read already, so {named[0]} has no meaning here. Give it to read_table.")
 
 
-def _refuse_strange(others: Mapping[str, Any]) -> None:
-    known = {field.name for field in fields(Reading)} - {"columns", "exclude", "label", "group", "strict"}
-    for name in others:
-        if name not in known:
-            raise TypeError(f"{name!r} is not a parameter here. Those of read_table are {', '.join(sorted(known))}.")
-
-
-def _as_time(time: Any) -> Any:
-    return time if isinstance(time, str) or time is None else tuple(time)
-
-
-def _as_names(names: Any) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _as_codes(others: Mapping[str, Any]) -> dict[str, Any]:
-    """Codes for missing values as texts, which is how files keep them; numbers written as texts count as numbers."""
-    codes = others.get("missing", ())
-    several = [codes] if isinstance(codes, str | float | int) else list(codes)
-    names = {"names": _as_names(others["names"])} if "names" in others else {}
-    return {**others, **names, **({"missing": tuple(map(str, several))} if "missing" in others else {})}
+def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
+    """Return the parameters of `read_table` that differ from their defaults, but for the choice of columns."""
+    defaults = {each.name: each.default for each in fields(options)}
+    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude")]
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not defaults[name]}
+    if options.max_bytes is not None:
+        check_whole_number("max_bytes", options.max_bytes, least=1)
+    if options.decimal not in (None, ".", ","):
+        raise ParameterError("decimal", f" must be . or ,; got {options.decimal!r:.100}.")
+    with about("timezone"):
+        as_zone(options.timezone)
+    if not isinstance(options.time, str | None):
+        times = tuple(options.time)
+        given["time"] = times[0] if len(times) == 1 else times
+    if "names" in given:
+        given["names"] = as_names(options.names)
+    if "missing" in given:  # as texts, which is how model files keep them; texts of numbers count as numbers
+        codes = options.missing
+        given["missing"] = tuple(map(str, [codes] if isinstance(codes, str | float | int) else codes))
+    return given

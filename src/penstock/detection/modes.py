@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from penstock._types import IndexArray
 from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
+from penstock.options import about
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
@@ -105,9 +107,23 @@ def plan_modes(
             return ModePlan(specs[0], (), skip, settle)
         rules = (_only_rule(specs[0], columns),) if len(specs) == 1 else tuple(map(_named_rule, specs))
     if not rules and (skip or settle is not None):
-        raise TableError("skip_modes and settle need modes: say which column or rule tells them.")
+        name = "skip_modes" if skip else "settle"
+        raise TableError(f"{name} needs modes: say which column or rule tells them.", name)
     refuse_names([name for name, _ in rules])
     return ModePlan(None, rules, skip, settle) if rules else ModePlan()
+
+
+_COMPARES = re.compile(r"[<>]|[=!]=")  # names of columns may begin with =, as =MKA10
+
+
+def check_modes(modes: ModeSpec, skip: Sequence[str], settle: pd.Timedelta | int | None) -> None:
+    """Raise for rules that cannot be read; a single word may be a column, which only the table can tell."""
+    with about("modes"):
+        texts = [modes] if isinstance(modes, str) else list(modes)
+        if isinstance(modes, Mapping) or len(texts) != 1:
+            plan_modes(modes, (), skip=skip, settle=settle)
+        elif _COMPARES.search(texts[0]):
+            _named_rule(texts[0])
 
 
 def refuse_names(names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph.distances import distance
+from penstock.graph.distance_kernels import distance
 
 Array = Any
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from penstock._types import SparseMatrix, Tree
-from penstock.graph.similarities import LARGEST_SIMILARITY
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.prepare import MinMaxScaling
 from penstock.storage import Record, StorageError
 

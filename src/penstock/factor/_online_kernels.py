@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock._jit import kernel
-from penstock.graph.distances import distance, precedes
-from penstock.graph.similarities import LARGEST_SIMILARITY
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY, distance, precedes
 
 Array = Any
 

@@ -26,7 +26,8 @@ from penstock.factor._online_kernels import (
     open_proposal,
     proposal_size,
 )
-from penstock.graph.similarities import LARGEST_SIMILARITY, Kind, normalize, similarity
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY
+from penstock.graph.similarities import Kind, normalize, similarity
 
 _NO_ROWS = np.empty((0, 0))
 _KINDS: dict[Kind, int] = {"inverse": INVERSE, "binary": BINARY, "relative": RELATIVE, "normalized": NORMALIZED}

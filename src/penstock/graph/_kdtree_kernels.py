@@ -1,4 +1,4 @@
-"""A kd-tree whose leaves are full tiles, compiled.
+"""A kd-tree whose leaves are full tiles of points, compiled: building, walking and scanning it.
 
 Nodes are numbered in preorder: a node over m leaves has its left child right behind it and its right child 2·⌈m/2⌉
 further on, so two integers (node, first leaf) and a count describe any node and no pointers are stored.
@@ -6,12 +6,36 @@ further on, so two integers (node, first leaf) and a count describe any node and
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from penstock._jit import Array, kernel, relaxed_kernel
-from penstock.graph.distances import CHUNK, TILE, add_tile_distances
+from penstock._jit import Array, inlined_kernel, kernel, relaxed_kernel
+from penstock.graph.distance_kernels import CHUNK, TILE, add_tile_distances
 
-STACK = 128  # open nodes of a depth-first walk: two per level are enough for 2**60 leaves
+_STACK = 128  # open nodes of a depth-first walk: two per level are enough for 2**60 leaves
+
+
+class TreeArrays(NamedTuple):
+    """A kd-tree over n points in L leaves, as kernels take it."""
+
+    exact: Array  # (n, p) float64: rows in the order of the leaves
+    names: Array  # (n,): number of each row in the data; breaks ties
+    tiles: Array  # (L, width, TILE): search points of each leaf
+    boxes: Array  # (2L − 1, 2, width): lower and upper corner of each node
+    centers: Array  # (L, width): mean of each leaf
+    radius: float  # no search point is farther from the origin
+    error: float  # no search point is farther from its row
+    stretch: float
+
+
+class Stack(NamedTuple):
+    """Open nodes of a depth-first walk: node, first leaf, number of leaves, squared distance to what is searched."""
+
+    nodes: Array
+    firsts: Array
+    counts: Array
+    gaps: Array
 
 
 @kernel
@@ -199,32 +223,58 @@ def leaf_node(leaf: int, n_leaves: int) -> int:
 
 
 @kernel
-def push_children(
-    boxes: Array, own: int, node: int, first: int, count: int, widest: float,
-    nodes: Array, firsts: Array, counts: Array, gaps: Array, depth: int,
-) -> int:  # fmt: skip
-    """Put a node's children within reach of box `own` on the stack, the nearer one on top."""
+def new_stack(boxes: Array) -> Stack:
+    """Allocate a stack for walks over a tree with these boxes."""
+    return Stack(
+        np.empty(_STACK, np.int64), np.empty(_STACK, np.int64), np.empty(_STACK, np.int64),
+        np.empty(_STACK, boxes.dtype),
+    )  # fmt: skip
+
+
+@inlined_kernel
+def push(stack: Stack, depth: int, node: int, first: int, count: int, gap: float) -> int:
+    """Put a node on the stack; return the new depth."""
+    stack.nodes[depth] = node
+    stack.firsts[depth] = first
+    stack.counts[depth] = count
+    stack.gaps[depth] = gap
+    return depth + 1
+
+
+@inlined_kernel
+def push_children(stack: Stack, depth: int, left_gap: float, right_gap: float, own: int) -> int:
+    """Replace the node at `depth` by its children, the nearer one on top; return the new depth.
+
+    Of children at equal distance the one that holds node `own` is on top.
+    """
+    node = stack.nodes[depth]
+    first = stack.firsts[depth]
+    count = stack.counts[depth]
     half = (count + 1) // 2
-    left = node + 1
     right = node + 2 * half
-    left_gap = box_to_box(boxes[own], boxes[left])
-    right_gap = box_to_box(boxes[own], boxes[right])
     left_last = left_gap < right_gap or (left_gap == right_gap and own < right)
     for turn in range(2):
         if (turn == 1) == left_last:
-            if left_gap <= widest:
-                nodes[depth] = left
-                firsts[depth] = first
-                counts[depth] = half
-                gaps[depth] = left_gap
-                depth += 1
-        elif right_gap <= widest:
-            nodes[depth] = right
-            firsts[depth] = first + half
-            counts[depth] = count - half
-            gaps[depth] = right_gap
-            depth += 1
+            depth = push(stack, depth, node + 1, first, half, left_gap)
+        else:
+            depth = push(stack, depth, right, first + half, count - half, right_gap)
     return depth
+
+
+@inlined_kernel
+def push_near_box(stack: Stack, depth: int, boxes: Array, box: Array, own: int) -> int:
+    """Replace the node at `depth` by its children, the one nearer to a box on top (`push_children`)."""
+    left = stack.nodes[depth] + 1
+    right = left - 1 + 2 * ((stack.counts[depth] + 1) // 2)
+    return push_children(stack, depth, box_to_box(box, boxes[left]), box_to_box(box, boxes[right]), own)
+
+
+@inlined_kernel
+def push_near_point(stack: Stack, depth: int, boxes: Array, query: Array) -> int:
+    """Replace the node at `depth` by its children, the one nearer to a point on top (`push_children`)."""
+    left = stack.nodes[depth] + 1
+    right = left - 1 + 2 * ((stack.counts[depth] + 1) // 2)
+    return push_children(stack, depth, point_to_box(query, boxes[left]), point_to_box(query, boxes[right]), 0)
 
 
 @kernel
@@ -245,3 +295,23 @@ def scan_leaf(tile: Array, query: Array, limit: float, total: Array) -> int:
             break
         start = stop
     return int(found)
+
+
+@kernel
+def assign_rows(X: Array, columns: Array, cuts: Array, part: Array) -> None:
+    """`part[i]` = the part that row i falls into: at each cut, values up to it go to the first half of the parts."""
+    n_parts = cuts.shape[0] + 1
+    for i in range(X.shape[0]):
+        node = 0
+        first = 0
+        count = n_parts
+        while count > 1:
+            half = (count + 1) // 2
+            if X[i, columns[node]] <= cuts[node]:
+                node += 1
+                count = half
+            else:
+                node += half
+                first += half
+                count -= half
+        part[i] = first

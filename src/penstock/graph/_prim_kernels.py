@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock._jit import Array, kernel
-from penstock.graph.distances import (
+from penstock.graph.distance_kernels import (
     CHUNK,
     TILE,
     add_shared_distances,

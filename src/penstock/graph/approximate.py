@@ -105,10 +105,7 @@ def list_some_neighbors(tree: PointTree, k: int, max_leaves: int) -> tuple[NDArr
     kernels.describe_nodes(firsts, counts, 0, 0, tree.n_leaves)
 
     def list_range(start: int, stop: int) -> None:
-        kernels.list_some_neighbors(
-            tree.exact, tree.names, tree.tiles, tree.boxes, firsts, counts, tree.shift, tree.stretch, max_leaves,
-            start, stop, near, squares,
-        )  # fmt: skip
+        kernels.list_some_neighbors(tree.arrays, firsts, counts, max_leaves, start, stop, near, squares)
 
     for_each_range(list_range, len(tree.names), smallest=1024)
     return near, squares

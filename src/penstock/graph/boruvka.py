@@ -12,30 +12,32 @@ from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
-from penstock.graph.distances import TILE, search_limit
+from penstock.graph.distance_kernels import TILE, search_limit
 from penstock.graph.edges import order_edges, squares_of
 from penstock.graph.points import Frame, centered_frame
 from penstock.graph.search import PointTree, tree_over
 
 N_LISTED = 6  # neighbours listed per point: longer lists cost more than the searches they save
-# A round that would visit more leaves than this, for each leaf and for each pair of components, costs more than trees
-# of their own for all components: what is left is then joined pair by pair, if there are few enough of them for what
-# is known of all pairs to be small. From so many leaves it is told.
+# A round that would visit more leaves than this, for each leaf and for each pair of components, costs more than a tree
+# for each component: the components are then joined pair by pair, if there are few enough of them for a matrix of all
+# pairs. The visits are estimated from a sample of leaves.
 _VISITS_PER_LEAF = 100
 _VISITS_PER_PAIR = 100
 _MOST_CLUMPS = 512
 _SAMPLED_LEAVES = 64
+_GROWTH = 8  # leaves are searched in batches, the nearest one first: each may shorten what the next has to look at
 
 
 def boruvka_edges(tree: PointTree) -> IndexArray:
-    """The edges of the minimum spanning tree, by rows of the data."""
+    """Return the edges of the minimum spanning tree, by rows of the data, (n − 1) × 2."""
     near, squares = tree.list_neighbors(min(N_LISTED, len(tree.names) - 1))
-    # nothing that is not on the list is nearer than its last entry
-    return tree.names[_Rounds(tree, near, squares, squares[:, -1].copy(), np.arange(len(near))).run()]
+    # no point that is not on a list is nearer than the last entry
+    rounds = _TreeRounds(tree, near, squares, squares[:, -1].copy(), np.arange(len(near)))
+    return tree.names[rounds.run()]
 
 
 def joining_edges(tree: PointTree, component: IndexArray) -> IndexArray:
-    """The shortest edges that join components (numbered from 0, none empty) to one, by position in the tree; exact.
+    """Return the shortest edges that join components (numbered from 0, none empty) to one, by position; exact.
 
     They complete any forest to a spanning tree: each is the first that leaves some union of its components.
     """
@@ -43,14 +45,69 @@ def joining_edges(tree: PointTree, component: IndexArray) -> IndexArray:
     if component.max() == 0:
         return np.empty((0, 2), dtype=np.intp)
     unlisted = np.empty((n, 0), dtype=np.int64), np.empty((n, 0))
-    return _Rounds(tree, *unlisted, np.zeros(n), component.astype(np.int64)).run()
+    return _TreeRounds(tree, *unlisted, np.zeros(n), component.astype(np.int64)).run()
 
 
-class _Rounds:
-    """The state that Borůvka's rounds carry along.
+class Rounds:
+    """Rounds of Borůvka's algorithm; subclasses know some edges (`offer_known`) and search for others (`search`).
 
-    `near` and `squares` list the nearest points of each; no point that is not listed is nearer than `lower`.
+    `points.lower` bounds from below the squares of all edges to other components that are not known.
     """
+
+    n_listed = 0  # neighbours that each point lists
+
+    def __init__(self, names: NDArray[np.int64], component: NDArray[np.int64], lower: FloatArray) -> None:
+        n = len(names)
+        self.points = kernels.PointStates(
+            names, component, lower, np.zeros(n, dtype=np.bool_), np.full(n, -1, dtype=np.int64), np.full(n, np.inf)
+        )
+        self.n_components = int(component.max()) + 1
+        self.cursor = np.zeros(n, dtype=np.int64)  # how many entries of each list lead to the own component
+        self.edges: list[NDArray[np.int64]] = []
+        self.squares: list[FloatArray] = []
+
+    def offer_known(self, first: kernels.FirstEdges) -> None:
+        raise NotImplementedError
+
+    def search(self, bound: FloatArray) -> bool:
+        """Search for all marked points; return False if that would cost too much."""
+        raise NotImplementedError
+
+    def known_edges(self) -> kernels.FirstEdges:
+        """Return the first edge known to leave each component."""
+        m = self.n_components
+        first = kernels.FirstEdges(np.full(m, np.inf), np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64))
+        self.offer_known(first)
+        kernels.offer_found(self.points, first)
+        return first
+
+    def join_once(self) -> bool:
+        """Join each component with the one its first edge leads to; return False if the searches cost too much.
+
+        The largest component takes no part if its first edge would need a search.
+        """
+        first, m = self.known_edges(), self.n_components
+        largest = int(np.bincount(self.points.component, minlength=m).argmax())
+        certified = kernels.mark_searches(self.points, self.cursor, self.n_listed, first, largest)
+        if self.points.needed.any():
+            if not self.search(first.square.copy()):
+                return False
+            kernels.offer_found(self.points, first)
+        if not certified:
+            first.leave[largest] = -1
+        label, taken = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+        n_taken, self.n_components = kernels.join_components(self.points.component, first, label, taken)
+        if n_taken == 0:
+            raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
+        taken = taken[:n_taken]
+        self.edges.append(np.column_stack([first.leave[taken], first.enter[taken]]))
+        self.squares.append(first.square[taken])
+        self.points.component[:] = label[self.points.component]
+        return True
+
+
+class _TreeRounds(Rounds):
+    """Rounds over one tree; `near` and `squares` list the nearest points of each, in order."""
 
     def __init__(
         self,
@@ -60,62 +117,26 @@ class _Rounds:
         lower: FloatArray,
         component: NDArray[np.int64],
     ) -> None:
-        n = len(tree.names)
-        self.tree, self.near, self.squares = tree, near, squares
-        self.component = component
-        self.n_components = int(component.max()) + 1
-        self.cursor = np.zeros(n, dtype=np.int64)
-        self.lower = lower
-        self.found = np.full(n, -1, dtype=np.int64)
-        self.found_square = np.full(n, np.inf)
-        self.needed = np.zeros(n, dtype=np.bool_)
+        super().__init__(tree.names, component, lower)
+        self.tree, self.near, self.near_squares = tree, near, squares
+        self.n_listed = near.shape[1]
         self.labels = np.empty(len(tree.boxes), dtype=np.int64)
-        self.edges: list[NDArray[np.int64]] = []
 
     def run(self) -> IndexArray:
-        """The edges taken, by position in the tree."""
+        """Return the edges taken, by position in the tree."""
         while self.n_components > 1:
-            edges = self._best_edges()
-            if edges is None:
+            if not self.join_once():
                 self.edges.append(self._join_clumps())
                 break
-            self._join(*edges)
         return np.concatenate(self.edges)
 
-    def _best_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """The first edge that leaves each component; none for the largest one if that would need a search.
+    def offer_known(self, first: kernels.FirstEdges) -> None:
+        kernels.offer_listed(self.points, self.near, self.near_squares, self.cursor, first)
 
-        Nothing at all if the searches of this round would cost more than to join what is left pair by pair.
-        """
-        best, leave, enter = self._propose()
-        largest = int(np.bincount(self.component, minlength=self.n_components).argmax())
-        certified = kernels.mark_searches(
-            self.component, self.cursor, self.near.shape[1], self.lower, best, largest, self.needed
-        )
-        if self.needed.any():
-            if not self._search(best.copy()):
-                return None
-            kernels.propose_from_searches(
-                self.tree.names, self.component, self.needed, self.found, self.found_square, best, leave, enter
-            )
-        if not certified:
-            leave[largest] = -1
-        return leave, enter
-
-    def _propose(self) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-        """The first edge known to leave each component, as (square, from, to); −1 where none is known."""
-        m = self.n_components
-        best, leave, enter = np.full(m, np.inf), np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
-        kernels.propose_from_lists(
-            self.tree.names, self.component, self.near, self.squares, self.cursor, self.found, self.found_square,
-            best, leave, enter,
-        )  # fmt: skip
-        return best, leave, enter
-
-    def _search(self, bound: FloatArray) -> bool:
-        """Search for all marked points, or only for some if these show that it would cost too much."""
-        kernels.label_nodes(self.component, self.labels, 0, 0, self.tree.n_leaves)
-        leaves = np.flatnonzero(np.logical_or.reduceat(self.needed, np.arange(0, len(self.needed), TILE)))
+    def search(self, bound: FloatArray) -> bool:
+        """Search for all marked points, or only for a sample if it shows that the search would cost too much."""
+        kernels.label_nodes(self.points.component, self.labels, 0, 0, self.tree.n_leaves)
+        leaves = leaves_with(self.points.needed)
         sampled = np.zeros(len(leaves), dtype=np.bool_)
         sampled[:: max(1, len(leaves) // _SAMPLED_LEAVES)] = True
         visits = self._search_leaves(leaves[sampled], bound)
@@ -123,48 +144,34 @@ class _Rounds:
         affordable = _VISITS_PER_LEAF * self.tree.n_leaves + _VISITS_PER_PAIR * m * (m - 1) // 2
         if m <= _MOST_CLUMPS and visits * len(left) > affordable * sampled.sum():
             return False
-        if len(left):
-            self._search_leaves(left, bound)
+        self._search_leaves(left, bound)
         return True
 
     def _search_leaves(self, leaves: IndexArray, bound: FloatArray) -> int:
-        """Search for the marked points of some leaves; how many leaves that visited."""
-        tree = self.tree
+        """Search for the marked points of some leaves; return how many leaves that visited."""
+        tree = self.tree.arrays
         visits: list[int] = []
 
         def search_range(start: int, stop: int) -> None:
             visits.append(
-                kernels.search_foreign(
-                    tree.exact, tree.names, tree.tiles, tree.boxes, tree.centers, tree.radius, tree.shift, tree.stretch,
-                    self.component, self.labels,
-                    self.needed, bound, self.lower, self.found, self.found_square, leaves, start, stop,
-                )
-            )  # fmt: skip
+                kernels.search_foreign(tree, 0, tree, 0, self.labels, self.points, bound, leaves, start, stop)
+            )
 
         for_each_range(search_range, len(leaves), smallest=16)
         return sum(visits)
 
     def _join_clumps(self) -> NDArray[np.int64]:
-        """The edges that join all that is left, given what lists and searches have shown so far."""
-        _, leave, enter = self._propose()
-        known = np.column_stack([leave, enter])[leave >= 0]
+        """Return the edges that join all components, given what lists and searches have shown so far."""
+        first = self.known_edges()
+        known = np.column_stack([first.leave, first.enter])[first.leave >= 0]
         # a list that is not used up has points of other components on it, nearer than the bound on all others
-        nearest = np.where(self.cursor >= self.near.shape[1], self.lower, 0.0)
-        return join_clumps(self.tree, self.component, nearest, known)
-
-    def _join(self, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
-        m = self.n_components
-        taken = np.empty(m, dtype=np.int64)
-        label = np.arange(m)
-        n_taken, self.n_components = kernels.join_components(self.component, leave, enter, label, taken)
-        if n_taken == 0:
-            raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
-        taken = taken[:n_taken]
-        self.edges.append(np.column_stack([leave[taken], enter[taken]]))
-        self.component = label[self.component]
+        nearest = np.where(self.cursor >= self.n_listed, self.points.lower, 0.0)
+        return join_clumps(self.tree, self.points.component, nearest, known)
 
 
-_GROWTH = 8  # leaves are searched in batches, the nearest one first: each may shorten what the next has to look at
+def leaves_with(needed: NDArray[np.bool_]) -> IndexArray:
+    """Return the leaves that hold a marked point."""
+    return np.flatnonzero(np.logical_or.reduceat(needed, np.arange(0, len(needed), TILE)))
 
 
 def join_clumps(
@@ -348,9 +355,8 @@ class _Joining:
 
         def search_range(start: int, stop: int) -> None:
             square, i, j = kernels.first_edge(
-                tree.exact, tree.names, host.points, far.tiles, far.boxes, far.error, far.stretch,
-                rows, guests.search, guests.errors, start, stop, bound,
-            )  # fmt: skip
+                tree.arrays, far.arrays, host.points, rows, guests.search, guests.errors, start, stop, bound
+            )
             if i >= 0:
                 x, y = int(tree.names[i]), int(tree.names[j])
                 found.append(_Found(square, min(x, y), max(x, y), i, j))

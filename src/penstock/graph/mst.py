@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph._prim_kernels import prim
 from penstock.graph.boruvka import N_LISTED, boruvka_edges
-from penstock.graph.distances import TILE
+from penstock.graph.distance_kernels import TILE
 from penstock.graph.edges import edge_lengths, sorted_tree
 from penstock.graph.points import Points, prepare_incomplete, prepare_points, tiles_of
 from penstock.graph.rows import first_copies, patterns_seen, refuse_groups, refuse_strangers, shares_seen

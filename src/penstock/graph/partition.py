@@ -8,31 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._jit import Array, kernel
 from penstock._types import FloatArray, IndexArray
-from penstock.graph._kdtree_kernels import order_points
+from penstock.graph._kdtree_kernels import assign_rows, order_points
 from penstock.graph.rows import hash_rows
-
-
-@kernel
-def assign_rows(X: Array, columns: Array, cuts: Array, part: Array) -> None:
-    """`part[i]` = the part that row i falls into: at each cut, values up to it go to the first half of the parts."""
-    n_parts = cuts.shape[0] + 1
-    for i in range(X.shape[0]):
-        node = 0
-        first = 0
-        count = n_parts
-        while count > 1:
-            half = (count + 1) // 2
-            if X[i, columns[node]] <= cuts[node]:
-                node += 1
-                count = half
-            else:
-                node += half
-                first += half
-                count -= half
-        part[i] = first
-
 
 _PER_PART = 512  # rows of the sample for each part: sizes are then even to about 5 %
 _FEWEST_SAMPLED = 4096

@@ -13,7 +13,8 @@ from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.approximate import Approximation, approximate_edges
-from penstock.graph.distances import TILE
+from penstock.graph.boruvka import Rounds, leaves_with
+from penstock.graph.distance_kernels import TILE
 from penstock.graph.edges import edge_lengths, order_edges, row_distances, sorted_tree, spanning_forest, squares_of
 from penstock.graph.mst import check_rows, edges_in_frame
 from penstock.graph.points import Frame, frame_between, searching_frame
@@ -21,6 +22,10 @@ from penstock.graph.rows import first_copies
 from penstock.graph.search import PointTree, tree_over
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
+_MOST_BOXES = 512  # looked at to bound how near a leaf is to the other part
+# Distances of boxes are trusted to this share of themselves, and not at all where their squares might vanish.
+_ROUNDING = 1e-9
+_SMALLEST = 1e-140
 
 
 @dataclass(frozen=True)
@@ -134,9 +139,7 @@ def cross_edges(one: Part, other: Part) -> Edges:
     >>> cross_edges(left, right).ends.tolist(), cross_edges(left, right).lengths.tolist()
     ([[1, 2]], [2.0])
     """
-    first = Side(one.tree, one.edges, one.squares, 0)
-    second = Side(other.tree, other.edges, other.squares, len(one.tree.names))
-    pairs, squares = Crossing(first, second).run()
+    pairs, squares = Crossing(Side(one, 0), Side(other, len(one.tree.names))).run()
     ends = np.column_stack([one.tree.names[pairs[:, 0]], other.tree.names[pairs[:, 1]]])
     ends.sort(axis=1)
     order = order_edges(ends, squares)
@@ -155,144 +158,87 @@ def _leave(frame: Frame, exact: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(exact, frame.exponent) + frame.origin)
 
 
-_MOST_BOXES = 512  # looked at to bound how near a leaf is to the other part
-
-
 class Side:
     """One of two parts as the rounds see it: its points are numbered from `offset`."""
 
-    def __init__(self, tree: PointTree, edges: NDArray[np.int64], squares: FloatArray, offset: int) -> None:
-        self.tree, self.edges, self.squares, self.offset = tree, edges, squares, offset
-        self.points = slice(offset, offset + len(tree.names))
-        self.leaf_lower = np.zeros(tree.n_leaves)
-        self.labels = np.empty(len(tree.boxes), dtype=np.int64)
+    def __init__(self, part: Part, offset: int) -> None:
+        self.part, self.tree, self.offset = part, part.tree, offset
+        self.points = slice(offset, offset + len(part.tree.names))
+        self.leaf_lower = np.zeros(part.tree.n_leaves)  # the square of no edge from the leaf to the other part is less
+        self.labels = np.empty(len(part.tree.boxes), dtype=np.int64)
 
-    def bound_leaves(self, other: Side, shift: float, stretch: float) -> None:
-        """How near each leaf may be to the other part; exactly how far beyond the longest edge is of no interest."""
-        longest = float(self.squares[-1]) if len(self.squares) else 0.0
+    def bound_leaves(self, other: Side) -> None:
+        """Bound how near each leaf is to the other part; a bound beyond the longest edge need not be exact."""
+        tree, far, squares = self.tree.arrays, other.tree.arrays, self.part.squares
+        longest = float(squares[-1]) if len(squares) else 0.0
 
         def bound_range(start: int, stop: int) -> None:
-            kernels.bound_leaves(
-                self.tree.boxes, self.tree.n_leaves, other.tree.boxes, other.tree.n_leaves, shift, stretch,
-                longest, _MOST_BOXES, start, stop, self.leaf_lower,
-            )  # fmt: skip
+            kernels.bound_leaves(tree, far, longest, _MOST_BOXES, start, stop, self.leaf_lower)
 
         for_each_range(bound_range, self.tree.n_leaves, smallest=64)
 
     def contract(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The component of each point along sure edges, and the places of the edges that are open."""
-        n = len(self.tree.names)
+        """Return the component of each point along sure edges, and the places of the other edges."""
+        n, squares = len(self.tree.names), self.part.squares
         component = np.zeros(n, dtype=np.int64)
-        if len(self.squares) == 0 or self.leaf_lower.min() > self.squares[-1]:
+        if len(squares) == 0 or self.leaf_lower.min() > squares[-1]:
             return component, np.empty(0, dtype=np.int64)
         parent, left = np.arange(n), np.empty(n, dtype=np.int64)
-        n_left = kernels.contract_sure(self.edges, self.squares, self.leaf_lower, parent, left)
+        n_left = kernels.contract_sure(self.part.edges, squares, self.leaf_lower, parent, left)
         kernels.number_sets(parent, component)
         return component, left[:n_left]
 
-    def leaves_with(self, needed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Leaves with a marked point, the nearest to the other part first: what they find spares the others work."""
-        mine = needed[self.points]
-        leaves = np.flatnonzero(np.logical_or.reduceat(mine, np.arange(0, len(mine), TILE)))
-        return leaves[np.argsort(self.leaf_lower[leaves], kind="stable")]
 
+class Crossing(Rounds):
+    """Rounds over two parts: the graph searched has the edges of both trees and all pairs across.
 
-class Crossing:
-    """The state that the rounds over two parts carry along.
-
-    The graph searched has the edges of both parts' trees and all pairs across: the tree of the union has no others.
+    The tree of the union has no other edges.
     """
 
     def __init__(self, one: Side, other: Side) -> None:
         self.sides = one, other
-        self.shift = one.tree.error + other.tree.error
-        self.stretch = max(one.tree.stretch, other.tree.stretch)
-        self.radius = max(one.tree.radius, other.tree.radius)
-        self.names = np.concatenate([one.tree.names, other.tree.names])
-        n = len(self.names)
-        one.bound_leaves(other, self.shift, self.stretch)
-        other.bound_leaves(one, self.shift, self.stretch)
+        one.bound_leaves(other)
+        other.bound_leaves(one)
         (mine, left), (theirs, other_left) = one.contract(), other.contract()
-        self.component = np.concatenate([mine, theirs + (mine.max() + 1)])
-        self.n_components = int(self.component.max()) + 1
-        self.ends = np.concatenate([one.edges[left], other.edges[other_left] + other.offset])
-        self.squares = np.concatenate([one.squares[left], other.squares[other_left]])
-        self.lower = np.concatenate([np.repeat(s.leaf_lower, TILE)[: len(s.tree.names)] for s in self.sides])
-        self.found = np.full(n, -1, dtype=np.int64)
-        self.found_square = np.full(n, np.inf)
-        self.needed = np.zeros(n, dtype=np.bool_)
-        self.pairs: list[NDArray[np.int64]] = []
-        self.pair_squares: list[FloatArray] = []
+        super().__init__(
+            np.concatenate([one.tree.names, other.tree.names]),
+            np.concatenate([mine, theirs + (mine.max() + 1)]),
+            np.concatenate([np.repeat(side.leaf_lower, TILE)[: len(side.tree.names)] for side in self.sides]),
+        )
+        self.ends = np.concatenate([one.part.edges[left], other.part.edges[other_left] + other.offset])
+        self.end_squares = np.concatenate([one.part.squares[left], other.part.squares[other_left]])
 
     def run(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """Pairs across, the point of the first part first, each by position in its own tree, and their squares."""
+        """Return pairs across, the point of the first part first, by position in their trees, and their squares."""
         while self.n_components > 1:
-            self._join(*self._best_edges())
-        pairs = np.sort(np.concatenate(self.pairs), axis=1)
+            self.join_once()
+        pairs, squares = np.sort(np.concatenate(self.edges), axis=1), np.concatenate(self.squares)
         pairs[:, 1] -= self.sides[1].offset
-        return pairs, np.concatenate(self.pair_squares)
+        across = (pairs[:, 0] < self.sides[1].offset) & (pairs[:, 1] >= 0)
+        return pairs[across], squares[across]
 
-    def _best_edges(self) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-        """The first edge that leaves each component; none for the largest one if that would need a search."""
-        m = self.n_components
-        best, leave, enter = np.full(m, np.inf), np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
-        self._propose(best, leave, enter)
-        largest = int(np.bincount(self.component, minlength=m).argmax())
-        certified = kernels.mark_open(
-            self.component, self.lower, self.found, self.found_square, best, largest, self.needed
-        )
-        if self.needed.any():
-            bound = best.copy()
-            self._search(*self.sides, bound)
-            self._search(*self.sides[::-1], bound)
-            kernels.propose_from_searches(
-                self.names, self.component, self.needed, self.found, self.found_square, best, leave, enter
-            )
-        if not certified:
-            leave[largest] = -1
-        return best, leave, enter
+    def offer_known(self, first: kernels.FirstEdges) -> None:
+        kernels.offer_edges(self.points, self.ends, self.end_squares, first)
 
-    def _propose(self, best: FloatArray, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
-        kernels.propose_known(
-            self.names, self.component, self.ends, self.squares, self.found, self.found_square, best, leave, enter
-        )
+    def search(self, bound: FloatArray) -> bool:
+        for side, other in (self.sides, self.sides[::-1]):
+            leaves = leaves_with(self.points.needed[side.points])
+            if len(leaves):
+                # the nearest to the other part first: what these find spares the others work
+                self._search_leaves(side, other, leaves[np.argsort(side.leaf_lower[leaves], kind="stable")], bound)
+        return True
 
-    def _search(self, side: Side, other: Side, bound: FloatArray) -> None:
-        leaves = side.leaves_with(self.needed)
-        if len(leaves) == 0:
-            return
-        kernels.label_nodes(self.component[other.points], other.labels, 0, 0, other.tree.n_leaves)
-        tree, far = side.tree, other.tree
+    def _search_leaves(self, side: Side, other: Side, leaves: IndexArray, bound: FloatArray) -> None:
+        kernels.label_nodes(self.points.component[other.points], other.labels, 0, 0, other.tree.n_leaves)
+        tree, far = side.tree.arrays, other.tree.arrays
 
         def search_range(start: int, stop: int) -> None:
-            kernels.search_across(
-                tree.exact, tree.tiles, tree.boxes, tree.centers, side.offset,
-                far.exact, far.tiles, far.boxes, far.centers, other.offset,
-                other.labels, self.radius, self.shift, self.stretch,
-                self.names, self.component, self.needed, bound, self.lower, self.found, self.found_square,
-                leaves, start, stop,
-            )  # fmt: skip
+            kernels.search_foreign(
+                tree, side.offset, far, other.offset, other.labels, self.points, bound, leaves, start, stop
+            )
 
         search_range(0, 1)  # the nearest leaf by itself: what it finds bounds the searches of all threads
-        if len(leaves) > 1:
-            for_each_range(lambda start, stop: search_range(start + 1, stop + 1), len(leaves) - 1, smallest=16)
-
-    def _join(self, best: FloatArray, leave: NDArray[np.int64], enter: NDArray[np.int64]) -> None:
-        m = self.n_components
-        taken, label = np.empty(m, dtype=np.int64), np.arange(m)
-        n_taken, self.n_components = kernels.join_components(self.component, leave, enter, label, taken)
-        if n_taken == 0:
-            raise AssertionError("A round of Borůvka's algorithm joined nothing. Please report this as a bug.")
-        taken = taken[:n_taken]
-        across = taken[(leave[taken] < self.sides[1].offset) != (enter[taken] < self.sides[1].offset)]
-        self.pairs.append(np.column_stack([leave[across], enter[across]]))
-        self.pair_squares.append(best[across])
-        self.component = label[self.component]
-
-
-# Distances of boxes are trusted to this share of themselves, and not at all where their squares might vanish.
-_ROUNDING = 1e-9
-_SMALLEST = 1e-140
+        for_each_range(lambda start, stop: search_range(start + 1, stop + 1), len(leaves) - 1, smallest=16)
 
 
 def join_edges(n: int, edges: Sequence[Edges]) -> Edges:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.graph._search_kernels import shared_squared_distances
-from penstock.graph.distances import TILE
+from penstock.graph.distance_kernels import TILE
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
 # New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the

@@ -13,7 +13,7 @@ from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.graph import _kdtree_kernels as kernels
 from penstock.graph._search_kernels import list_neighbors, nearest_rows, nearest_sharing
-from penstock.graph.distances import TILE
+from penstock.graph.distance_kernels import TILE
 from penstock.graph.points import (
     Frame,
     Points,
@@ -44,8 +44,11 @@ class PointTree:
     stretch: float
 
     @property
-    def shift(self) -> float:
-        return 2 * self.error
+    def arrays(self) -> kernels.TreeArrays:
+        """The tree as kernels take it."""
+        return kernels.TreeArrays(
+            self.exact, self.names, self.tiles, self.boxes, self.centers, self.radius, self.error, self.stretch
+        )
 
     @property
     def n_leaves(self) -> int:
@@ -84,16 +87,13 @@ class PointTree:
         guests = self.frame.enter(np.ascontiguousarray(X, dtype=np.float64))
         found = np.empty((len(X), k), dtype=np.int64)
         squares = np.empty((len(X), k))
-        shifts = self.error + guests.errors
+        tree = self.arrays
 
         def search_range(start: int, stop: int) -> None:
-            nearest_rows(
-                self.exact, self.names, self.tiles, self.boxes, shifts, self.stretch,
-                guests.exact, guests.search, start, stop, found, squares,
-            )  # fmt: skip
+            nearest_rows(tree, guests.exact, guests.search, guests.errors, start, stop, found, squares)
 
         for_each_range(search_range, len(X), smallest=256)
-        return found, squares
+        return self.names[found], squares
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
         """For each row of the data its k nearest other rows, ties in order of index, and their distances, both (n, k).
@@ -121,10 +121,10 @@ class PointTree:
         near = np.empty((len(self.names), k), dtype=np.int64)
         squares = np.empty(near.shape)
 
+        tree = self.arrays
+
         def list_range(start: int, stop: int) -> None:
-            list_neighbors(
-                self.exact, self.names, self.tiles, self.boxes, self.shift, self.stretch, start, stop, 1, near, squares
-            )
+            list_neighbors(tree, start, stop, 1, near, squares)
 
         for_each_range(list_range, self.n_leaves, smallest=16)
         return near, squares
@@ -133,10 +133,7 @@ class PointTree:
         """How many leaves a search for k neighbours scans per point, from about `n_leaves` evenly spaced leaves."""
         step = max(1, self.n_leaves // n_leaves)
         near = np.empty((len(self.names), k), dtype=np.int64)
-        scanned = list_neighbors(
-            self.exact, self.names, self.tiles, self.boxes, self.shift, self.stretch, 0, self.n_leaves, step,
-            near, np.empty(near.shape),
-        )  # fmt: skip
+        scanned = list_neighbors(self.arrays, 0, self.n_leaves, step, near, np.empty(near.shape))
         return float(scanned) / (TILE * len(range(0, self.n_leaves, step)))
 
 
@@ -228,11 +225,12 @@ class SharedSearch:
         found, squares = np.empty((m, k), dtype=np.int64), np.empty((m, k))
         shifts = self.points.error + guests.errors
         patterns, tiles, guest_patterns = self._patterns, self._tiles, patterns_seen(guests.exact)
+        names = np.arange(len(self.points.exact))
 
         def search_range(start: int, stop: int) -> None:
             nearest_sharing(
                 self.points.exact, tiles, patterns, shifts, self.points.stretch, guests.exact, guests.search,
-                guest_patterns, left_out, start, stop, found, squares,
+                guest_patterns, left_out, names, start, stop, found, squares,
             )  # fmt: skip
 
         for_each_range(search_range, m, smallest=32)

@@ -11,15 +11,12 @@ from scipy.spatial.distance import cdist
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.graph._search_kernels import shared_squared_distances
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.points import plain_frame, prepare_incomplete
 from penstock.graph.search import nearest_neighbors
 
 Kind = Literal["inverse", "binary", "relative", "normalized"]
 Duplicates = Literal["zero", "floor"]
-
-# S² is summed in the objective, over as many as 1e9 edges: 1e140 keeps that sum finite. Lengths below 1e-140 are met
-# only in data of such a scale, never after min-max scaling of float64 data of ordinary size.
-LARGEST_SIMILARITY = 1e140
 
 
 def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zero") -> SparseMatrix:

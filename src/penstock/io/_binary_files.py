@@ -127,7 +127,7 @@ def read_parquet(path: Path, name: str, max_bytes: int, notebook: Notebook) -> R
             columns = [file.metadata.schema.column(number) for number in range(file.metadata.num_columns)]
             schema = file.schema_arrow
         if cells > max_bytes // 2:  # 8 bytes each, of four times max_bytes
-            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes.")
+            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes (--max-bytes).")
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:  # a text that comes again is kept once
             frame = _counted(file, schema, name, max_bytes).to_pandas()
@@ -149,7 +149,7 @@ def _counted(file: Any, schema: Any, name: str, max_bytes: int) -> Any:
         if max(size, 2 * rows * batch.num_columns) > max_bytes:
             raise TableError(
                 f"{name} holds more than {max_bytes:,} bytes of text, or half as many values, which may not fit into "
-                f"memory. Read a part of it, or pass a larger max_bytes."
+                f"memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
             )
         batches.append(batch)
     return pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema)

@@ -184,13 +184,13 @@ class CleanBytes:
         if self._total > self._source.max_bytes:
             raise TableError(
                 f"{self._name} holds more than {self._source.max_bytes:,} bytes of text, which may not fit into "
-                f"memory. Read a part of it, or pass a larger max_bytes."
+                f"memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
             )
         self._lines += chunk.count(b"\n")
         if self._lines * self._width > max(1, self._source.max_bytes // 2):  # 8 bytes each, of four times max_bytes
             raise TableError(
                 f"{self._name} has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}, which "
-                f"may not fit into memory. Read a part of it, or pass a larger max_bytes."
+                f"may not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
             )
         if b"\0" in chunk:
             raise TableError(

@@ -15,7 +15,19 @@ from penstock._messages import listed, quoted
 
 
 class TableError(ValueError):
-    """The table cannot be used as it is; the message says what is wrong, where, and what to do."""
+    """A table that cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and what to do.
+    parameter : str, optional
+        The parameter that is wrong; the message begins with its name.
+    """
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, source: str) -> None:

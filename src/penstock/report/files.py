@@ -75,7 +75,7 @@ def refuse_existing(paths: Iterable[AnyPath | None], overwrite: bool) -> None:
         if there.exists() and not there.is_file():
             raise StorageError(f"Cannot write {path}: it is a device or a pipe. Name a file.")
         if not overwrite:
-            raise FileExistsError(f"{path} exists already. Choose another name, or overwrite=True.")
+            raise FileExistsError(f"{path} exists already. Choose another name, or overwrite=True (--overwrite).")
 
 
 def write_new(path: AnyPath, pieces: Iterable[bytes], overwrite: bool) -> None:

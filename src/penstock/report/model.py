@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace as Record
 
 import numpy as np
 from markupsafe import Markup
@@ -18,55 +18,12 @@ _MOST_VALUES = 500  # variables in the list of all profiles
 _STEPS = 65_534
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A variable in which a group departs from the usual; `at` and `usual_at` are places from 0 to 100 in its range."""
+def mode_groups(findings: Findings) -> list[Record]:
+    """Format the latent groups of each mode whose detector has such, the largest group first.
 
-    name: Markup
-    unit: str
-    value: str
-    usual: str
-    at: float
-    usual_at: float
-
-
-@dataclass(frozen=True)
-class GroupCard:
-    number: int
-    members: str
-    share: str
-    width: float
-    findings: str
-    telling: tuple[Difference, ...]
-
-
-@dataclass(frozen=True)
-class GroupCards:
-    """The groups of one mode; `profiles` has a line per variable: name, unit, and the value in each group."""
-
-    mode: str
-    groups: tuple[GroupCard, ...]
-    profiles: list[tuple[Markup, str, list[str]]]
-    left_out: int
-    about: str
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A box of the tree of rules: the condition that leads to it, and how many rows it holds."""
-
-    condition: Markup
-    flagged: int
-    normal: int
-    counts: str
-    share: str
-    width: float
-    kind: str
-    children: tuple[Branch, ...]
-
-
-def mode_groups(findings: Findings) -> list[GroupCards]:
-    """Format the latent groups of each mode whose detector has such, the largest group first."""
+    `at` and `usual_at` are places from 0 to 100 in a variable's range; `profiles` has a line per variable: name, unit,
+    and the value in each group.
+    """
     found = []
     for described in findings.groups:
         order = sorted(described.groups, key=lambda group: -group.members)
@@ -79,16 +36,27 @@ def mode_groups(findings: Findings) -> list[GroupCards]:
                 here, usual = numbers([row["value"], row["usual"]])
                 at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
                 unit = findings.units.get(row["variable"], "")
-                differences.append(Difference(name_tag(row["variable"]), unit, here, usual, at, usual_at))
-            members, flagged = f"{group.members:,}", f"{described.findings[group.number]:,}"
-            share = percent(group.share), 100 * group.share
-            cards.append(GroupCard(group.number + 1, members, *share, flagged, tuple(differences)))
+                place = Record(
+                    name=name_tag(row["variable"]), unit=unit, value=here, usual=usual, at=at, usual_at=usual_at
+                )
+                differences.append(place)
+            cards.append(
+                Record(
+                    number=group.number + 1,
+                    members=f"{group.members:,}",
+                    share=percent(group.share),
+                    width=100 * group.share,
+                    findings=f"{described.findings[group.number]:,}",
+                    telling=differences,
+                )
+            )
         profiles = [
             (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
             for j, name in enumerate(findings.names[:_MOST_VALUES])
         ]
         left_out = len(findings.names) - len(profiles)
-        found.append(GroupCards(described.mode, tuple(cards), profiles, left_out, described.about))
+        groups = Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
+        found.append(groups)
     return found
 
 
@@ -129,7 +97,7 @@ def _turned(positions: FloatArray) -> FloatArray:
     return result
 
 
-def draw_rules(tree: RuleTree) -> Branch:
+def draw_rules(tree: RuleTree) -> Record:
     """Format the classification tree over all findings as nested boxes.
 
     >>> tree = RuleTree(Split("flow", "m³/s", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "below"))
@@ -140,18 +108,25 @@ def draw_rules(tree: RuleTree) -> Branch:
     return _branch(Markup("All judged rows"), tree.root)
 
 
-def _branch(condition: Markup, node: Split | Leaf) -> Branch:
+def _branch(condition: Markup, node: Split | Leaf) -> Record:
     total = node.flagged + node.normal
     share = node.flagged / total if total else 0.0
     kind = "mixed"
-    children: tuple[Branch, ...] = ()
+    children: list[Record] = []
     if isinstance(node, Split):
         below, above = _conditions(node)
-        children = (_branch(below, node.below), _branch(above, node.above))
+        children = [_branch(below, node.below), _branch(above, node.above)]
     elif share >= 0.5 or not node.flagged:
         kind = "findings" if share >= 0.5 else "normal"
     counts = f"{counted(node.flagged, 'finding')}, {counted(node.normal, 'other row')}"
-    return Branch(condition, node.flagged, node.normal, counts, percent(share), round(100 * share, 1), kind, children)
+    return Record(
+        condition=condition,
+        counts=counts,
+        share=percent(share),
+        width=round(100 * share, 1),
+        kind=kind,
+        children=children,
+    )
 
 
 def _conditions(split: Split) -> tuple[Markup, Markup]:

@@ -1,15 +1,18 @@
-"""The first part of the page: what was found, in plain words, and the check of the columns."""
+"""The first part of the page: what was found, in plain words, and the check of the columns.
+
+Records for the template are namespaces: their fields are named where they are made, and read in `report.html` alone.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from types import SimpleNamespace as Record
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.columns import ColumnReport, InputChoice
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record, when_and_where
 from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
@@ -17,69 +20,27 @@ from penstock.report.words import day, duration, listed, name_tag, percent, span
 _WORST = 3
 _NAMED = 3
 _LONGEST = 240  # signs of a note
+_MOST_COLUMNS = 2_000
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A number in large print, and what it counts."""
-
-    value: str
-    label: str
-
-
-@dataclass(frozen=True)
-class WorstEvent:
-    number: int
-    sentence: Markup
-
-
-@dataclass(frozen=True)
-class KnownFault:
-    """A known fault; `kind` is the class of what `alarm` says: yes, early or no."""
-
-    number: int
-    when: str
-    rows: str
-    flagged: str
-    alarm: str
-    kind: str
-    first_alarm: str
-    lead: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    lead: Markup
-    figures: tuple[Figure, ...]
-    worst: tuple[WorstEvent, ...]
-    changes: tuple[str, ...]
-    threshold: str
-    agreement: Markup | None
-    faults: tuple[KnownFault, ...]
-
-
-def make_summary(findings: Findings) -> Summary:
+def make_summary(findings: Findings) -> Record:
     """Format the first part of the page, with the most severe of the events that are explained."""
-    ranked = [event for event in findings.events.sort_values("rank").index[:_WORST] if event in findings.explanations]
-    agreement = None if findings.agreement is None else _agreement(findings)
-    return Summary(
-        findings_in_words(findings),
-        tuple(_figures(findings)),
-        tuple(
-            WorstEvent(int(event), _worst(findings, int(event), findings.explanations[int(event)])) for event in ranked
-        ),
-        tuple(_changes(findings)),
-        _threshold(findings),
-        agreement,
-        () if findings.agreement is None else tuple(_faults(findings.agreement.faults)),
+    ranked = [int(event) for event in findings.events.sort_values("rank").index[:_WORST]]
+    explained = [(event, findings.explanations[event]) for event in ranked if event in findings.explanations]
+    known = findings.agreement
+    return Record(
+        lead=findings_in_words(findings),
+        figures=[Record(value=f"{value}", label=label) for value, label in _figures(findings)],
+        worst=[Record(number=event, sentence=_worst(findings, event, why)) for event, why in explained],
+        changes=_changes(findings),
+        threshold=_threshold(findings),
+        agreement=None if known is None else _agreement(findings),
+        faults=[] if known is None else [_fault(n, row) for n, row in enumerate(known.faults.to_dict("records"), 1)],
     )
 
 
 def period(findings: Findings) -> str:
-    """From the first row to the last, "" without time.
-
-    Only days are named, unless it all happened on one.
-    """
+    """Format the time from the first row to the last: days, unless all is on one day; "" without time."""
     time = findings.table.time
     if time is None or not len(time):
         return ""
@@ -90,15 +51,14 @@ def period(findings: Findings) -> str:
 
 def findings_in_words(findings: Findings) -> Markup:
     """Format how many rows stand out, when, and how many events they make up."""
-    n_found, n_judged, n_events = int(findings.flags.sum()), int(findings.judged.sum()), len(findings.events)
+    n_found, n_judged = int(findings.flags.sum()), int(findings.judged.sum())
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
-    one = n_found == 1
-    verb = "stands out" if one else "stand out"
+    verb = "stands out" if n_found == 1 else "stand out"
     if findings.self_judged:
-        verb = "has the highest score" if one else "have the highest scores"
+        verb = "has the highest score" if n_found == 1 else "have the highest scores"
     text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
-    events = Markup("They make up <strong>{}</strong>").format(counted(n_events, "event"))
+    events = Markup("They make up <strong>{}</strong>").format(counted(len(findings.events), "event"))
     if findings.table.time is not None:
         events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
     when_ = period(findings)
@@ -106,33 +66,29 @@ def findings_in_words(findings: Findings) -> Markup:
     return Markup("{}{}. {}.{}").format(text, between, events, f" {findings.caution}".rstrip())
 
 
-def _figures(findings: Findings) -> list[Figure]:
+def _figures(findings: Findings) -> list[tuple[str, str]]:
+    """Numbers in large print, and what they count."""
     n_rows, n_judged = len(findings.scores), int(findings.judged.sum())
-    of = "rows judged" if n_rows == n_judged else f"of {n_rows:,} rows judged"
+    which = "with the highest scores" if findings.self_judged else "above the threshold"
     figures = [
-        Figure(f"{n_judged:,}", of),
-        Figure(f"{len(findings.names):,}", "variables used"),
-        Figure(
-            f"{int(findings.flags.sum()):,}",
-            f"findings (rows {'with the highest scores' if findings.self_judged else 'above the threshold'})",
-        ),
-        Figure(f"{len(findings.events):,}", "events (findings close together)"),
+        (f"{n_judged:,}", "rows judged" if n_rows == n_judged else f"of {n_rows:,} rows judged"),
+        (f"{len(findings.names):,}", "variables used"),
+        (f"{int(findings.flags.sum()):,}", f"findings (rows {which})"),
+        (f"{len(findings.events):,}", "events (findings close together)"),
     ]
     if findings.table.time is not None:
-        figures.append(Figure(f"{len(findings.days):,}", "days with findings"))
+        figures.append((f"{len(findings.days):,}", "days with findings"))
     if findings.agreement is not None:
-        n_faults = findings.agreement.n_judged_faults
-        figures.append(Figure(f"{findings.agreement.n_inside:,} of {n_faults:,}", "known faults with a finding inside"))
+        inside, judged = findings.agreement.n_inside, findings.agreement.n_judged_faults
+        figures.append((f"{inside:,} of {judged:,}", "known faults with a finding inside"))
     return figures
 
 
 def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
     event = event_record(findings, number)
     rows = int(event["rows"])
-    timed = findings.table.time is not None  # without, the duration is in rows too
-    lasting = f"{duration(event['duration'])}, " if timed else ""
-    length = "one row" if rows == 1 else f"{lasting}{rows:,} rows"
-    text = Markup("{} ({})").format(when_and_where(event), length)
+    lasting = f"{duration(event['duration'])}, " if findings.table.time is not None else ""  # else it is in rows too
+    text = Markup("{} ({})").format(when_and_where(event), "one row" if rows == 1 else f"{lasting}{rows:,} rows")
     if pd.notna(event.get("severity")):
         text += f", up to {event['severity']:.1f} times the threshold"
     if why.seen_as:
@@ -142,40 +98,34 @@ def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
         return text + "."
     first = variables[0]
     words = "{} was {}, which the model rebuilds as {}" if why.rebuilt else "{} was {}, where {} was expected"
-    behind = Markup(words).format(
-        name_tag(first["variable"]),
-        with_unit(first["actual"], first["unit"]),
-        with_unit(first["expected"], first["unit"]),
-    )
-    others = [_beside_expected(row, "rebuilt" if why.rebuilt else "expected") for row in variables[1:]]
+    readings = [with_unit(first[name], first["unit"]) for name in ("actual", "expected")]
+    behind = Markup(words).format(name_tag(first["variable"]), *readings)
+    word = "rebuilt" if why.rebuilt else "expected"
+    others = [
+        Markup("{}{}").format(name_tag(row["variable"]), f" ({row['direction']} {word})" if row["direction"] else "")
+        for row in variables[1:]
+    ]
     more = Markup("; also behind it: {}").format(listed(others)) if others else ""
     return Markup("{}. {}{}.").format(text, behind, more)
-
-
-def _beside_expected(row: dict[Any, Any], word: str) -> Markup:
-    where = f" ({row['direction']} {word})" if row["direction"] else ""
-    return Markup("{}{}").format(name_tag(row["variable"]), where)
 
 
 def _changes(findings: Findings) -> list[str]:
     """What is other than in the source, or was not used; nothing of it is silent."""
     inputs = findings.inputs.counts
-    told = {note.kind for note in findings.notes if note.changed}  # notes name the columns as well
+    noted = {note.kind for note in findings.notes if note.changed}  # notes name the columns as well
     words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
-    if inputs["encoded"] and "encoded columns" not in told:
+    if inputs["encoded"] and "encoded columns" not in noted:
         words.append(f"{inputs['encoded']:,} of text encoded as numbers")
-    if inputs["left out"] and "left out columns" not in told:
+    if inputs["left out"] and "left out columns" not in noted:
         words.append(f"{inputs['left out']:,} left out")
     changes = [f"Columns: {', '.join(words)}."]
     n_trained = int(findings.trained.sum())
     if 0 < n_trained < int(findings.judged.sum()):
         changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
-    changes += [_short(note.message) for note in findings.notes if note.changed]
+    for message in (note.message for note in findings.notes if note.changed):
+        is_long = len(message) > _LONGEST
+        changes.append(message[:_LONGEST].rsplit(" ", 1)[0] + " … (see Notes)" if is_long else message)
     return list(dict.fromkeys(changes))
-
-
-def _short(message: str) -> str:
-    return message if len(message) <= _LONGEST else message[:_LONGEST].rsplit(" ", 1)[0] + " … (see Notes)"
 
 
 def _threshold(findings: Findings) -> str:
@@ -189,9 +139,8 @@ def _threshold(findings: Findings) -> str:
 
 
 def _agreement(findings: Findings) -> Markup:
-    known = findings.agreement
+    known, label = findings.agreement, findings.table.label
     assert known is not None
-    label = findings.table.label
     column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
     n_faults, n_judged = len(known.faults), known.n_judged_faults
     text = Markup("{} known to be faulty{}, in {}. There is a finding inside {} of {}").format(
@@ -204,36 +153,27 @@ def _agreement(findings: Findings) -> Markup:
     if known.n_found > known.n_inside:
         earlier = f"{known.n_found - known.n_inside:,}"
         text += Markup("; {} more had only an alarm up to {} before").format(earlier, duration(known.horizon))
-    text += "."
-    if pd.notna(known.precision_at_n):
-        text += Markup(
-            " Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N)."
-        ).format(known.n_ranked, percent(known.precision_at_n))
-    return text
+    if math.isnan(known.precision_at_n):
+        return text + "."
+    precision = Markup(". Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N).")
+    return text + precision.format(known.n_ranked, percent(known.precision_at_n))
 
 
-def _faults(faults: pd.DataFrame) -> list[KnownFault]:
-    lines = []
-    for number, row in enumerate(faults.to_dict("records"), 1):
-        first, lead = (when(row["first_alarm"]), _lead_time(row["lead"])) if row["found"] else ("", "")
-        rows, flagged = f"{row['rows']:,}", f"{row['flagged']:,}"
-        lines.append(KnownFault(number, when_and_where(row), rows, flagged, *_alarm(row), first, lead))
-    return lines
-
-
-def _alarm(fault: dict[Any, Any]) -> tuple[str, str]:
-    """Whether there was an alarm, and its kind: a finding inside the fault is one, an earlier one may be of another.
-
-    >>> _alarm({"flagged": 2, "found": True, "judged": True}), _alarm({"flagged": 0, "found": True, "judged": True})
-    (('✓ inside', 'yes'), ('before it only', 'early'))
-    >>> _alarm({"flagged": 0, "found": False, "judged": True}), _alarm({"flagged": 0, "found": False, "judged": False})
-    (('✗ none', 'no'), ('not judged', 'early'))
-    """
-    if fault["flagged"]:
-        return "✓ inside", "yes"
-    if fault["found"]:
-        return "before it only", "early"
-    return ("✗ none", "no") if fault["judged"] else ("not judged", "early")
+def _fault(number: int, row: dict[Any, Any]) -> Record:
+    """A known fault; `kind` is the class of what `alarm` says: a finding inside it, only an earlier alarm, or none."""
+    alarm, kind = ("✗ none", "no") if row["judged"] else ("not judged", "early")
+    if row["found"]:
+        alarm, kind = ("✓ inside", "yes") if row["flagged"] else ("before it only", "early")
+    return Record(
+        number=number,
+        when=when_and_where(row),
+        rows=f"{row['rows']:,}",
+        flagged=f"{row['flagged']:,}",
+        alarm=alarm,
+        kind=kind,
+        first_alarm=when(row["first_alarm"]) if row["found"] else "",
+        lead=_lead_time(row["lead"]) if row["found"] else "",
+    )
 
 
 def _lead_time(lead: Any) -> str:
@@ -248,57 +188,34 @@ def _lead_time(lead: Any) -> str:
     return f"{duration(lead)} before" if lead > zero else f"{duration(-lead)} after it began"
 
 
-_MOST = 2_000
+def column_table(findings: Findings) -> Record:
+    """Format the check of the columns, the worst grade first.
 
-
-@dataclass(frozen=True)
-class ColumnLine:
-    name: Markup
-    kind: str
-    grade: str
-    use: str
-    missing: str
-    reasons: tuple[str, ...]
-    notable: bool
-
-
-@dataclass(frozen=True)
-class ColumnTable:
-    """`notable` columns are those below grade A, encoded or left out; `plain` the others; `counts` by grade."""
-
-    notable: tuple[ColumnLine, ...]
-    plain: tuple[ColumnLine, ...]
-    counts: tuple[tuple[str, int], ...]
-    left_out: str
-
-
-def column_table(findings: Findings) -> ColumnTable:
-    """The worst grade first."""
-    uses = _uses(findings.inputs)
-    lines = [_line(check, uses) for check in findings.checks]
-    ordered = sorted(lines, key=lambda line: line.grade, reverse=True)
-    shown = ordered[:_MOST]
-    grades = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
-    more = len(ordered) - len(shown)
-    return ColumnTable(
-        tuple(line for line in shown if line.notable),
-        tuple(line for line in shown if not line.notable),
-        tuple((grade, count) for grade, count in grades if count),
-        f"{counted(more, 'more column')} of the best grades not listed." if more else "",
+    `notable` columns are those below grade A, encoded or left out, `plain` the others; `counts` are by grade.
+    """
+    uses = dict.fromkeys(findings.inputs.as_they_are, "used")
+    for encoding in findings.inputs.encoded:
+        uses[encoding.column] = f"encoded as {counted(len(encoding.names), 'number')} ({encoding.method})"
+    uses |= {each.name: "left out" for each in findings.inputs.left_out}
+    lines = []
+    for check in sorted(findings.checks, key=lambda check: check.grade, reverse=True):
+        use = "time" if check.kind == "time" else uses.get(check.name, "not an input")
+        lines.append(
+            Record(
+                name=name_tag(check.name),
+                kind=check.kind,
+                grade=check.grade,
+                use=use,
+                missing=percent(check.share_missing),
+                reasons=check.reasons,
+                notable=check.grade != "A" or use not in ("used", "time"),
+            )
+        )
+    shown, more = lines[:_MOST_COLUMNS], len(lines) - _MOST_COLUMNS
+    counts = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
+    return Record(
+        notable=[line for line in shown if line.notable],
+        plain=[line for line in shown if not line.notable],
+        counts=[(grade, count) for grade, count in counts if count],
+        left_out=f"{counted(more, 'more column')} of the best grades not listed." if more > 0 else "",
     )
-
-
-def _line(check: ColumnReport, uses: dict[str, str]) -> ColumnLine:
-    use = "time" if check.kind == "time" else uses.get(check.name, "not an input")
-    notable = check.grade != "A" or use not in ("used", "time")
-    return ColumnLine(
-        name_tag(check.name), check.kind, check.grade, use, percent(check.share_missing), check.reasons, notable
-    )
-
-
-def _uses(inputs: InputChoice) -> dict[str, str]:
-    uses = dict.fromkeys(inputs.as_they_are, "used")
-    for encoding in inputs.encoded:
-        made = counted(len(encoding.names), "number")
-        uses[encoding.column] = f"encoded as {made} ({encoding.method})"
-    return uses | {each.name: "left out" for each in inputs.left_out}

@@ -295,7 +295,9 @@ def write_plant(
     target = Path(folder)
     present = [name for name in tables if (target / name).exists()]
     if present and not overwrite:
-        raise FileExistsError(f"{target} holds {', '.join(present)} already. Choose another folder, or overwrite=True.")
+        raise FileExistsError(
+            f"{target} holds {', '.join(present)} already. Choose another folder, or overwrite=True (--overwrite)."
+        )
     target.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         (target / name).parent.mkdir(exist_ok=True)

@@ -6,6 +6,9 @@ import numpy as np
 
 from penstock._jit import Array, kernel, relaxed_kernel
 
+# S² is summed in the objective, over as many as 1e9 edges: 1e140 keeps that sum finite. Lengths below 1e-140 are met
+# only in data of such a scale, never after min-max scaling of float64 data of ordinary size.
+LARGEST_SIMILARITY = 1e140
 TILE = 64  # points per tile: four cache lines of float32, so that an accumulator row stays in the registers
 CHUNK = 16  # dimensions added between two looks at whether a whole tile is ruled out already
 

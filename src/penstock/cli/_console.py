@@ -1,0 +1,164 @@
+"""Talk to the terminal: errors, output, the stage of long work, Ctrl-C and SIGTERM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+class CommandError(Exception):
+    """An expected error: shown in one line, without a traceback. 2 as exit code: the command was given wrongly."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def printable(text: str) -> str:
+    """The text with a mark for each character that a terminal would obey instead of showing it.
+
+    Column names and times come from the data: what they hold must not move the cursor or change the title.
+
+    >>> printable("10:00" + chr(27) + "[2J")
+    '10:00�[2J'
+    """
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def print_text(text: str) -> None:
+    """Print a text; without a reader that is the end of it, and no failure."""
+    if sys.stdout is None:  # closed before we began
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard()
+    except OSError as error:
+        _discard()
+        raise CommandError(f"Standard output cannot be written: {error.strerror}.", exit_code=2) from None
+
+
+def _discard() -> None:
+    """Let what is still in the buffer go nowhere: Python would complain of it at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except OSError:  # not a real file, as in tests
+        pass
+    finally:
+        os.close(nowhere)
+
+
+_PATIENCE = 2.0  # seconds
+
+
+class Stages:
+    """Inside this block, call it with the name of each stage that begins. Shows nothing in a pipe, or if `quiet`."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._stage = ""
+        self._live: Any = None
+        self._started = time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        self._stage = printable(stage)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(
+                console=Console(stderr=True), get_renderable=self._status, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def _status(self) -> Any:
+        from rich.text import Text
+
+        seconds = time.monotonic() - self._started
+        return Text(f"{self._stage}, {seconds:.0f} s" if seconds >= _PATIENCE and self._stage else "")
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """Inside this block the first signal is only noted; a second one ends the process at once.
+
+    >>> with StopSignals() as stop:
+    ...     stop.requested()
+    False
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def requested(self) -> bool:
+        return self.number is not None
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        # Whoever asks twice does not want to wait, for example for a reader that no longer takes the output.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def cleaning_up() -> Iterator[None]:
+    """Inside this block SIGTERM ends the process as Ctrl-C does, through all that tidies up on the way."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot hear signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes started inside this block, or later by threads that begin in it, do not hear Ctrl-C.
+
+    A terminal sends it to all of them at once. They would die with a traceback each, where the one who started them
+    is about to end them in an orderly way.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it lets signals through again wherever it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a Ctrl-C of the meantime is heard now
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as shells have it

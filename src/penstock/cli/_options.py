@@ -1,0 +1,208 @@
+"""Options on the command line and in TOML files, made of the dataclasses in `penstock.options`."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import inspect
+import io
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from penstock.cli._console import CommandError
+from penstock.options import Option, described
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE",
+        help="CSV (also .gz), Parquet or Excel files, or a folder of them. Several belong together: the same columns "
+        "are appended, others are joined on time.",
+        show_default=False,
+    ),
+]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def with_options(*jobs: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command with `**options` the fields of dataclasses as options, and `--config`."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        parameters = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        for job in jobs:
+            parameters += [_parameter(name, default, option) for name, default, option in described(job)]
+        config = typer.Option(
+            "--config",
+            callback=read_config,
+            is_eager=True,
+            help="A TOML file with any of these options; the command line wins.",
+        )
+        parameters.append(
+            inspect.Parameter("config", _KEYWORD, default=None, annotation=Annotated[Path | None, config])
+        )
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, default: Any, option: Option) -> inspect.Parameter:
+    kind = {"names": str, "repeated": list[str], "values": list[str]}.get(option.kind, option.kind)
+    if default in (None, ()):
+        kind, default = kind | None, None
+    shown = option.default or default is not None
+    declared = typer.Option(*option.flags.split(), help=option.help, rich_help_panel=option.panel, show_default=shown)
+    if kind == bool | None and "/" not in option.flags:
+        kind, default = bool, False
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, declared])
+
+
+def chosen_options(job: type, context: typer.Context) -> dict[str, Any]:
+    """Return what was given on the command line of the options of a job."""
+    given = context.params
+    chosen: dict[str, Any] = {}
+    for name, default, option in described(job):
+        value = given[name]
+        if option.kind in ("names", "values"):
+            texts = [value] if isinstance(value, str) else value or []
+            try:
+                value = tuple(part for text in texts for part in split_names(text))
+            except csv.Error as error:
+                raise CommandError(f"{place_of(context, name)} is not a list of names: {error}.", exit_code=2) from None
+        if value not in (None, (), []) and not (value is False and default is None):
+            chosen[name] = tuple(value) if isinstance(value, list) else value
+    return chosen
+
+
+def option_name(parameter: Any) -> str:
+    """Return what an option is called in a file: its long name without the dashes.
+
+    >>> from types import SimpleNamespace
+    >>> option_name(SimpleNamespace(opts=["--output", "-o"]))
+    'output'
+    """
+    longest: str = max(parameter.opts, key=len)
+    return longest.lstrip("-")
+
+
+def place_of(context: typer.Context, name: str) -> str:
+    """Return where the value of a parameter was given: "--alpha", or "watch.toml: alpha"."""
+    parameter = next(parameter for parameter in context.command.params if parameter.name == name)
+    source = context.get_parameter_source(name)
+    if source is not None and source.name == "DEFAULT_MAP":
+        return f"{context.params['config']}: {option_name(parameter)}"
+    return f"--{option_name(parameter)}"
+
+
+@contextmanager
+def plain_errors(context: typer.Context, place: str = "") -> Iterator[None]:
+    """Inside this block, errors that a user can put right end the command with one line and exit code 2.
+
+    An error with a `parameter` names the option instead, where the command has it.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise CommandError(f"{place}There is not enough memory. Read fewer rows or columns.", exit_code=2) from None
+    except OSError as error:
+        said = str(error) if error.strerror is None else f"{error.strerror}."
+        file = f"{error.filename}: " if error.strerror is not None and error.filename else ""
+        raise CommandError(f"{place}{file}{said}", exit_code=2) from None
+    except ValueError as error:  # TableError, RuleError, ModelError and StorageError are such
+        message, parameter = str(error), getattr(error, "parameter", None)
+        if parameter in {each.name for each in context.command.params}:
+            option = place_of(context, str(parameter))
+            rest = message.removeprefix(str(parameter))
+            message = f"{option}: {message}" if rest == message else f"{option}{rest}"
+        raise CommandError(place + message, exit_code=2) from error.__cause__
+
+
+# TOML files.
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Let the values of the file be the defaults of the command's options."""
+    if path is None:
+        return None
+    known = {option_name(parameter): str(parameter.name) for parameter in context.command.params}
+    hints = get_type_hints(context.command.callback)
+    defaults: dict[str, Any] = {}
+    for key, value in _read(path).items():
+        if key not in known or key == "config":
+            hint = closest(key.replace("_", "-"), list(known)) or f" See '{context.command_path} --help' for the names."
+            raise CommandError(f"{path}: unknown key {key!r}.{hint}", exit_code=2)
+        defaults[known[key]] = _checked(value, hints[known[key]], f"{path}: {key}")
+    context.default_map = defaults
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
+    except (ValueError, RecursionError) as error:  # errors of TOML and of UTF-8, and brackets without end
+        raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+
+
+def _checked(value: Any, hint: Any, place: str) -> Any:
+    """Return the value as the option takes it; texts may be numbers or dates of TOML, and lists of texts."""
+    kinds = (hint, *get_args(hint))
+    wanted = next((kind for kind in kinds if kind in _WORDS), None)
+    if wanted is not None:
+        if type(value) is not wanted and not (wanted is float and type(value) is int):
+            raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
+        return value
+    several = [_text(each, place, value) for each in (value if isinstance(value, list) else [value])]
+    if list in (get_origin(kind) for kind in kinds):
+        return several
+    return join_names(several) if isinstance(value, list) else several[0]
+
+
+def _text(each: Any, place: str, value: Any) -> str:
+    if not isinstance(each, str | int | float | dt.date) or isinstance(each, bool):
+        raise CommandError(f"{place} must be a text; got {value!r}.", exit_code=2)
+    return str(each)
+
+
+# Names that people type.
+
+
+def closest(name: str, known: Sequence[str]) -> str:
+    """Return a question that follows a complaint; "" if nothing known is near.
+
+    >>> closest("windw", ["rate", "window"])
+    " Did you mean 'window'?"
+    """
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Join names to one text, with quotes around those that hold a comma.
+
+    >>> join_names(["flow", "head, upper"])
+    'flow,"head, upper"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Split the names that `join_names`, or a person, put into one text.
+
+    >>> split_names('flow, "head, upper"')
+    ('flow', 'head, upper')
+    """
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True))) if text else ()

@@ -1,0 +1,331 @@
+"""Options of `detect`, `fit_model` and `score`, declared once.
+
+Each field has its type, its default and, as an `Option`, its name and help on the command line. The fields are the
+keyword arguments of the functions (`takes`), the options of the commands (`penstock.cli`), and the keys of TOML files.
+This module imports nothing heavy, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
+
+from penstock.registry import DEFAULT_METHOD, METHODS
+
+_IN, _FORMAT = "Input", "How the text is written (found if not given)"
+_LEARN, _CUT, _MODEL, _OUT = "What is learnt, and what is judged", "What counts as a finding", "Model", "Output"
+
+Names = str | Sequence[str]
+P = ParamSpec("P")
+First = TypeVar("First")
+Second = TypeVar("Second")
+Result = TypeVar("Result")
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True)
+class Option:
+    """Describe a field on the command line.
+
+    Parameters
+    ----------
+    panel : str
+        The group of options that the help shows it in.
+    flags : str
+        Its names, such as "--output -o".
+    help : str
+        One sentence.
+    kind : type or str, default: str
+        str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
+        texts, and "values" a list of texts with commas.
+    default : str, optional
+        What the help shows as the default, if it is not that of the field.
+    """
+
+    panel: str
+    flags: str
+    help: str
+    kind: Any = str
+    default: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How a source is read, which of its rows are used, and what its label says."""
+
+    time: Annotated[
+        Names | None, Option(_IN, "--time", "The time column, or two: date,time. Found if not given.", "names")
+    ] = None
+    label: Annotated[
+        str | None, Option(_IN, "--label", "A column of what is known, to compare with; never an input.")
+    ] = None
+    fault_values: Annotated[
+        Any, Option(_IN, "--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.", "values")
+    ] = ()
+    unknown_values: Annotated[
+        Any,
+        Option(_IN, "--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values"),
+    ] = ()
+    group: Annotated[str | None, Option(_IN, "--group", "A column of runs, units or machines: no event spans two.")] = (
+        None
+    )
+    since: Annotated[
+        Any, Option(_IN, "--from", "Use rows from this time on; without times, from this row (from 0).")
+    ] = None
+    until: Annotated[Any, Option(_IN, "--until", "Use rows up to this time or row, and with it.")] = None
+    exclude_periods: Annotated[
+        Any,
+        Option(
+            _IN,
+            "--exclude-period",
+            "Neither learn from nor judge START..END, times or rows; may be repeated.",
+            "repeated",
+        ),
+    ] = ()
+    strict: Annotated[
+        bool | None, Option(_IN, "--strict", "Refuse a table rather than change, leave out or encode anything.", bool)
+    ] = None
+    max_bytes: Annotated[
+        int | None, Option(_IN, "--max-bytes", "The largest text to read; else a quarter of the memory.", int)
+    ] = None
+    timezone: Annotated[Any, Option(_FORMAT, "--timezone", "Of time stamps that have none, and to show others in.")] = (
+        None
+    )
+    day_first: Annotated[
+        bool | None, Option(_FORMAT, "--day-first/--month-first", "Whether 1/2/2024 is in February.", bool)
+    ] = None
+    time_format: Annotated[str | None, Option(_FORMAT, "--time-format", "How times are written: '%d/%m/%y %Hh'")] = None
+    names: Annotated[
+        Names, Option(_FORMAT, "--names", "The names of all columns, where there is no header: a,b,c", "names")
+    ] = ()
+    separator: Annotated[str | None, Option(_FORMAT, "--separator", "Between fields: one character, tab or space.")] = (
+        None
+    )
+    decimal: Annotated[str | None, Option(_FORMAT, "--decimal", "Before decimals: . or ,")] = None
+    thousands: Annotated[str | None, Option(_FORMAT, "--thousands", "Between thousands, if there is a sign.")] = None
+    missing: Annotated[Any, Option(_FORMAT, "--missing", "Further codes for a missing value: -9999,Bad", "names")] = ()
+    encoding: Annotated[str | None, Option(_FORMAT, "--encoding", "Such as utf-8 or cp1252.")] = None
+    sheet: Annotated[str | None, Option(_FORMAT, "--sheet", "Of a workbook; else the first.")] = None
+    progress: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """Which columns are inputs, which rows are learnt from, and by which method."""
+
+    train_until: Annotated[Any, Option(_LEARN, "--train-until", "Learn from what is good until this time, or row.")] = (
+        None
+    )
+    train_rule: Annotated[
+        str | None, Option(_LEARN, "--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
+    ] = None
+    modes: Annotated[
+        str | Sequence[str] | Mapping[str, str],
+        Option(
+            _LEARN,
+            "--mode",
+            "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
+            "repeated",
+        ),
+    ] = ()
+    skip_modes: Annotated[
+        Names, Option(_LEARN, "--skip-mode", "A mode not to judge; may be repeated.", "repeated")
+    ] = ()
+    settle: Annotated[
+        Any, Option(_LEARN, "--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")
+    ] = None
+    units: Annotated[
+        Any, Option(_LEARN, "--units", "A CSV file with the columns name and unit, for explanations.", Path)
+    ] = None
+    columns: Annotated[Names | None, Option(_IN, "--columns", "Inputs, only these: a,b,c", "names")] = None
+    exclude: Annotated[Names, Option(_IN, "--exclude", "No inputs: a,b", "names")] = ()
+    keep: Annotated[
+        Names, Option(_IN, "--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
+    ] = ()
+    method: Annotated[
+        Any,
+        Option(
+            _MODEL,
+            "--method",
+            f"{', '.join(METHODS)}. nsnmf is the paper's NS-NMF, exactly penstock.NSNMF(), and often needs "
+            f"--similarity normalized.",
+        ),
+    ] = DEFAULT_METHOD
+    parameters: Mapping[str, Any] | None = None
+    random_state: Annotated[Any, Option(_MODEL, "--seed", "The same seed gives the same findings.", int)] = 0
+    fit_rows: Callable[[Any, Any], Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutOptions:
+    """Which rows are findings, and which findings are one event."""
+
+    top: Annotated[
+        int | None,
+        Option(_CUT, "--top", "So many rows with the highest scores; else 100, at most 1 row in 20.", int),
+    ] = None
+    threshold: Annotated[
+        Any,
+        Option(
+            _CUT,
+            "--threshold",
+            "Or all above: auto, a share of the rows such as 0.01 (with method detector and a training period, of "
+            "normal rows: the rate of false alarms), fixed:0.8, deviation, quantile … ",
+        ),
+    ] = None
+    gap: Annotated[Any, Option(_CUT, "--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")] = None
+    most_explained: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(ReadingOptions, LearningOptions):
+    """The options of `fit_model`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ReadingOptions, CutOptions):
+    """The options of `score`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectOptions(FitOptions, CutOptions):
+    """The options of `detect`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodParameters:
+    """Parameters of methods that have a name, which the commands take as options of their own."""
+
+    n_components: Annotated[
+        int | None,
+        Option(_MODEL, "--n-components --components -K", "Latent groups, of nsnmf and related methods.", int, "5"),
+    ] = None
+    alpha: Annotated[
+        float | None, Option(_MODEL, "--alpha", "Weight of attributes against structure.", float, "0.8")
+    ] = None
+    gamma: Annotated[float | None, Option(_MODEL, "--gamma", "Weight of the ridge term.", float, "0.2")] = None
+    similarity: Annotated[
+        str | None,
+        Option(
+            _MODEL,
+            "--similarity",
+            "How lengths become similarities: inverse (the paper's), relative, normalized or binary.",
+            str,
+            "inverse",
+        ),
+    ] = None
+    score_kind: Annotated[
+        str | None, Option(_MODEL, "--score-kind --score", "residual or structural.", str, "residual")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where a detector is fitted."""
+
+    engine: Annotated[
+        str,
+        Option(_MODEL, "--engine", "Where it is fitted: local, dask (all cores) or dask://HOST:PORT (a cluster)."),
+    ] = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """The files that `penstock detect` and `score` write, what they print, and their exit code."""
+
+    report: Annotated[Path | None, Option(_OUT, "--report", "A page for people, .html", Path)] = None
+    output: Annotated[
+        Path | None,
+        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json or .parquet", Path),
+    ] = None
+    scores: Annotated[
+        Path | None, Option(_OUT, "--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet", Path)
+    ] = None
+    json: Annotated[bool, Option(_OUT, "--json", "The summary as JSON.", bool)] = False
+    fail_on: Annotated[
+        int | None, Option(_CUT, "--fail-on", "End with exit code 1 if there are so many events, or more.", int)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Whether files are replaced, and whether anything is printed."""
+
+    overwrite: Annotated[bool, Option(_OUT, "--overwrite", "Replace files that are there.", bool)] = False
+    quiet: Annotated[bool, Option(_OUT, "--quiet -q", "Say nothing but errors.", bool)] = False
+
+
+def described(options: type) -> Iterator[tuple[str, Any, Option]]:
+    """Yield the name, the default and the description of each field that the command line has.
+
+    >>> [name for name, _, _ in described(CutOptions)]
+    ['top', 'threshold', 'gap']
+    """
+    hints = get_type_hints(options, include_extras=True)
+    for each in fields(options):
+        for option in get_args(hints[each.name])[1:]:
+            if isinstance(option, Option):
+                yield each.name, each.default, option
+
+
+class takes(Generic[P]):  # noqa: N801 - a decorator
+    """Give a function with `**given` the fields of a dataclass as keyword arguments, for readers and type checkers."""
+
+    def __init__(self, options: Callable[P, Any]) -> None:
+        self._options = options
+
+    def __call__(self, function: Callable[Concatenate[First, ...], Result]) -> Callable[Concatenate[First, P], Result]:
+        self._declare(function)
+        return cast("Callable[Concatenate[First, P], Result]", function)
+
+    def second(
+        self, function: Callable[Concatenate[First, Second, ...], Result]
+    ) -> Callable[Concatenate[First, Second, P], Result]:
+        """Do the same for a function of two arguments before the options."""
+        self._declare(function)
+        return cast("Callable[Concatenate[First, Second, P], Result]", function)
+
+    def _declare(self, function: Any) -> None:
+        own = inspect.signature(function)
+        first = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        given = inspect.signature(self._options).parameters.values()
+        function.__signature__ = own.replace(parameters=[*first, *given])
+
+
+def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> Options:
+    """Make options of keyword arguments; an unknown one is a TypeError with the nearest known name."""
+    known = list(inspect.signature(options).parameters)
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{name!r} is not a parameter here.{hint} Those are {', '.join(sorted(known))}.")
+    return options(**given)
+
+
+@contextmanager
+def about(parameter: str) -> Iterator[None]:
+    """Attach the name of a parameter to a ValueError that is raised inside this block, as its `parameter`."""
+    try:
+        yield
+    except ValueError as error:
+        if getattr(error, "parameter", None) is None:
+            error.parameter = parameter  # type: ignore[attr-defined]
+        raise
+
+
+def as_names(names: Names | os.PathLike[str] | None) -> tuple[str, ...]:
+    """Make a tuple of one name or several.
+
+    >>> as_names("flow"), as_names(["flow", "head"]), as_names(None)
+    (('flow',), ('flow', 'head'), ())
+    """
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(cast("Sequence[str]", names))
