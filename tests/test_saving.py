@@ -314,7 +314,7 @@ def test_every_detector_has_a_name_in_files() -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     write_state(tmp_path / "other", "stream", {})
-    with pytest.raises(WrongKindError, match="it holds a 'stream', not a 'detector'"):
+    with pytest.raises(WrongKindError, match="it holds a 'stream', not a detector or a model"):
         penstock.load(tmp_path / "other")
     (tmp_path / "text").write_text("time,flow\n1,2\n")
     with pytest.raises(StorageError, match=r"Cannot read .*text: it is cut short, or not a file saved by penstock"):

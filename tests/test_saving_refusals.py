@@ -226,17 +226,15 @@ GOLDEN = sorted((Path(__file__).parent / "golden" / "format-1").glob("*.safetens
 LOADS = """
 import gc, json, os, sys, time, warnings
 import pandas, penstock
-from penstock.detection import load_model
 from penstock.storage import StorageError
 
 def megabytes(what):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what)) / 1024
 
 def judge(path):
-    load = load_model if path.endswith("model") else penstock.load
     before, start = megabytes("VmRSS"), time.process_time()
     try:
-        outcome = type(load(path)).__name__
+        outcome = type(penstock.load(path)).__name__
     except StorageError as error:
         outcome = str(error)
     return outcome, time.process_time() - start, megabytes("VmHWM") - before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from math import isnan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class PeaksOverThreshold(Threshold):
     True
     """
 
-    _entries = (
+    _entries: ClassVar[tuple[str, ...]] = (
         "calibration",
         "ceilings",
         "excesses",
