@@ -575,7 +575,7 @@ def test_a_copy_scores_as_its_original_does():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-@pytest.mark.parametrize("step", ["fit_incomplete", "learn_scaling"])
+@pytest.mark.parametrize("step", ["fit_factors", "learn_scaling"])
 def test_a_warm_up_that_fails_to_end_leaves_everything_as_it_was(monkeypatch, step, error):
     X = some_rows()
     detector = small(warmup=20)

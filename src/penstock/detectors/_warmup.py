@@ -11,7 +11,7 @@ from penstock._types import Factors, FloatArray, Solution
 from penstock.detectors._stream_settings import StreamSettings
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors
-from penstock.factor.solve import fit_incomplete
+from penstock.factor.solve import fit_factors
 from penstock.prepare import MinMaxScaling, learn_scaling
 
 
@@ -89,12 +89,8 @@ class WarmUp:
 
     def _fit(self, factors: OnlineFactors, A: FloatArray) -> Solution:
         chosen, S = self.settings, factors.similarity()
-        return fit_incomplete(
-            lambda rows: nsnmf(rows, S, chosen.online.alpha, chosen.gamma),
-            A,
-            min(chosen.n_components, len(A)),
-            random_state=chosen.random_state,
-        )
+        objective = nsnmf(A, S, chosen.online.alpha, chosen.gamma)
+        return fit_factors(objective, min(chosen.n_components, len(A)), random_state=chosen.random_state)
 
 
 def _norms(X: FloatArray, factors: Factors) -> FloatArray:

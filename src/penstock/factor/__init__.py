@@ -1,12 +1,9 @@
-"""What minimises f: the family of objectives and its solvers."""
+"""Objectives of the NMF family and the solvers that minimise them."""
 
-from penstock.factor.block_sgd import BlockSGD
-from penstock.factor.coordinate import Coordinate
-from penstock.factor.multiplicative import Multiplicative
 from penstock.factor.objectives import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
-from penstock.factor.row_blocks import RowBlocks
+from penstock.factor.settings import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.factor.solve import fit_factors, solve
-from penstock.factor.start import Auto, random_start
+from penstock.factor.start import random_start
 
 __all__ = [
     "Auto",

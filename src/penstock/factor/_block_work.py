@@ -1,8 +1,8 @@
-"""What one block of rows does in coordinate descent by row blocks. Each function is a `Work` (see blocks.py).
+"""Work of one block of rows in coordinate descent by blocks. Each function is a `Work` (see blocks.py).
 
 A block's state has its rows of the factor, ``W``; in the middle of a sweep also ``y``, where the sweep starts, and
-``moved``, where it would go. Blocks report sums over their rows and the few rows that others are told, nothing of the
-size of a block.
+``moved``, where it would go. Blocks report sums over their rows and the few rows that other blocks receive, nothing of
+the size of a block.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Forms = tuple[float, float, float]  # of y with itself, of y with D, of D with i
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a block's rows stand, as far as others need to know it to move: yᵀy, the sum of y, the rows offered."""
+    """Where a block's rows are, as far as the next sweep of other blocks depends on it."""
 
-    G: FloatArray
-    total: float
-    offers: FloatArray
+    G: FloatArray  # yᵀy
+    total: float  # the sum of y
+    offers: FloatArray  # the rows that other blocks receive
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where a block's rows stand, and all that the objective needs to know of it but for pairs across blocks."""
+    """Where a block's rows are, and what the objective needs of them but for pairs across blocks."""
 
     place: Place
     sums: Sums
@@ -61,13 +61,18 @@ def look(block: RowBlock, state: State, name: str) -> tuple[State, Place]:
     return state, _place(block, state[name])
 
 
+def stand(block: RowBlock, state: State, terms: Terms) -> tuple[State, Standing]:
+    """Report on W as it is, with the block's part of the objective."""
+    return state, _standing(block, terms, state["W"])
+
+
 def begin(block: RowBlock, state: State) -> tuple[State, Place]:
     """Let the next sweep start from W itself: the first one, or one that is done again without momentum."""
     return {"W": state["W"], "y": state["W"]}, _place(block, state["W"])
 
 
 def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[State, Place]:
-    """Take the part `step` of the last sweep, and reach out from there for the start of the next."""
+    """Take the part `step` of the last sweep, and extrapolate from there to the start of the next."""
     W = _stepped(state, step)
     y = reach(W, state["W"], push) if push else W
     return {"W": W, "y": y}, _place(block, y)
@@ -76,13 +81,13 @@ def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[St
 def sweep(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
 ) -> tuple[State, Swept]:
-    """One sweep of exact coordinate steps over the block's rows from y, everybody else's as they were."""
+    """Sweep the block's rows once by exact coordinate steps from y, with the rows of other blocks as they were."""
     y = state["y"]
     (n, K), scaled = y.shape, terms.alpha / 2 * H.T
     moved, linear = np.concatenate([y, border]), np.zeros_like(y)
     shift = own_curvature(terms, block.degree, block.diagonal)
     M = terms.symmetric * G + (terms.alpha / 2) * (H @ H.T)
-    coupling, pull = terms.symmetric + terms.laplacian / 2, np.empty(K)
+    coupling = terms.symmetric + terms.laplacian / 2
     graph = block.indptr, block.indices, block.data
     residual, fit, mixed, change, gram = 0.0, 0.0, *np.zeros((3, K, K))
     V_before, V = np.zeros((2, K, terms.n_columns))
@@ -91,7 +96,7 @@ def sweep(
             np.matmul(table, scaled, out=linear[rows])
             V_before += y[rows].T @ table
         order = np.arange(rows.start, rows.stop)
-        residual += sweep_rows(moved, linear, M, shift, *graph, order, terms.symmetric, coupling, mean, pull)
+        residual += sweep_rows(moved, linear, M, shift, *graph, order, terms.symmetric, coupling, mean)
         D = moved[rows] - y[rows]
         mixed += y[rows].T @ D
         change += D.T @ D
@@ -108,9 +113,9 @@ def sweep(
 def find_gaps(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, step: float
 ) -> tuple[State, tuple[float, float, float, int]]:
-    """Sum the residuals themselves: of the table, of own similarities; the fits of the latter; how many S has.
+    """Sum squared residuals: of the table, of own similarities; squared fits of the latter; the number of entries of S.
 
-    Of similarities that have no say the sums are 0: their squares may overflow.
+    For similarities whose weight is 0 the sums are 0: their squares may overflow.
     """
     W, attributes = _stepped(state, step), 0.0
     for part, table in _chunks(block, terms):
@@ -128,7 +133,7 @@ def find_gaps(
 def judge(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
 ) -> tuple[State, tuple[float, Sums]]:
-    """The sum of the squared residuals of W's rows (see stationarity.py), and what the objective is made of."""
+    """Report the sum of the squared KKT residuals of W's rows, and the block's part of the objective."""
     W = state["W"]
     SW = _spread(block, W, border) if terms.symmetric or terms.laplacian else None
     C = _attributes_onto(block, terms, H) if terms.alpha else None
@@ -140,7 +145,7 @@ def judge(
 def draw(
     block: RowBlock, state: State, terms: Terms, n_components: int, seed: int, start: int, keep: bool, number: int
 ) -> tuple[State, Standing]:
-    """Draw W for the block of this number: the same numbers wherever the block is. What W was may be kept as best.
+    """Draw W for the block of this number: the same numbers on any machine. What W was may be kept as best.
 
     NumPy pads seeds with zeros, so that blocks count from 1: [seed, start] is that of H.
     """
@@ -149,13 +154,13 @@ def draw(
     return {**kept, "W": W}, _standing(block, terms, W)
 
 
-def settle(block: RowBlock, state: State, keep: bool) -> tuple[State, None]:
+def choose_start(block: RowBlock, state: State, keep: bool) -> tuple[State, None]:
     """Go on with the best start: the present one if that is to be kept, else the one that was."""
     return {"W": state["W"] if keep or "best" not in state else state["best"]}, None
 
 
 def rescale(block: RowBlock, state: State, terms: Terms, scale: float, floor: float) -> tuple[State, Standing]:
-    """W times a number, but no entry below the floor."""
+    """Multiply W by a number, with no entry below the floor."""
     W = np.maximum(scale * state["W"], floor)
     return {**state, "W": W}, _standing(block, terms, W)
 
@@ -163,7 +168,7 @@ def rescale(block: RowBlock, state: State, terms: Terms, scale: float, floor: fl
 def multiply(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, exponent: float, border: FloatArray
 ) -> tuple[State, Standing]:
-    """One multiplicative update of the block's rows."""
+    """Update the block's rows once by multiplication."""
     W = state["W"].copy()
     SW = _spread(block, W, border) if terms.symmetric or terms.laplacian else None
     C = _attributes_onto(block, terms, terms.alpha * H) if terms.alpha else None
@@ -172,7 +177,7 @@ def multiply(
 
 
 def _stepped(state: State, step: float) -> FloatArray:
-    """Where the rows are after a part of the last sweep; W itself where there was none."""
+    """The rows after a part of the last sweep; W itself where there was none."""
     if "moved" not in state:
         return state["W"]
     if step == 1.0:
@@ -222,7 +227,7 @@ def _attributes_onto(block: RowBlock, terms: Terms, H: FloatArray) -> FloatArray
 
 
 def _chunks(block: RowBlock, terms: Terms) -> Iterator[tuple[slice, FloatArray | None]]:
-    """The block's rows by and by, and those of the table if it has a say."""
+    """The block's rows, chunk by chunk, with those of the table if its weight is not 0."""
     if block.rows is not None and terms.alpha:
         for first, table in block.rows.chunks():
             yield slice(first, first + len(table)), table

@@ -9,6 +9,13 @@ import numpy as np
 from penstock._jit import kernel
 from penstock._types import FloatArray, IndexArray
 
+# A pivot that is smaller beside its diagonal counts as 0: a Newton step would turn it into rounding.
+_SINGULAR = 1e-10
+# Newton steps on φ longer than this part of ‖w‖ are shortened to it; up to 0.44 they provably never raise φ.
+_LONGEST_STEP = 0.4
+# Newton's error is squared by a step: after one as short as this, rounding is all that is left.
+_LAST_STEP = 1e-7
+
 
 @kernel
 def minimise_quartic(a: float, b: float, near: float) -> float:
@@ -49,6 +56,49 @@ def minimise_quartic(a: float, b: float, near: float) -> float:
 
 
 @kernel
+def sweep_row(
+    w: FloatArray, M: FloatArray, pull: FloatArray, shift: float, symmetric: float, typical: float
+) -> tuple[float, float, float, float]:
+    """Minimise φ(w) = ½ wᵀ(M + shift·I)w − pullᵀw + (symmetric/4)·‖w‖⁴ exactly over each weight of a row in turn.
+
+    Returns the squared norms of the row's violation of the KKT conditions as found on arrival and of what to measure it
+    by (see `Objective.kkt_residual`; `typical` is the mean weight), the largest move, and ‖w‖².
+
+    The terms of one weight x are symmetric·x⁴/4 + a x²/2 + b x with a = M_kk + symmetric·Σ_{l≠k} w_l² + shift and
+    b = Σ_{l≠k} w_l M_lk − pull_k.
+    """
+    K = w.shape[0]
+    violation, scale, moved, norm = 0.0, 0.0, 0.0, 0.0
+    for k in range(K):
+        norm += w[k] * w[k]
+    for k in range(K):
+        x = w[k]
+        others = max(norm - x * x, 0.0)
+        a = M[k, k] + symmetric * others + shift
+        cross = -x * M[k, k]
+        for m in range(K):
+            cross += w[m] * M[k, m]
+        cross = max(cross, 0.0)
+        b = cross - pull[k]
+        held = x * (symmetric * x * x + a)
+        bend = 3.0 * symmetric * x * x + max(a, 0.0)
+        slack = min(bend * x, held + b)
+        violation += slack * slack
+        scale += (abs(held) + cross + abs(pull[k]) + bend * typical) ** 2
+        fresh = x
+        if symmetric > 0.0:
+            fresh = minimise_quartic(a / symmetric, b / symmetric, x)
+        elif a > 0.0:
+            fresh = max(-b / a, 0.0)
+        if fresh < 1e-100:  # below all rounding; powers of it would be subnormal and a hundred times slower
+            fresh = 0.0
+        w[k] = fresh
+        norm = others + fresh * fresh
+        moved = max(moved, abs(fresh - x))
+    return violation, scale, moved, norm
+
+
+@kernel
 def sweep_rows(
     W: FloatArray,
     linear: FloatArray,
@@ -61,25 +111,20 @@ def sweep_rows(
     symmetric: float,
     coupling: float,
     typical: float,
-    pull: FloatArray,
 ) -> float:
-    """Minimise f/4 exactly over each W_ik in turn, row by row in the given order; returns Σ_i of row residuals².
+    """Minimise f/4 exactly over each W_ik in turn, row by row in the given order; return Σ_i of row residuals².
 
-    A row's residual is that of `Objective.kkt_residual` as found on arrival, with `typical` for the mean weight.
-
-    In f/4 the terms of one coordinate x are symmetric·x⁴/4 + a x²/2 + b x with, for w the row and M̃ = M less the row's
-    own part, a = M̃_kk + symmetric·Σ_{l≠k} w_l² + shift_i and b = Σ_{l≠k} w_l M̃_lk − pull_k, where
-    M = symmetric·WᵀW + (α/2)HHᵀ is kept up to date in place and pull_k = linear_ik + coupling·Σ_{j≠i} S_ij W_jk.
-    W may have more rows than are in the order: they are looked at, never moved.
+    A row minimises φ of `sweep_row` with M less the row's own part, where M = symmetric·WᵀW + (α/2)HHᵀ is kept up to
+    date in place, and pull_k = linear_ik + coupling·Σ_{j≠i} S_ij W_jk. W may have more rows than are in the order: they
+    are read, never moved.
     """
     K = W.shape[1]
+    pull = np.empty(K)
     total = 0.0
     for position in range(order.shape[0]):
         i = order[position]
-        norm = 0.0
         for k in range(K):
             pull[k] = linear[i, k]
-            norm += W[i, k] * W[i, k]
             for m in range(K):
                 M[k, m] -= symmetric * W[i, k] * W[i, m]
         for e in range(indptr[i], indptr[i + 1]):
@@ -87,72 +132,13 @@ def sweep_rows(
             if j != i:
                 for k in range(K):
                     pull[k] += coupling * data[e] * W[j, k]
-        violation = 0.0
-        scale = 0.0
-        for k in range(K):
-            x = W[i, k]
-            others = max(norm - x * x, 0.0)
-            a = M[k, k] + symmetric * others + shift[i]
-            cross = -x * M[k, k]
-            for m in range(K):
-                cross += W[i, m] * M[k, m]
-            cross = max(cross, 0.0)
-            b = cross - pull[k]
-            held = x * (symmetric * x * x + a)
-            bend = 3.0 * symmetric * x * x + max(a, 0.0)
-            slack = min(bend * x, held + b)
-            violation += slack * slack
-            scale += (abs(held) + cross + abs(pull[k]) + bend * typical) ** 2
-            if symmetric > 0.0:
-                x = minimise_quartic(a / symmetric, b / symmetric, x)
-            elif a > 0.0:
-                x = max(-b / a, 0.0)
-            if x < 1e-100:  # below all rounding; powers of it would be subnormal and a hundred times slower
-                x = 0.0
-            W[i, k] = x
-            norm = others + x * x
+        violation, scale, _, _ = sweep_row(W[i], M, pull, shift[i], symmetric, typical)
         for k in range(K):
             for m in range(K):
                 M[k, m] += symmetric * W[i, k] * W[i, m]
         if scale > 0.0:
             total += violation / scale
     return total
-
-
-# A pivot that is smaller beside its diagonal counts as 0: what a jump would make of it is rounding.
-_SINGULAR = 1e-10
-# Newton steps on φ longer than this part of ‖w‖ are shortened to it; up to 0.44 they provably never raise φ.
-_LONGEST_STEP = 0.4
-# Newton's error is squared by a step: after one as short as this, rounding is all that is left.
-_LAST_STEP = 1e-7
-
-
-@kernel
-def sweep_weights(w: FloatArray, M: FloatArray, pull: FloatArray, shift: float, symmetric: float) -> bool:
-    """Minimise φ exactly over each weight in turn (see `sweep_rows`); whether all of them stand still."""
-    K = w.shape[0]
-    moved = 0.0
-    norm = 0.0
-    for k in range(K):
-        norm += w[k] * w[k]
-    for k in range(K):
-        x = w[k]
-        others = max(norm - x * x, 0.0)
-        a = M[k, k] + symmetric * others + shift
-        b = -x * M[k, k] - pull[k]
-        for m in range(K):
-            b += w[m] * M[k, m]
-        fresh = x
-        if symmetric > 0.0:
-            fresh = minimise_quartic(a / symmetric, b / symmetric, x)
-        elif a > 0.0:
-            fresh = max(-b / a, 0.0)
-        if fresh < 1e-100:  # below all rounding, and slow
-            fresh = 0.0
-        w[k] = fresh
-        norm = others + fresh * fresh
-        moved = max(moved, abs(fresh - x))
-    return bool(moved <= 1e-13 * np.sqrt(norm))
 
 
 @kernel
@@ -306,7 +292,8 @@ def settle(
     before = 2 + w.shape[0] // 6  # a jump takes about as long as so many sweeps
     jumps = False
     for sweep in range(1, max_steps + 1):
-        if sweep_weights(w, M, pull, shift, symmetric):
+        _, _, moved, norm = sweep_row(w, M, pull, shift, symmetric, 0.0)
+        if moved <= 1e-13 * np.sqrt(norm):
             return
         if sweep == before:
             jumps = has_one_minimum(M, shift, symmetric, bend)

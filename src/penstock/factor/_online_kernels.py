@@ -5,17 +5,206 @@ The arithmetic is IEEE in the order written, so that a stream gives the same bit
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from penstock._jit import kernel
-from penstock.graph.distance_kernels import LARGEST_SIMILARITY, distance, precedes
-
-Array = Any
+from penstock._jit import Array, kernel
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY, distance, precedes, shared_squared_distance
 
 FLOOR = 1e-12  # of w and H: a column that is 0 for a while would otherwise give 0/0, and NaN ever after
 LARGEST = float(np.finfo(np.float64).max)
+
+
+class Memory(NamedTuple):
+    """All that a stream leaves behind. Buffered samples lie in a ring; `ring` = (slot of the oldest, how many, learnt).
+
+    z samples of p readings, K groups. `open_memory` lays them into one vector: handing seventeen arrays to a compiled
+    function costs more than the work of a sample.
+    """
+
+    ring: Array
+    rows: Array  # z×p, NaN where a reading is missing
+    weights: Array  # z×K
+    distances: Array  # z×z
+    gaps: Array  # z: how many readings are missing
+    H: Array  # K×p
+    U: Array  # K×K
+    V: Array  # K×p
+    norms: Array  # K: of the rows of H when the stream began
+
+
+class Proposal(NamedTuple):
+    """What learning one more sample would change."""
+
+    row: Array  # p, as it enters the buffer
+    filled: Array  # p, missing readings replaced by their reconstruction
+    distances: Array  # z, in order of age
+    gap: Array  # 1: how many readings are missing
+    w: Array  # K
+    H: Array  # K×p
+
+
+@kernel
+def memory_size(z: int, p: int, K: int) -> int:
+    """How many numbers `open_memory` needs."""
+    return z * (p + K + z + 1) + K * (2 * p + K + 1)
+
+
+@kernel
+def proposal_size(z: int, p: int, K: int) -> int:
+    """How many numbers `open_proposal` needs."""
+    return 2 * p + z + 1 + K * (1 + p)
+
+
+@kernel
+def open_memory(ring: Array, store: Array, z: int, p: int, K: int) -> Memory:
+    """The parts of a memory as views of one vector."""
+    weights = z * p
+    distances = weights + z * K
+    gaps = distances + z * z
+    H = gaps + z
+    U = H + K * p
+    V = U + K * K
+    norms = V + K * p
+    return Memory(
+        ring,
+        store[:weights].reshape((z, p)),
+        store[weights:distances].reshape((z, K)),
+        store[distances:gaps].reshape((z, z)),
+        store[gaps:H],
+        store[H:U].reshape((K, p)),
+        store[U:V].reshape((K, K)),
+        store[V:norms].reshape((K, p)),
+        store[norms : norms + K],
+    )
+
+
+@kernel
+def open_proposal(store: Array, z: int, p: int, K: int) -> Proposal:
+    """The parts of a proposal as views of one vector."""
+    filled = p
+    distances = 2 * p
+    gap = distances + z
+    w = gap + 1
+    H = w + K
+    return Proposal(
+        store[:filled],
+        store[filled:distances],
+        store[distances:gap],
+        store[gap:w],
+        store[w:H],
+        store[H : H + K * p].reshape((K, p)),
+    )
+
+
+INVERSE, BINARY, RELATIVE, NORMALIZED = 0, 1, 2, 3
+
+
+@kernel
+def measure(memory: Memory, X: Array, i: int, gap: int, out: Array) -> None:
+    """Distances of a sample to the buffered ones, the oldest first: the only distances a sample costs."""
+    capacity = len(memory.rows)
+    for age in range(memory.ring[1]):
+        slot = (memory.ring[0] + age) % capacity
+        if gap == 0 and memory.gaps[slot] == 0:
+            out[age] = distance(X, i, memory.rows, slot)
+        else:
+            out[age] = np.sqrt(shared_squared_distance(X, i, memory.rows, slot))
+
+
+@kernel
+def measure_buffer(memory: Memory) -> None:
+    """All distances between the buffered samples, which lie in the ring from its first slot on."""
+    for i in range(memory.ring[1]):
+        for j in range(i):
+            if memory.gaps[i] == 0 and memory.gaps[j] == 0:
+                between = distance(memory.rows, i, memory.rows, j)
+            else:
+                between = np.sqrt(shared_squared_distance(memory.rows, i, memory.rows, j))
+            memory.distances[i, j] = memory.distances[j, i] = between
+
+
+@kernel
+def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length: Array, left: Array) -> None:
+    """Prim over the n oldest samples of the buffer and a new one, number n, which is the root.
+
+    Ties go by (length, smaller number, larger number), where numbers are in order of age. Sample i hangs on `parent[i]`
+    by an edge of `length[i]`.
+    """
+    capacity = len(memory.rows)
+    head = memory.ring[0]
+    nearest = 0
+    for i in range(n):
+        parent[i] = n
+        length[i] = to_new[i]
+        left[i] = i
+        if length[i] < length[nearest]:
+            nearest = i
+    for remaining in range(n - 1, 0, -1):
+        joined = left[nearest]
+        left[nearest] = left[remaining]
+        joined_slot = (head + joined) % capacity
+        nearest = 0
+        for place in range(remaining):
+            i = left[place]
+            between = memory.distances[joined_slot, (head + i) % capacity]
+            if precedes(between, i, joined, length[i], i, parent[i]):
+                length[i] = between
+                parent[i] = joined
+            best = left[nearest]
+            if precedes(length[i], i, parent[i], length[best], best, parent[best]):
+                nearest = place
+
+
+@kernel
+def middle_of(values: Array, n: int) -> float:
+    """The median of the first n, which are put in order: np.median takes seconds to compile."""
+    for i in range(1, n):
+        value = values[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+    return 0.5 * (values[(n - 1) // 2] + values[n // 2])
+
+
+@kernel
+def tree_strengths(parent: Array, length: Array, n: int, kind: int, of_copies: float, s: Array) -> None:
+    """Similarities of the new sample, number n, to the buffered ones.
+
+    That of an edge of length 0 is given; an infinite one, between samples that share no reading, gives none.
+    """
+    unit = 1.0
+    if kind == RELATIVE:
+        usable = np.empty(n)
+        count = 0
+        for i in range(n):
+            if 0.0 < length[i] < np.inf:
+                usable[count] = length[i]
+                count += 1
+        if count > 0:
+            unit = middle_of(usable, count)
+    own_degree = 0.0
+    degree = np.zeros(n)
+    for i in range(n):
+        s[i] = 0.0
+        value = 0.0
+        if length[i] == 0.0:
+            value = of_copies
+        elif length[i] < np.inf:
+            value = 1.0 if kind == BINARY else min(unit / length[i], LARGEST_SIMILARITY)
+        degree[i] += value
+        if parent[i] == n:
+            s[i] = value
+            own_degree += value
+        else:
+            degree[parent[i]] += value
+    if kind == NORMALIZED:
+        for i in range(n):
+            if s[i] > 0.0:
+                s[i] /= np.sqrt(degree[i]) * np.sqrt(own_degree)
 
 
 @kernel
@@ -293,209 +482,3 @@ def advance(
                 expected[i, j] = rebuilt[j]
         if learn:
             accept(memory, proposal, keep)
-
-
-class Memory(NamedTuple):
-    """All that a stream leaves behind. Buffered samples lie in a ring; `ring` = (slot of the oldest, how many, learnt).
-
-    z samples of p readings, K groups. `open_memory` lays them into one vector: handing seventeen arrays to a compiled
-    function costs more than the work of a sample.
-    """
-
-    ring: Array
-    rows: Array  # z×p, NaN where a reading is missing
-    weights: Array  # z×K
-    distances: Array  # z×z
-    gaps: Array  # z: how many readings are missing
-    H: Array  # K×p
-    U: Array  # K×K
-    V: Array  # K×p
-    norms: Array  # K: of the rows of H when the stream began
-
-
-class Proposal(NamedTuple):
-    """What learning one more sample would change."""
-
-    row: Array  # p, as it enters the buffer
-    filled: Array  # p, missing readings replaced by their reconstruction
-    distances: Array  # z, in order of age
-    gap: Array  # 1: how many readings are missing
-    w: Array  # K
-    H: Array  # K×p
-
-
-@kernel
-def memory_size(z: int, p: int, K: int) -> int:
-    """How many numbers `open_memory` needs."""
-    return z * (p + K + z + 1) + K * (2 * p + K + 1)
-
-
-@kernel
-def proposal_size(z: int, p: int, K: int) -> int:
-    """How many numbers `open_proposal` needs."""
-    return 2 * p + z + 1 + K * (1 + p)
-
-
-@kernel
-def open_memory(ring: Array, store: Array, z: int, p: int, K: int) -> Memory:
-    """The parts of a memory as views of one vector."""
-    weights = z * p
-    distances = weights + z * K
-    gaps = distances + z * z
-    H = gaps + z
-    U = H + K * p
-    V = U + K * K
-    norms = V + K * p
-    return Memory(
-        ring,
-        store[:weights].reshape((z, p)),
-        store[weights:distances].reshape((z, K)),
-        store[distances:gaps].reshape((z, z)),
-        store[gaps:H],
-        store[H:U].reshape((K, p)),
-        store[U:V].reshape((K, K)),
-        store[V:norms].reshape((K, p)),
-        store[norms : norms + K],
-    )
-
-
-@kernel
-def open_proposal(store: Array, z: int, p: int, K: int) -> Proposal:
-    """The parts of a proposal as views of one vector."""
-    filled = p
-    distances = 2 * p
-    gap = distances + z
-    w = gap + 1
-    H = w + K
-    return Proposal(
-        store[:filled],
-        store[filled:distances],
-        store[distances:gap],
-        store[gap:w],
-        store[w:H],
-        store[H : H + K * p].reshape((K, p)),
-    )
-
-
-INVERSE, BINARY, RELATIVE, NORMALIZED = 0, 1, 2, 3
-
-
-@kernel
-def shared_distance(X: Array, i: int, Y: Array, j: int) -> float:
-    """Over the readings both have, scaled up to all p; infinite where they share none."""
-    total = 0.0
-    shared = 0
-    for d in range(X.shape[1]):
-        difference = X[i, d] - Y[j, d]
-        if not np.isnan(difference):
-            total += difference * difference
-            shared += 1
-    if shared == 0:
-        return np.inf
-    return np.sqrt(total * (X.shape[1] / shared))
-
-
-@kernel
-def measure(memory: Memory, X: Array, i: int, gap: int, out: Array) -> None:
-    """Distances of a sample to the buffered ones, the oldest first: the only distances a sample costs."""
-    capacity = len(memory.rows)
-    for age in range(memory.ring[1]):
-        slot = (memory.ring[0] + age) % capacity
-        if gap == 0 and memory.gaps[slot] == 0:
-            out[age] = distance(X, i, memory.rows, slot)
-        else:
-            out[age] = shared_distance(X, i, memory.rows, slot)
-
-
-@kernel
-def measure_buffer(memory: Memory) -> None:
-    """All distances between the buffered samples, which lie in the ring from its first slot on."""
-    for i in range(memory.ring[1]):
-        for j in range(i):
-            if memory.gaps[i] == 0 and memory.gaps[j] == 0:
-                between = distance(memory.rows, i, memory.rows, j)
-            else:
-                between = shared_distance(memory.rows, i, memory.rows, j)
-            memory.distances[i, j] = memory.distances[j, i] = between
-
-
-@kernel
-def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length: Array, left: Array) -> None:
-    """Prim over the n oldest samples of the buffer and a new one, number n, which is the root.
-
-    Ties go by (length, smaller number, larger number), where numbers are in order of age. Sample i hangs on `parent[i]`
-    by an edge of `length[i]`.
-    """
-    capacity = len(memory.rows)
-    head = memory.ring[0]
-    nearest = 0
-    for i in range(n):
-        parent[i] = n
-        length[i] = to_new[i]
-        left[i] = i
-        if length[i] < length[nearest]:
-            nearest = i
-    for remaining in range(n - 1, 0, -1):
-        joined = left[nearest]
-        left[nearest] = left[remaining]
-        joined_slot = (head + joined) % capacity
-        nearest = 0
-        for place in range(remaining):
-            i = left[place]
-            between = memory.distances[joined_slot, (head + i) % capacity]
-            if precedes(between, i, joined, length[i], i, parent[i]):
-                length[i] = between
-                parent[i] = joined
-            best = left[nearest]
-            if precedes(length[i], i, parent[i], length[best], best, parent[best]):
-                nearest = place
-
-
-@kernel
-def middle_of(values: Array, n: int) -> float:
-    """The median of the first n, which are put in order: np.median takes seconds to compile."""
-    for i in range(1, n):
-        value = values[i]
-        j = i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-    return 0.5 * (values[(n - 1) // 2] + values[n // 2])
-
-
-@kernel
-def tree_strengths(parent: Array, length: Array, n: int, kind: int, of_copies: float, s: Array) -> None:
-    """Similarities of the new sample, number n, to the buffered ones.
-
-    That of an edge of length 0 is given; an infinite one, between samples that share no reading, gives none.
-    """
-    unit = 1.0
-    if kind == RELATIVE:
-        usable = np.empty(n)
-        count = 0
-        for i in range(n):
-            if 0.0 < length[i] < np.inf:
-                usable[count] = length[i]
-                count += 1
-        if count > 0:
-            unit = middle_of(usable, count)
-    own_degree = 0.0
-    degree = np.zeros(n)
-    for i in range(n):
-        s[i] = 0.0
-        value = 0.0
-        if length[i] == 0.0:
-            value = of_copies
-        elif length[i] < np.inf:
-            value = 1.0 if kind == BINARY else min(unit / length[i], LARGEST_SIMILARITY)
-        degree[i] += value
-        if parent[i] == n:
-            s[i] = value
-            own_degree += value
-        else:
-            degree[parent[i]] += value
-    if kind == NORMALIZED:
-        for i in range(n):
-            if s[i] > 0.0:
-                s[i] /= np.sqrt(degree[i]) * np.sqrt(own_degree)

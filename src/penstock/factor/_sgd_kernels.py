@@ -123,22 +123,9 @@ def step_rows(
                 slope[c, k] -= residual * W[i, k]
         for k in range(K):
             moved[i, k] = max(W[i, k] - step * change[k], 0.0)
-        add_gram(moved, i, gram)
-
-
-@kernel
-def add_gram(W: FloatArray, i: int, gram: FloatArray) -> None:
-    """Row i's part of WᵀW: its own loop, so that a Gram matrix has the same bits whenever it is asked for."""
-    for k in range(W.shape[1]):
-        for m in range(W.shape[1]):
-            gram[k, m] += W[i, k] * W[i, m]
-
-
-@kernel
-def gram_of_rows(W: FloatArray, start: int, stop: int, gram: FloatArray) -> None:
-    """Add the Gram matrix of rows start..stop."""
-    for i in range(start, stop):
-        add_gram(W, i, gram)
+        for k in range(K):
+            for m in range(K):
+                gram[k, m] += moved[i, k] * moved[i, m]
 
 
 @kernel
@@ -153,22 +140,3 @@ def find_entries(
         last[i] = first[i]
         while last[i] < indptr[i + 1] and low <= indices[last[i]] < high:
             last[i] += 1
-
-
-@kernel
-def fit_within(W: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray, sums: FloatArray) -> None:
-    """Over the similarities s between rows of W, and f = w_i·w_j: the sums of s·f, f² and (s−f)²."""
-    n, K = W.shape
-    for i in range(n):
-        agreement = energy = misfit = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            if indices[e] < n:
-                fitted = 0.0
-                for k in range(K):
-                    fitted += W[i, k] * W[indices[e], k]
-                agreement += data[e] * fitted
-                energy += fitted * fitted
-                misfit += (data[e] - fitted) ** 2
-        sums[0] += agreement
-        sums[1] += energy
-        sums[2] += misfit

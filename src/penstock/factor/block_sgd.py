@@ -1,117 +1,179 @@
-"""Algorithm 1 of the paper: stochastic gradient descent on blocks, the blocks of a round in parallel."""
+"""Algorithm 1 of the paper: stochastic gradient descent on blocks, the blocks of a round in parallel.
+
+Here are the rules of its rounds, which all runs share, and a run on this machine's threads with all of W in memory.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from penstock._parameters import check_whole_number
 from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._sgd_kernels import finish_round, step_pieces
-from penstock.factor._sgd_work import cut_pieces
-from penstock.factor.blocks import Layout, equal_runs
+from penstock.factor.blocks import equal_runs
+from penstock.factor.loop import InMemoryDescent
 from penstock.factor.objectives import Objective
-from penstock.factor.sgd_by_blocks import (
-    Course,
-    Run,
-    SpaceDescent,
-    begin_in_space,
-    draw_instances,
-    refuse_other_terms,
-    start_in_space,
-    step_length,
-    step_scales,
-)
-from penstock.factor.start import draws_from
+from penstock.factor.settings import BlockSGD
+from penstock.factor.terms import Terms
+
+PIECE = 1600  # rows per piece of work, about 0.2 ms; fixed, because the order of sums depends on it
+_EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
 
 
-@dataclass(frozen=True)
-class BlockSGD:
-    """Settings of block SGD, Algorithm 1 of Ahmed et al. (2021).
+def check_terms(terms: Terms | Objective) -> None:
+    """Raise a ValueError for objectives that block SGD is not defined for."""
+    if terms.laplacian or math.isfinite(terms.row_bound):
+        raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
 
-    The defaults are those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
 
-    Rows and columns are split into `n_blocks`; the step falls linearly from `first_step` to `last_step` over `rounds`
-    rounds. One iteration of the loop is `rounds_per_check` rounds; the run ends after two checks in a row between
-    which the objective fell by less than the share `stall` (0: all rounds are run).
+def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
+    """Draw one round's instance sets {i,j,k}: no two share a W-index or an H-index; i = j is allowed. Algorithm 1.
 
-    ALAD's steps explode on similarities such as 1/M. With `scale_steps`, W's and H's are multiplied once, at the start,
-    by what brings the first down to 1/L where it is longer; L bounds the curvature of a block's loss with WᵀW no larger
-    than the largest degree of S, ‖A‖ or its value at the start, and HHᵀ no larger than ‖A‖ or its value at the start:
-    L_W = 4σ(3g + max D) + 2αq + 2γ/B and L_H = 2αg + 2γ/B. Without it ALAD's raw steps are taken, and a run that
-    explodes ends in an error. Early stopping is part of the method: for a minimum use `Coordinate` or `Auto`.
+    Drawn one after the other, uniformly from those still compatible, until every W-index is used. So i = j comes up
+    more often than its share of the sum eq:loss, as the last index left can only be paired with itself.
 
-    Blocks are equal runs of "rows" in their order, or rows that are near each other in "space", so that fewer
-    similarities are between blocks. The latter is how a cluster works, and ends where it does, to the last bit, if its
-    parts are the same; without a table, where there is no space, its blocks are runs of rows.
+    >>> sorted(index for i, j, _ in draw_instances(5, np.random.default_rng(0)) for index in {i, j})
+    [0, 1, 2, 3, 4]
+    """
+    free = list(range(n_blocks))
+    columns = iter(rng.permutation(n_blocks))
+    drawn = []
+    while free:
+        i, j = (free[int(rng.random() * len(free))] for _ in range(2))
+        drawn.append((i, j, int(next(columns))))
+        free = [index for index in free if index not in (i, j)]
+    return drawn
 
-    >>> BlockSGD(rounds=100, first_step=0.004, last_step=0.0004).n_blocks
-    5
+
+def cut_pieces(bounds: IndexArray) -> IndexArray:
+    """Cut the blocks' rows into pieces, (block, first row, last row): fixed, so that threads do not change a bit.
+
+    >>> cut_pieces(np.array([0, 3, 2000])).tolist()
+    [[0, 0, 3], [1, 3, 1603], [1, 1603, 2000]]
+    """
+    pieces = [
+        (block, a, min(a + PIECE, bounds[block + 1]))
+        for block in range(len(bounds) - 1)
+        for a in range(bounds[block], bounds[block + 1], PIECE)
+    ]
+    return np.array(pieces, dtype=np.int64)
+
+
+def step_length(settings: BlockSGD, number: int) -> float:
+    """The step of one round: it falls linearly from the first round to the last."""
+    share = number / max(settings.rounds - 1, 1)
+    return settings.first_step + share * (settings.last_step - settings.first_step)
+
+
+def step_scales(terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, n_blocks: int) -> tuple[float, float]:
+    """The factors of W's and H's steps, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
+    if not settings.scale_steps:
+        return 1.0, 1.0
+    size = math.sqrt(terms.norm_A) if terms.alpha else 0.0
+    degree = terms.max_degree if terms.symmetric else 0.0
+    g = max(float(np.linalg.eigvalsh(G)[-1]), degree, size)
+    q = max(float(np.linalg.eigvalsh(Q)[-1]), size)
+    bend_W = 4 * terms.symmetric * (3 * g + degree) + 2 * terms.alpha * q + 2 * terms.gamma / n_blocks
+    bend_H = 2 * terms.alpha * g + 2 * terms.gamma / n_blocks
+    longest = settings.first_step
+    return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
+
+
+@dataclass
+class Course:
+    """How a run has gone so far: all that its rules to stop look at.
+
+    >>> course = Course(BlockSGD(), first=8.0, value=8.0)
+    >>> for value in (4.0, 4.0, 4.0):
+    ...     course.note(value, 10)
+    >>> course.rounds, course.stalls, course.finished
+    (30, 2, True)
     """
 
-    n_blocks: int = 5
-    first_step: float = 0.04
-    last_step: float = 0.0035
-    rounds: int = 700
-    rounds_per_check: int = 10
-    stall: float = 1e-3
-    scale_steps: bool = True
-    blocks: Literal["rows", "space"] = "rows"
+    settings: BlockSGD
+    first: float
+    value: float
+    rounds: int = 0
+    stalls: int = 0
 
-    def __post_init__(self) -> None:
-        for name in ("n_blocks", "rounds", "rounds_per_check"):
-            check_whole_number(name, getattr(self, name), least=1)
-        if not 0 < self.last_step <= self.first_step < math.inf:
-            raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {self.first_step!r}, {self.last_step!r}.")
-        if not self.stall >= 0:
-            raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
-        if self.blocks not in ("rows", "space"):
-            raise ValueError(f"blocks must be 'rows' or 'space', but is {self.blocks!r}.")
+    def note(self, value: float, rounds: int) -> None:
+        """Note the objective after some more rounds; raise an error if it says that the steps are too long."""
+        self.rounds += rounds
+        if not value <= _EXPLODED * self.first:  # NaN is not, either
+            raise FloatingPointError(
+                f"Block SGD exploded by round {self.rounds}: its steps are too long for these similarities. Use "
+                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
+            )
+        self.stalls = self.stalls + 1 if self.value - value < self.settings.stall * self.value else 0
+        self.value = value
 
-    def __repr__(self) -> str:
-        """Names `blocks` only where they are not runs of rows, so that files can be compared with older ones."""
-        named = [field.name for field in fields(self) if field.name != "blocks" or self.blocks != "rows"]
-        return f"BlockSGD({', '.join(f'{name}={getattr(self, name)!r}' for name in named)})"
+    @property
+    def rounds_to_check(self) -> range:
+        """The rounds up to the next evaluation of the objective."""
+        return range(self.rounds, min(self.rounds + self.settings.rounds_per_check, self.settings.rounds))
 
-    def start(self, objective: Objective, n_components: int, rng: Any) -> Factors:
-        """ALAD's start, 0.1·U(0,1); for blocks in space as the blocks of a cluster draw it."""
-        rng = draws_from(rng)
-        if self.blocks == "space":
-            return start_in_space(objective, n_components, self.n_blocks, rng)
-        W = 0.1 * rng.random((objective.n_rows, n_components))
-        return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self._stalled or self.rounds >= self.settings.rounds
 
-    def begin(self, objective: Objective, start: Factors, rng: Any) -> BlockDescent | SpaceDescent:
-        refuse_other_terms(objective)
-        if self.blocks == "rows":
-            return BlockDescent(objective, start, self, draws_from(rng))
-        layout = Layout.of(objective, self.n_blocks)
-        start = Factors(start.W[layout.order], start.H)
-        if objective.table is not objective.A:  # what fills its holes changes, and blocks keep what they are given
-            run: Run = BlockDescent(layout.arranged(objective), start, self, draws_from(rng), layout.bounds)
-        else:
-            run = begin_in_space(layout, objective, start, self, draws_from(rng))
-        return SpaceDescent(layout, run)
+    @property
+    def settled(self) -> bool:
+        """Whether it is done rather than out of rounds: without a stall rule all rounds were wanted."""
+        return self._stalled or (self.settings.stall == 0 and self.rounds >= self.settings.rounds)
+
+    @property
+    def _stalled(self) -> bool:
+        return self.settings.stall > 0 and self.stalls >= 2
 
 
-class BlockDescent:
-    """The state of a run: two copies of W, of which a round reads one and writes the other, and the blocks' Grams."""
+def write_draws(rng: Any) -> str:
+    """Write the state of a source of random numbers as text, so that a run can go on drawing where it stopped.
 
-    residual = math.inf
+    >>> rng = np.random.default_rng(3)
+    >>> later = read_draws(write_draws(rng))
+    >>> later.random() == rng.random()
+    True
+    """
+    is_generator = isinstance(rng, np.random.Generator)
+    state = rng.bit_generator.state if is_generator else rng.get_state(legacy=False)
+    return json.dumps({"generator": is_generator, "state": state}, default=np.ndarray.tolist)
+
+
+def read_draws(text: str) -> Any:
+    """Restore the source of random numbers that `write_draws` wrote."""
+    content: Mapping[str, Any] = json.loads(text)
+    state = content["state"]
+    kind = getattr(np.random, state["bit_generator"])
+    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
+        raise ValueError(f"{state['bit_generator']!r} is no source of random numbers.")
+    bits = kind()
+    bits.state = state
+    if content["generator"]:
+        return np.random.Generator(bits)
+    result = np.random.RandomState(bits)
+    result.set_state(state)
+    return result
+
+
+class BlockSGDDescent(InMemoryDescent):
+    """A run with all of W in memory: two copies, of which a round reads one and writes the other, and Gram matrices."""
 
     def __init__(
         self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any, bounds: IndexArray | None = None
     ) -> None:
         """The blocks are runs of rows, equal ones unless `bounds` says where each begins and the last one ends."""
-        self._objective, self._settings, self._rng = objective, settings, rng
+        check_terms(objective)
+        self.objective, self._settings, self._rng = objective, settings, rng
         self._W = start.W.copy(order="C")
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
@@ -125,52 +187,51 @@ class BlockDescent:
         self._grams = np.array([self._W[a:b].T @ self._W[a:b] for a, b in pairwise(rows)])
         self._piece_grams = np.empty((len(self._pieces), K, K))
         self._piece_slopes = np.empty((len(self._pieces), int(np.diff(self._columns).max()), K))
-        G, Q, degree = start.W.T @ start.W, start.H @ start.H.T, float(objective.degree.max())
-        self._scale_W, self._scale_H = step_scales(objective, G, Q, degree, settings, self._B)
+        G, Q = start.W.T @ start.W, start.H @ start.H.T
+        self._scale_W, self._scale_H = step_scales(objective.terms, G, Q, settings, self._B)
         value = objective.value(start)
-        self._course = Course(value, value)
+        self._course = Course(settings, value, value)
 
     @property
     def finished(self) -> bool:
-        return self._course.finished(self._settings)
+        return self._course.finished
 
     @property
     def settled(self) -> bool:
-        return self._course.settled(self._settings)
+        return self._course.settled
 
     @property
     def factors(self) -> Factors:
         return Factors(self._W, np.ascontiguousarray(self._Ht.T))
 
     def step(self) -> float:
-        """A few rounds, then a look at the objective: Algorithm 1 as ALAD runs it."""
-        if self._objective.refill(self._W, self._Ht.T):
-            self._A = _column_blocks(self._objective, self._columns)
-        rounds = self._course.rounds_to_check(self._settings)
-        threads = thread_count()
+        """Take a few rounds, then evaluate the objective: Algorithm 1 as ALAD runs it."""
+        if self.objective.refill(self._W, self._Ht.T):
+            self._A = _column_blocks(self.objective, self._columns)
+        rounds, threads = self._course.rounds_to_check, thread_count()
         with ThreadPoolExecutor(threads) as pool:
             for number in rounds:
-                self._take_round(draw_instances(self._B, self._rng), number, pool, threads)
-            value = self._measure(pool)
-        self._course.note(value, len(rounds), self._settings)
+                self.take_round(draw_instances(self._B, self._rng), number, pool, threads)
+            attributes = pool.submit(self.objective.attributes_by, self._W)  # beside the other large product
+            SW = self.objective.spread(self._W)
+            value = self.objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
+        self._course.note(value, len(rounds))
         return value
 
-    def _take_round(
+    def take_round(
         self, instances: list[tuple[int, int, int]], number: int, pool: ThreadPoolExecutor, threads: int
     ) -> None:
         """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
-        objective = self._objective
+        objective = self.objective
         step = step_length(self._settings, number)
-        order = [0] * self._B, [(0, 0, 0)] * self._B, [1.0] * self._B
+        partners, columns = np.zeros(self._B, np.int64), np.zeros((self._B, 3), np.int64)
+        share, weights = np.ones(self._B), np.empty((self._B, 4))
         for i, j, k in instances:
-            for block, partner in ((i, j), (j, i)):
-                order[0][block] = partner
-                order[1][block] = (k, self._columns[k], self._columns[k + 1])
-                order[2][block] = 2.0 if i == j else 1.0
-        partners, columns = np.array(order[0], dtype=np.int64), np.array(order[1], dtype=np.int64)
-        weights = np.empty((self._B, 4))
+            partners[i], partners[j] = j, i
+            columns[[i, j]] = k, self._columns[k], self._columns[k + 1]
+            share[[i, j]] = 2.0 if i == j else 1.0
         weights[:, 0] = step * self._scale_W
-        weights[:, 1:] = np.outer(order[2], [2 * objective.symmetric, objective.alpha, objective.gamma / self._B])
+        weights[:, 1:] = np.outer(share, [2 * objective.symmetric, objective.alpha, objective.gamma / self._B])
 
         def work(start: int, stop: int) -> None:
             step_pieces(
@@ -184,12 +245,6 @@ class BlockDescent:
             step * self._scale_H if objective.alpha else 0.0, objective.alpha, 2 * objective.gamma / self._B,
         )  # fmt: skip
         self._W, self._moved = self._moved, self._W
-
-    def _measure(self, pool: ThreadPoolExecutor) -> float:
-        """The objective, its two large products side by side."""
-        attributes = pool.submit(self._objective.attributes_by, self._W)
-        SW = self._objective.spread(self._W)
-        return self._objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
 
 
 def _share_out(work: Callable[[int, int], None], n: int, pool: ThreadPoolExecutor, threads: int) -> None:

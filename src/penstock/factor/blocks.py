@@ -1,6 +1,6 @@
 """Blocks of rows: their data, how blocks are coupled, and the executor that steps them.
 
-Solvers that work by blocks are written against `Crew`, so that one and the same solver runs on this machine's threads
+Solvers that work by blocks are written against `BlockExecutor`, so that the same solver runs on this machine's threads
 or on a cluster: with the same blocks, the same order of the rows in them and the same terms, to the same bits.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from penstock._threads import thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
-from penstock.factor.objectives import Objective
+from penstock.factor.objectives import Objective, fill_with_means
 from penstock.graph.partition import arrange_rows
 
 CHUNK = 1 << 14  # rows that are worked on at once: fixed, because the order of sums depends on it
@@ -31,7 +31,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
-        """The rows, `CHUNK` at a time, each time with the number of the first."""
+        """Iterate over the rows, `CHUNK` at a time, each time with the number of the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,10 @@ class ArrayRows:
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """What one block of n rows knows: its rows, and S between them and whatever they are similar to.
+    """The data of one block of n rows: the rows, and S between them and all rows they are similar to.
 
-    S is in compressed rows. Columns from n on are border rows, copies of other blocks' rows that the block is told
-    before each step; `offers` are those of its own rows that others are told.
+    S is in compressed rows. Columns from n on are border rows, copies of other blocks' rows that the block receives
+    before each step; `offers` are those of its own rows that other blocks receive.
     """
 
     rows: Rows | None
@@ -93,8 +93,8 @@ class RowBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Wiring:
-    """Who is told what: the offers of all blocks make one list, and everything here counts places in it."""
+class BlockCoupling:
+    """The similarities between blocks. The offers of all blocks make one list; everything here counts places in it."""
 
     needs: list[IndexArray]  # for each block the places of its border rows
     ends: IndexArray  # (m, 2): similarities between blocks, each pair once
@@ -105,20 +105,20 @@ class Wiring:
         return offered[self.ends[:, 0]], offered[self.ends[:, 1]]
 
     def borders(self, offered: Sequence[FloatArray]) -> list[FloatArray]:
-        """What each block is told, from what each of them offers."""
+        """The border rows of each block, from what each of them offers."""
         everything = np.concatenate(list(offered))
         return [everything[places] for places in self.needs]
 
 
-def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> tuple[list[RowBlock], Wiring]:
-    """S cut into the blocks order[bounds[b]:bounds[b+1]]; blocks are without rows of a table as yet.
+def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> tuple[list[RowBlock], BlockCoupling]:
+    """Cut S into the blocks order[bounds[b]:bounds[b+1]]; the blocks have no rows of a table yet.
 
     >>> from scipy import sparse
     >>> chain = sparse.csr_array(np.diag([2.0, 3.0, 4.0], 1) + np.diag([2.0, 3.0, 4.0], -1))
-    >>> blocks, wiring = cut_graph(chain, np.arange(4), np.array([0, 2, 4]))
-    >>> blocks[0].indices.tolist(), blocks[0].offers.tolist(), wiring.similarities.tolist()
+    >>> blocks, coupling = cut_graph(chain, np.arange(4), np.array([0, 2, 4]))
+    >>> blocks[0].indices.tolist(), blocks[0].offers.tolist(), coupling.similarities.tolist()
     ([1, 0, 2], [1], [3.0])
-    >>> [border.tolist() for border in wiring.borders([np.array([[0.1]]), np.array([[0.2]])])]
+    >>> [border.tolist() for border in coupling.borders([np.array([[0.1]]), np.array([[0.2]])])]
     [[[0.2]], [[0.1]]]
     """
     indptr, rows, columns, data = _permuted(S, order)
@@ -137,7 +137,7 @@ def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> 
         blocks.append(RowBlock(None, pointers, inside, data[entries].copy(), own))
     once = crossing & (rows < columns)
     ends = np.searchsorted(offers, np.column_stack([rows[once], columns[once]]))
-    return blocks, Wiring(needs, ends, data[once])
+    return blocks, BlockCoupling(needs, ends, data[once])
 
 
 def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any, Any]:
@@ -152,67 +152,6 @@ def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any,
     by_row = np.lexsort((columns, rows))
     indptr = np.concatenate([[0], np.cumsum(np.diff(S.indptr)[order])]).astype(np.int64)
     return indptr, rows[by_row], columns[by_row], np.asarray(S.data, dtype=np.float64)[by_row]
-
-
-State = dict[str, FloatArray]
-# A step of one block: from the block and its state (which it must leave as it is: a cluster may ask again) and whatever
-# else it is told to its new state and what it reports. A function of a module, so that it can be sent elsewhere.
-Work = Callable[..., tuple[State, Any]]
-
-
-class Crew(Protocol):
-    """Those who work on the blocks. They keep the blocks' states from one step to the next."""
-
-    @property
-    def n_blocks(self) -> int: ...
-
-    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """``work(block, state, *common, *apart[b])`` for every block; the new states are kept, reports returned."""
-
-    def gather(self, name: str) -> list[FloatArray]:
-        """The part `name` of every block's state."""
-
-
-class LocalCrew:
-    """The threads of this machine.
-
-    >>> crew = LocalCrew([RowBlock(None, np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, int))])
-    >>> crew.each(lambda block, state, size: ({"W": np.full(block.n, size)}, block.n), 7.0)
-    [2]
-    >>> crew.gather("W")
-    [array([7., 7.])]
-    """
-
-    def __init__(self, blocks: Sequence[RowBlock], states: Sequence[State] | None = None) -> None:
-        """`states` are what the blocks have done before; without them they know nothing yet."""
-        self._blocks = list(blocks)
-        self._states: list[State] = [{} for _ in self._blocks] if states is None else list(states)
-
-    @property
-    def n_blocks(self) -> int:
-        return len(self._blocks)
-
-    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        own = [()] * self.n_blocks if apart is None else apart
-        tasks = [
-            (work, block, state, *common, *more)
-            for block, state, more in zip(self._blocks, self._states, own, strict=True)
-        ]
-        done = _all_done(tasks, min(thread_count(), self.n_blocks))
-        self._states = [state for state, _ in done]
-        return [report for _, report in done]
-
-    def gather(self, name: str) -> list[FloatArray]:
-        return [state[name] for state in self._states]
-
-
-def _all_done(tasks: Sequence[tuple[Any, ...]], threads: int) -> list[tuple[State, Any]]:
-    """The results of calls, each a function and its arguments, on so many threads, which see the caller's context."""
-    if threads == 1:
-        return [work(*arguments) for work, *arguments in tasks]
-    with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(copy_context().run, work, *arguments) for work, *arguments in tasks]
-        return [task.result() for task in running]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,16 +169,11 @@ class Layout:
 
     @classmethod
     def of(cls, objective: Objective, n_blocks: int) -> Layout:
-        """Near rows together; without a table, runs of rows. There may be fewer blocks than asked for."""
+        """Put near rows together; without a table, runs of rows. There may be fewer blocks than asked for."""
         n = objective.n_rows
         if objective.A is None:
             return cls(np.arange(n), equal_runs(n, min(n_blocks, n)))
-        return cls(*arrange_rows(_without_holes(objective.A), min(n_blocks, n)))
-
-    @property
-    def members(self) -> list[IndexArray]:
-        """The rows of each block."""
-        return [self.order[first:last] for first, last in pairwise(self.bounds)]
+        return cls(*arrange_rows(fill_with_means(objective.A), min(n_blocks, n)))
 
     def arranged(self, objective: Objective) -> Objective:
         """The objective with its rows block by block."""
@@ -247,23 +181,28 @@ class Layout:
         A = None if A is None else A[self.order]
         return replace(objective, A=A, S=None if S is None else S[self.order][:, self.order])
 
-    def cut(self, objective: Objective) -> tuple[list[RowBlock], Wiring]:
-        """The blocks, with their rows of the table if there is one, and who is told what."""
-        blocks, wiring = cut_graph(objective.S, self.order, self.bounds)
+    def cut(self, objective: Objective) -> tuple[list[RowBlock], BlockCoupling]:
+        """The blocks, with their rows of the table if there is one, and how they are coupled."""
+        blocks, coupling = cut_graph(objective.S, self.order, self.bounds)
         if objective.A is not None:
-            tables = [ArrayRows(objective.A[rows]) for rows in self.members]
-            blocks = [replace(block, rows=rows) for block, rows in zip(blocks, tables, strict=True)]
-        return blocks, wiring
+            tables = self.split(objective.A)
+            blocks = [replace(block, rows=ArrayRows(rows)) for block, rows in zip(blocks, tables, strict=True)]
+        return blocks, coupling
 
-    def restored(self, W: FloatArray) -> FloatArray:
-        """Rows that are in the order of the blocks, in their own again."""
-        result = np.empty_like(W)
-        result[self.order] = W
+    def split(self, values: FloatArray) -> list[FloatArray]:
+        """The rows of each block."""
+        return [values[self.order[first:last]] for first, last in pairwise(self.bounds)]
+
+    def joined(self, blocks: Sequence[FloatArray]) -> FloatArray:
+        """The rows of all blocks, in the order of the table."""
+        rows = np.concatenate(list(blocks))
+        result = np.empty_like(rows)
+        result[self.order] = rows
         return result
 
 
 def equal_runs(count: int, parts: int) -> IndexArray:
-    """Where each of `parts` runs of about equal length begins, and where the last one ends.
+    """Compute where each of `parts` runs of about equal length begins, and where the last one ends.
 
     >>> equal_runs(7, 3).tolist()
     [0, 2, 4, 7]
@@ -271,10 +210,60 @@ def equal_runs(count: int, parts: int) -> IndexArray:
     return np.array([count * part // parts for part in range(parts + 1)], dtype=np.int64)
 
 
-def _without_holes(A: FloatArray) -> FloatArray:
-    """A with the means of the columns where entries are missing: only to say which rows are near each other."""
-    known = np.isfinite(A)
-    if known.all():
-        return A
-    means = np.where(known, A, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known, A, means)
+State = dict[str, FloatArray]
+# A step of one block: from the block and its state (which it must leave as it is: a cluster may ask again) and further
+# arguments to its new state and a report. A function of a module, so that it can be sent elsewhere.
+Work = Callable[..., tuple[State, Any]]
+
+
+class BlockExecutor(Protocol):
+    """Steps blocks, and keeps their states from one step to the next."""
+
+    @property
+    def n_blocks(self) -> int: ...
+
+    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """Run ``work(block, state, *common, *apart[b])`` for every block; keep the new states, return the reports."""
+
+    def gather(self, name: str) -> list[FloatArray]:
+        """The part `name` of every block's state."""
+
+
+class LocalExecutor:
+    """Steps blocks on the threads of this machine.
+
+    >>> blocks = [RowBlock(None, np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, int))]
+    >>> executor = LocalExecutor(blocks)
+    >>> executor.each(lambda block, state, size: ({"W": np.full(block.n, size)}, block.n), 7.0)
+    [2]
+    >>> executor.gather("W")
+    [array([7., 7.])]
+    """
+
+    def __init__(self, blocks: Sequence[RowBlock], states: Sequence[State] | None = None) -> None:
+        self._blocks = list(blocks)
+        self._states: list[State] = [{} for _ in self._blocks] if states is None else list(states)
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._blocks)
+
+    def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        own = [()] * self.n_blocks if apart is None else apart
+        calls = [
+            (work, block, state, *common, *more)
+            for block, state, more in zip(self._blocks, self._states, own, strict=True)
+        ]
+        threads = min(thread_count(), self.n_blocks)
+        if threads == 1:
+            done = [function(*arguments) for function, *arguments in calls]
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                # Each in a copy of the caller's context, which holds the limit on threads.
+                running = [pool.submit(copy_context().run, *call) for call in calls]
+                done = [task.result() for task in running]
+        self._states = [state for state, _ in done]
+        return [report for _, report in done]
+
+    def gather(self, name: str) -> list[FloatArray]:
+        return [state[name] for state in self._states]

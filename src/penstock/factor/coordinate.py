@@ -3,66 +3,45 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from penstock._types import Factors, FloatArray
 from penstock.factor._kernels import sweep_rows
+from penstock.factor.loop import InMemoryDescent
 from penstock.factor.objectives import Objective, nmf
-from penstock.factor.terms import Weighed, has_risen, shorten_rows
+from penstock.factor.terms import Terms, has_risen, shorten_rows
 
 NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal and a hundred times slower
 
 
-@dataclass(frozen=True)
-class Coordinate:
-    """Settings of exact coordinate descent. The loss never rises; one iteration is one sweep over W and H.
-
-    `profile_passes` passes over H follow each sweep over W: they cost next to nothing, for given WᵀW and WᵀA they only
-    touch K×p numbers.
-
-    >>> Coordinate().profile_passes
-    2
-    """
-
-    profile_passes: int = 2
-
-    def __post_init__(self) -> None:
-        if self.profile_passes < 1:
-            raise ValueError(f"profile_passes must be at least 1, but is {self.profile_passes!r}.")
-
-    def begin(self, objective: Objective, start: Factors, rng: object) -> CoordinateDescent:
-        return CoordinateDescent(objective, start, self.profile_passes)
-
-
-class CoordinateDescent:
-    """The state of a run: the factors, and the sums that a sweep needs and leaves up to date.
+class CoordinateDescent(InMemoryDescent):
+    """A run of coordinate descent: the factors, and the sums that a sweep needs and leaves up to date.
 
     Rows are visited in the order of their starting weights' sums: a fixed order that moves with the rows when the rows
     and the start are permuted together, so that the result does not depend on how a table happens to be sorted.
     """
 
-    finished = settled = False
-
     def __init__(self, objective: Objective, start: Factors, profile_passes: int) -> None:
-        self._objective = objective
+        self.objective = objective
         self._passes = profile_passes
         self._W, self._H = start.W.copy(order="C"), start.H.copy(order="C")
         self._order = np.argsort(start.W.sum(axis=1), kind="stable").astype(np.int64)
         diagonal = None if objective.S is None else np.asarray(objective.S.diagonal(), dtype=np.float64)
-        self._shift = own_curvature(objective, objective.degree, diagonal)
-        self._pull = np.empty(start.W.shape[1])
-        self.residual = math.inf
+        self._shift = own_curvature(objective.terms, objective.degree, diagonal)
         self._before: Factors | None = None
-        self._pace, self._value = 1.0, math.inf
+        self._pace, self._value, self._residual = 1.0, math.inf, math.inf
 
     @property
     def factors(self) -> Factors:
         return Factors(self._W, self._H)
 
+    @property
+    def residual(self) -> float:
+        return self._residual
+
     def step(self) -> float:
-        """One sweep; returns the objective after it and leaves in `residual` how far from stationary it found things.
+        """Sweep once; return the objective, and leave in `residual` how far from stationary the sweep began.
 
         From the second on, a sweep starts a little further along the way that the last one went (Nesterov's momentum).
         Should the objective end higher for it, the sweep is done again from where the last one ended, the momentum
@@ -73,11 +52,11 @@ class CoordinateDescent:
         if self._before is not None:
             self._pace, push = next_pace(self._pace)
             self._W = reach(W, self._before.W, push)
-            self._H = shorten_rows(reach(H, self._before.H, push), self._objective.row_bound)
+            self._H = shorten_rows(reach(H, self._before.H, push), self.objective.row_bound)
         else:
             self._W, self._H = W.copy(), H.copy()
         value = self._sweep()
-        if push > 0.0 and has_risen(self._objective, value, self._value):
+        if push > 0.0 and has_risen(self.objective.terms, value, self._value):
             self._pace = 1.0
             self._W, self._H = W.copy(), H.copy()
             value = self._sweep()
@@ -85,20 +64,21 @@ class CoordinateDescent:
         return value
 
     def _sweep(self) -> float:
-        self._objective.refill(self._W, self._H)
-        self.residual = self._sweep_weights()
+        objective, terms = self.objective, self.objective.terms
+        objective.refill(self._W, self._H)
+        self._residual = self._sweep_weights()
         G = self._W.T @ self._W
-        if not self._objective.alpha:
-            return self._objective.value_from(self.factors, G, None)
-        self._objective.refill(self._W, self._H)
-        V = self._objective.attributes_by(self._W)
-        self.residual = max(self.residual, update_profiles(self._objective, self._H, G, V))
+        if not terms.alpha:
+            return objective.value_from(self.factors, G, self._H)
+        objective.refill(self._W, self._H)
+        V = objective.attributes_by(self._W)
+        self._residual = max(self._residual, update_profiles(terms, self._H, G, V))
         for _ in range(self._passes - 1):
-            update_profiles(self._objective, self._H, G, V)
-        return self._objective.value_from(self.factors, G, V)
+            update_profiles(terms, self._H, G, V)
+        return objective.value_from(self.factors, G, V)
 
     def _sweep_weights(self) -> float:
-        objective, W, H = self._objective, self._W, self._H
+        objective, W, H = self.objective, self._W, self._H
         M = objective.symmetric * (W.T @ W)  # afresh each sweep: the kernel's updates in place gather rounding errors
         if objective.alpha:
             M += (objective.alpha / 2) * (H @ H.T)
@@ -107,12 +87,12 @@ class CoordinateDescent:
             linear = np.zeros_like(W)
         coupling = objective.symmetric + objective.laplacian / 2
         weights = objective.symmetric, coupling, float(W.mean())
-        total = sweep_rows(W, linear, M, self._shift, *objective.graph, self._order, *weights, self._pull)
+        total = sweep_rows(W, linear, M, self._shift, *objective.graph, self._order, *weights)
         return math.sqrt(total / len(W))
 
 
 def next_pace(pace: float) -> tuple[float, float]:
-    """Nesterov's next pace, and how much of the last way a sweep starts further along.
+    """Compute Nesterov's next pace, and how much of the last way a sweep starts further along.
 
     >>> next_pace(1.0)
     (1.618033988749895, 0.0)
@@ -122,20 +102,20 @@ def next_pace(pace: float) -> tuple[float, float]:
 
 
 def reach(now: FloatArray, before: FloatArray, push: float) -> FloatArray:
-    """Further along the way from `before` to `now`, but not below 0."""
+    """Go further along the way from `before` to `now`, but not below 0."""
     further: FloatArray = np.maximum(now + push * (now - before), 0.0)
     return further
 
 
-def own_curvature(terms: Weighed, degree: FloatArray, diagonal: FloatArray | None) -> FloatArray:
-    """What a row's own degree and diagonal entry, and the ridge, add to the curvature of f/4 in its weights."""
+def own_curvature(terms: Terms, degree: FloatArray, diagonal: FloatArray | None) -> FloatArray:
+    """Compute what a row's degree, its diagonal entry and the ridge add to the curvature of f/4 in its weights."""
     if diagonal is None:
         return np.full(len(degree), terms.gamma / 2)
     return terms.laplacian / 2 * (degree - diagonal) + terms.gamma / 2 - terms.symmetric * diagonal
 
 
-def update_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray) -> float:
-    """Minimise f exactly over each row of H in turn, in place: HALS. Returns how far from stationary it found them.
+def update_profiles(terms: Terms, H: FloatArray, G: FloatArray, V: FloatArray) -> float:
+    """Minimise f exactly over each row of H in turn, in place (HALS); return how far from stationary they were.
 
     h_k ← max(0, α(V_k − Σ_{l≠k} G_kl h_l)/(αG_kk+γ)), shortened to `row_bound`. The curvature is the same in every
     direction of a row, so shortening the unbounded minimiser gives the bounded one. Minimises Ahmed et al. (2021),
@@ -146,7 +126,7 @@ def update_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray)
     for k in range(len(H)):
         curvature = alpha * G[k, k] + gamma
         if curvature <= 0.0:
-            continue  # nobody uses this group and nothing prices it: any row is as good
+            continue  # no row uses this group and nothing prices it: any profile is as good
         rise = alpha * (G[k] @ H)
         best = np.maximum(H[k] + (alpha * V[k] - rise - gamma * H[k]) / curvature, 0.0)
         best[best < NEGLIGIBLE] = 0.0
@@ -159,18 +139,18 @@ def update_profiles(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray)
 
 
 def fit_profiles(A: FloatArray, W: FloatArray, *, max_iter: int = 1000, tol: float = 1e-10) -> FloatArray:
-    """The H ≥ 0 that minimises ‖A−WH‖² for given W ≥ 0: how SNMF, which has no H, gets one.
+    """Find the H ≥ 0 that minimises ‖A−WH‖² for given W ≥ 0: how SNMF, which has no H, gets one.
 
-    Missing entries of A (NaN) are left out: each column with holes is fitted to the rows that have it.
+    Missing entries of A (NaN) are left out: each column with some is fitted to the rows that have it.
 
     >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> fit_profiles(W @ np.array([[1.0, 2.0], [3.0, 0.0]]), W).round(6)
     array([[1., 2.],
            [3., 0.]])
     """
+    H = np.zeros((W.shape[1], A.shape[1]))
     holes = np.isnan(A)
     if holes.any():
-        H = np.empty((W.shape[1], A.shape[1]))
         whole = ~holes.any(axis=0)
         if whole.any():
             H[:, whole] = fit_profiles(A[:, whole], W, max_iter=max_iter, tol=tol)
@@ -180,8 +160,7 @@ def fit_profiles(A: FloatArray, W: FloatArray, *, max_iter: int = 1000, tol: flo
         return H
     objective = nmf(A)
     G, V = W.T @ W, objective.attributes_by(W)
-    H = np.zeros((W.shape[1], A.shape[1]))
     for _ in range(max_iter):
-        if update_profiles(objective, H, G, V) <= tol:
+        if update_profiles(objective.terms, H, G, V) <= tol:
             break
     return H

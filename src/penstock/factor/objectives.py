@@ -1,4 +1,7 @@
-"""Objectives: NMF, GNMF, SNMF, NS-NMF and its Laplacian form, each also over tables with missing entries."""
+"""Objectives: NMF, GNMF, SNMF, NS-NMF and its Laplacian form, each also over tables with missing entries.
+
+One record, `Objective`, covers the family; the functions of this module make its members.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ from scipy import sparse
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import entries_loss, rebuild_entries
 from penstock.factor.terms import (
+    Gaps,
     Parts,
-    cancels,
-    expanded_loss,
+    Sums,
+    Terms,
     profile_parts,
     profile_residual,
     root_mean,
+    value_of,
     weight_parts,
     weight_residuals,
 )
@@ -28,10 +33,22 @@ from penstock.factor.terms import (
 class Objective:
     """f(W,H) = symmetric·‖S−WWᵀ‖² + alpha·‖A−WH‖² + laplacian·tr(WᵀLW) + gamma·(‖W‖²+‖H‖²) over W, H ≥ 0.
 
-    L = D − S with D = diag(S·1); each row of H may be bounded, ‖h_k‖₂ ≤ row_bound. Generalises Ahmed et al. (2021),
-    eq:main; the module's functions name the members of the family. Without A (``A=None``), H is a K×0 array. When
-    alpha is 0, H has no part in the problem: solvers leave it as it is.
+    L = D − S with D = diag(S·1). Generalises Ahmed et al. (2021), eq:main. Use the functions `nmf`, `gnmf`, `snmf`,
+    `nsnmf` and `laplacian_nsnmf` for the members of the family that have a name.
 
+    Parameters
+    ----------
+    A : array of shape (n, p) or None
+        The table. Without it H is a K×0 array.
+    S : sparse matrix of shape (n, n) or None
+        Symmetric similarities ≥ 0.
+    symmetric, alpha, laplacian, gamma : float, default 0
+        Weights ≥ 0 of the terms. When alpha is 0, H has no part in the problem: solvers leave it as it is.
+    row_bound : float, default inf
+        Bound on the length of each row of H, ‖h_k‖₂ ≤ row_bound.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> objective = Objective(A=np.eye(2), S=None, alpha=1.0)
     >>> objective.value(Factors(np.ones((2, 1)), np.ones((1, 2))))
@@ -62,25 +79,23 @@ class Objective:
         if self.A is not None:
             object.__setattr__(self, "A", np.ascontiguousarray(self.A, dtype=np.float64))
         if self.S is not None:
-            object.__setattr__(self, "S", checked_similarity(self.S, self.n_rows))
+            object.__setattr__(self, "S", _check_similarity(self.S, self.n_rows))
 
     @property
     def n_rows(self) -> int:
+        """The number of rows n."""
         known: Any = self.S if self.A is None else self.A
         return int(known.shape[0])
 
     @property
     def n_columns(self) -> int:
+        """The number of columns p of the table, 0 without one."""
         return 0 if self.A is None else int(self.A.shape[1])
 
     @property
     def table(self) -> FloatArray | None:
-        """A as solvers see it: without holes."""
+        """A as solvers see it: without missing entries."""
         return self.A
-
-    def refill(self, W: FloatArray, H: FloatArray) -> bool:
-        """Set missing entries of `table` to what the factors say; whether there are any."""
-        return False
 
     @cached_property
     def norm_A(self) -> float:
@@ -93,9 +108,19 @@ class Objective:
         return 0.0 if self.S is None else float(np.vdot(self.S.data, self.S.data))
 
     @cached_property
+    def terms(self) -> Terms:
+        """The numbers of the objective, without its data."""
+        return Terms(**{field.name: getattr(self, field.name) for field in fields(Terms)})
+
+    @cached_property
     def degree(self) -> FloatArray:
         """The diagonal of D: the sum of each row's similarities."""
         return np.zeros(self.n_rows) if self.S is None else np.asarray(self.S.sum(axis=1), dtype=np.float64)
+
+    @property
+    def max_degree(self) -> float:
+        """The largest sum of a row of S."""
+        return float(self.degree.max(initial=0.0))
 
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
@@ -104,24 +129,34 @@ class Objective:
             return np.zeros(self.n_rows + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
         return self.S.indptr.astype(np.int64), self.S.indices.astype(np.int64), self.S.data
 
+    @cached_property
+    def _edges(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """S as (rows, columns, data)."""
+        indptr, indices, data = self.graph
+        return np.repeat(np.arange(self.n_rows), np.diff(indptr)), indices, data
+
+    def refill(self, W: FloatArray, H: FloatArray) -> bool:
+        """Set missing entries of `table` to their reconstruction WH; return whether there are any."""
+        return False
+
     def spread(self, W: FloatArray) -> FloatArray:
-        """SW: each row's neighbours' weights, summed by similarity."""
+        """Compute SW: the weights of each row's neighbours, summed by similarity."""
         return np.zeros_like(W) if self.S is None else np.asarray(self.S @ W)
 
     def attributes_onto(self, H: FloatArray) -> FloatArray:
-        """C = AHᵀ (n×K)."""
+        """Compute C = AHᵀ (n×K)."""
         return np.zeros((self.n_rows, len(H))) if self.table is None else self.table @ H.T
 
     def attributes_by(self, W: FloatArray) -> FloatArray:
-        """WᵀA (K×p)."""
+        """Compute WᵀA (K×p)."""
         return np.zeros((W.shape[1], 0)) if self.table is None else W.T @ self.table
 
     def fit_and_energy(self, W: FloatArray, H: FloatArray, G: FloatArray) -> tuple[float, float]:
-        """⟨A, WH⟩ and ‖WH‖², given G = WᵀW: how the attribute term depends on the scale of the factors."""
+        """Compute ⟨A, WH⟩ and ‖WH‖², given G = WᵀW: how the attribute term depends on the scale of the factors."""
         return float(np.vdot(self.attributes_by(W), H)), float(np.vdot(G, H @ H.T))
 
     def explained(self, factors: Factors) -> float:
-        """‖WH‖²/‖A‖² over the entries of A that are not missing: the share that is rebuilt; 1 where A is 0.
+        """Compute ‖WH‖²/‖A‖² over the entries of A that are not missing: the share that is rebuilt; 1 where A is 0.
 
         >>> import numpy as np
         >>> nmf(np.eye(2)).explained(Factors(np.array([[1.0], [0.0]]), np.array([[1.0, 0.0]])))
@@ -131,47 +166,46 @@ class Objective:
         return self.fit_and_energy(W, H, W.T @ W)[1] / self.norm_A if self.norm_A > 0 else 1.0
 
     def value(self, factors: Factors) -> float:
-        """f(W,H), in O(nnz·K + npK + nK²): WWᵀ is never formed. Ahmed et al. (2021), eq:main.
+        """Compute f(W,H) in O(nnz·K + npK + nK²): WWᵀ is never formed. Ahmed et al. (2021), eq:main.
 
         The squares are expanded; where a term is nearly fitted and its expansion would cancel, its residuals are summed
         instead. The rounding error stays near 1e-15·(symmetric·‖WᵀW‖² + f).
         """
         W = factors.W
-        return self.value_from(factors, W.T @ W, self.attributes_by(W) if self.alpha else None)
+        return self.value_from(factors, W.T @ W, self.attributes_by(W) if self.alpha else np.zeros_like(factors.H))
 
-    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray | None, SW: FloatArray | None = None) -> float:
-        """f(W,H) for a caller that has G = WᵀW and V = WᵀA (not looked at when alpha is 0), perhaps SW, at hand."""
-        W, H = factors.W, factors.H
-        total = self.gamma * (float(np.trace(G)) + float(np.vdot(H, H)))
+    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray, SW: FloatArray | None = None) -> float:
+        """Compute f(W,H) given G = WᵀW and V = WᵀA (not used when alpha is 0), and SW if it is known."""
+        W, agreement = factors.W, 0.0
         if self.symmetric:
-            total += self.symmetric * self._structure_loss(W, G, self.spread(W) if SW is None else SW)
-        if self.laplacian:
-            total += self.laplacian * self._roughness(W)
-        if self.alpha and V is not None:
-            loss = self._expanded_loss(factors, G, V)
-            total += self.alpha * (self._attribute_loss(factors) if cancels(loss, self.norm_A) else loss)
-        return total
+            agreement = float(np.vdot(W, self.spread(W) if SW is None else SW))
+        sums = Sums(G, V, agreement, self._roughness(W) if self.laplacian else 0.0)
+        unseen = self._unseen_loss(factors) if self.alpha else 0.0
+        return value_of(self.terms, factors.H, sums, lambda: self._gaps(factors, G), unseen)
 
-    def _expanded_loss(self, factors: Factors, G: FloatArray, V: FloatArray) -> float:
-        """‖A−WH‖² as a sum of three terms, quick where they do not cancel."""
-        return expanded_loss(self, factors.H, G, V)
-
-    def _structure_loss(self, W: FloatArray, G: FloatArray, SW: FloatArray) -> float:
-        """‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF."""
-        gram = float(np.vdot(G, G))
-        loss = self.norm_S - 2 * float(np.vdot(W, SW)) + gram
-        if not cancels(loss, self.norm_S):
-            return loss
-        rows, columns, data = self._edges
-        fitted = np.sum(W[rows] * W[columns], axis=1)
-        off_graph = 0.0 if len(data) == self.n_rows**2 else gram - float(np.vdot(fitted, fitted))
-        return float(np.sum((data - fitted) ** 2)) + max(off_graph, 0.0)
+    def _gaps(self, factors: Factors, G: FloatArray) -> Gaps:
+        """The residuals' squares, summed: of ‖A−WH‖² (Ahmed et al. (2021), eq:frob, the square of eq:loss1), and of
+        ‖S−WWᵀ‖² (eq:SNMF) on the entries of S and off them."""
+        W, attributes, on_graph, off_graph = factors.W, 0.0, 0.0, 0.0
+        if self.alpha:
+            attributes = self._attribute_loss(factors)
+        if self.symmetric:
+            rows, columns, data = self._edges
+            fitted = np.sum(W[rows] * W[columns], axis=1)
+            on_graph = float(np.sum((data - fitted) ** 2))
+            if len(data) < self.n_rows**2:
+                off_graph = max(float(np.vdot(G, G)) - float(np.vdot(fitted, fitted)), 0.0)
+        return Gaps(attributes, on_graph, off_graph)
 
     def _attribute_loss(self, factors: Factors) -> float:
         """‖A−WH‖². Ahmed et al. (2021), eq:frob; the square of eq:loss1."""
         assert self.A is not None
         residual = self.A - factors.W @ factors.H
         return float(np.vdot(residual, residual))
+
+    def _unseen_loss(self, factors: Factors) -> float:
+        """What missing entries, as they are filled, add to the expanded ‖A−WH‖²."""
+        return 0.0
 
     def _roughness(self, W: FloatArray) -> float:
         """tr(WᵀLW) = ½ Σ_ij S_ij‖w_i − w_j‖², a sum without cancellation.
@@ -181,14 +215,8 @@ class Objective:
         rows, columns, data = self._edges
         return 0.5 * float(np.vdot(data, np.sum(np.square(W[rows] - W[columns]), axis=1)))
 
-    @cached_property
-    def _edges(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """S as (rows, columns, data)."""
-        indptr, indices, data = self.graph
-        return np.repeat(np.arange(self.n_rows), np.diff(indptr)), indices, data
-
     def gradient(self, factors: Factors) -> Factors:
-        """∇f as a pair shaped like the factors: ∇_W = 4σ(WG−SW) + 2α(WQ−C) + 2λLW + 2γW, ∇_H = 2α(GH−WᵀA) + 2γH.
+        """Compute ∇_W = 4σ(WG−SW) + 2α(WQ−C) + 2λLW + 2γW and ∇_H = 2α(GH−WᵀA) + 2γH, as a pair of factors.
 
         Differentiates Ahmed et al. (2021), eq:main.
         """
@@ -202,86 +230,23 @@ class Objective:
         SW = self.spread(W) if self.symmetric or self.laplacian else None
         C = self.attributes_onto(H) if self.alpha else None
         V = self.attributes_by(W) if self.alpha else np.zeros_like(H)
-        return weight_parts(self, W, G, H, self.degree, SW, C), profile_parts(self, H, G, V)
+        return weight_parts(self.terms, W, G, H, self.degree, SW, C), profile_parts(self.terms, H, G, V)
 
     def kkt_residual(self, factors: Factors) -> float:
-        """How far the factors are from a stationary point: 0 there, of order 1 at a random place, free of all units.
+        """Measure how far the factors are from a stationary point: 0 there, of order 1 at a random place, without unit.
 
         One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
         Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`; for the bounded problem that is
         the projection onto its feasible set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with
         p, q ≥ 0 and m is the factor's mean entry: what is left of the gradient beside what cancelled in it, or beside
         what would shift an entry by m (a row on its way to 0 never settles in its own terms). The result is the larger
-        of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide nobody.
+        of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide no others.
         """
         W, H = factors.W, factors.H
         over_W, over_H = self._parts(factors)
         sizes = np.sum(W**2, axis=0)
-        residual = root_mean(weight_residuals(self, W, H, sizes, self.degree, float(W.mean()), over_W))
-        return max(residual, profile_residual(self, H, sizes, over_H)) if self.alpha else residual
-
-
-def nmf(A: FloatArray) -> Objective:
-    """Plain NMF: ‖A−WH‖². Ahmed et al. (2021), eq:frob.
-
-    >>> nmf(np.ones((3, 2))).value(Factors(np.ones((3, 1)), np.ones((1, 2))))
-    0.0
-    """
-    return Objective(A, None, alpha=1.0)
-
-
-def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | None = None) -> Objective:
-    """Graph-regularised NMF: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
-
-    Differs: as printed it has no minimiser, for (W/c, cH) lowers it for ever. Rows of H are bounded by the mean row
-    norm of A unless `row_bound` says otherwise (``math.inf``: as printed). With penalty 0 it is NMF, without a bound.
-
-    >>> gnmf(np.ones((3, 4)), np.zeros((3, 3)), penalty=100.0).row_bound
-    2.0
-    """
-    bound = math.inf if penalty == 0 else mean_row_norm(A)
-    return Objective(A, S, alpha=1.0, laplacian=penalty, row_bound=bound if row_bound is None else row_bound)
-
-
-def snmf(S: SparseMatrix) -> Objective:
-    """Symmetric NMF: ‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF.
-
-    >>> snmf(np.ones((2, 2))).value(Factors(np.ones((2, 1)), np.ones((1, 0))))
-    0.0
-    """
-    return Objective(None, S, symmetric=1.0)
-
-
-def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2) -> Objective:
-    """NS-NMF: ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²). Ahmed et al. (2021), eq:main; gamma=0 is eq:NSNMF.
-
-    >>> nsnmf(np.ones((2, 2)), np.ones((2, 2))).alpha
-    0.8
-    """
-    return Objective(A, S, symmetric=1.0, alpha=alpha, gamma=gamma)
-
-
-def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objective:
-    """The Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded. Ahmed et al. (2021), eq:equivalence2, eq:stream.
-
-    >>> laplacian_nsnmf(np.ones((2, 4)), np.ones((2, 2))).row_bound
-    2.0
-    """
-    return Objective(A, S, alpha=alpha, laplacian=1.0, row_bound=mean_row_norm(A))
-
-
-def mean_row_norm(A: FloatArray) -> float:
-    """The mean length of the rows of A, or 1 for a table of zeros: the bound that fixes the scale of H.
-
-    In a row with missing entries (NaN), those that are there stand for them.
-
-    >>> mean_row_norm(np.array([[3.0, 4.0], [0.0, 1.0]])), mean_row_norm(np.array([[2.0, np.nan, np.nan, np.nan]]))
-    (3.0, 4.0)
-    """
-    holes = np.isnan(A)
-    if holes.any():
-        A = np.where(holes, 0.0, A) * np.sqrt(A.shape[1] / (~holes).sum(axis=1))[:, None]
-    return float(np.mean(np.sqrt(np.einsum("ij,ij->i", A, A)))) or 1.0
+        residual = root_mean(weight_residuals(self.terms, W, H, sizes, self.degree, float(W.mean()), over_W))
+        return max(residual, profile_residual(self.terms, H, sizes, over_H)) if self.alpha else residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,11 +264,9 @@ class SeenObjective(Objective):
 
     @cached_property
     def table(self) -> FloatArray:
-        """A, and in its holes what they are taken for: at first the means of the columns."""
+        """A with its missing entries filled: at first with the means of the columns."""
         assert self.A is not None
-        known = np.isfinite(self.A)
-        means = np.where(known, self.A, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        return np.where(known, self.A, means)
+        return fill_with_means(self.A)
 
     @cached_property
     def _holes(self) -> tuple[IndexArray, IndexArray]:
@@ -325,10 +288,10 @@ class SeenObjective(Objective):
         rebuilt = np.where(np.isnan(self.A), 0.0, W @ H)
         return float(np.vdot(np.nan_to_num(self.A), rebuilt)), float(np.vdot(rebuilt, rebuilt))
 
-    def _expanded_loss(self, factors: Factors, G: FloatArray, V: FloatArray) -> float:
-        """‖A − WH‖² over the entries seen; V = WᵀA of the full table, as it is filled now."""
-        W, Ht = np.ascontiguousarray(factors.W), np.ascontiguousarray(factors.H.T)
-        return super()._expanded_loss(factors, G, V) - entries_loss(self.table, W, Ht, *self._holes)
+    def _unseen_loss(self, factors: Factors) -> float:
+        return entries_loss(
+            self.table, np.ascontiguousarray(factors.W), np.ascontiguousarray(factors.H.T), *self._holes
+        )
 
     def _attribute_loss(self, factors: Factors) -> float:
         assert self.A is not None
@@ -341,13 +304,157 @@ class SeenObjective(Objective):
 
 
 def over_seen(objective: Objective) -> Objective:
-    """The objective over the entries that are not missing: itself, if none is."""
-    if objective.A is None or not np.isnan(objective.A).any():
+    """Return the objective over the entries that are not missing: itself, if none is."""
+    if isinstance(objective, SeenObjective) or objective.A is None or not np.isnan(objective.A).any():
         return objective
     return SeenObjective(**{field.name: getattr(objective, field.name) for field in fields(objective)})
 
 
-def checked_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
+def nmf(A: FloatArray) -> Objective:
+    """Make the objective of plain NMF: ‖A−WH‖². Ahmed et al. (2021), eq:frob.
+
+    Parameters
+    ----------
+    A : array of shape (n, p)
+        The table.
+
+    Returns
+    -------
+    Objective
+
+    Examples
+    --------
+    >>> nmf(np.ones((3, 2))).value(Factors(np.ones((3, 1)), np.ones((1, 2))))
+    0.0
+    """
+    return Objective(A, None, alpha=1.0)
+
+
+def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | None = None) -> Objective:
+    """Make the objective of graph-regularised NMF: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
+
+    Differs: as printed it has no minimiser, for (W/c, cH) lowers it for ever; so rows of H are bounded.
+
+    Parameters
+    ----------
+    A : array of shape (n, p)
+        The table.
+    S : sparse matrix of shape (n, n)
+        Symmetric similarities ≥ 0.
+    penalty : float
+        Weight of the graph. With 0 it is NMF, without a bound.
+    row_bound : float or None, default None
+        Bound on the length of the rows of H; None: the mean row norm of A; ``math.inf``: as printed.
+
+    Returns
+    -------
+    Objective
+
+    Examples
+    --------
+    >>> gnmf(np.ones((3, 4)), np.zeros((3, 3)), penalty=100.0).row_bound
+    2.0
+    """
+    bound = math.inf if penalty == 0 else mean_row_norm(A)
+    return Objective(A, S, alpha=1.0, laplacian=penalty, row_bound=bound if row_bound is None else row_bound)
+
+
+def snmf(S: SparseMatrix) -> Objective:
+    """Make the objective of symmetric NMF: ‖S−WWᵀ‖². Ahmed et al. (2021), eq:SNMF.
+
+    Parameters
+    ----------
+    S : sparse matrix of shape (n, n)
+        Symmetric similarities ≥ 0.
+
+    Returns
+    -------
+    Objective
+
+    Examples
+    --------
+    >>> snmf(np.ones((2, 2))).value(Factors(np.ones((2, 1)), np.ones((1, 0))))
+    0.0
+    """
+    return Objective(None, S, symmetric=1.0)
+
+
+def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2) -> Objective:
+    """Make the objective of NS-NMF: ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²). Ahmed et al. (2021), eq:main.
+
+    Parameters
+    ----------
+    A : array of shape (n, p)
+        The table.
+    S : sparse matrix of shape (n, n)
+        Symmetric similarities ≥ 0.
+    alpha : float, default 0.8
+        Weight of the table.
+    gamma : float, default 0.2
+        Weight of the ridge; 0 is eq:NSNMF.
+
+    Returns
+    -------
+    Objective
+
+    Examples
+    --------
+    >>> nsnmf(np.ones((2, 2)), np.ones((2, 2))).alpha
+    0.8
+    """
+    return Objective(A, S, symmetric=1.0, alpha=alpha, gamma=gamma)
+
+
+def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objective:
+    """Make the objective of the Laplacian form: alpha·‖A−WH‖² + tr(WᵀLW), rows of H bounded.
+
+    Ahmed et al. (2021), eq:equivalence2, eq:stream.
+
+    Parameters
+    ----------
+    A : array of shape (n, p)
+        The table.
+    S : sparse matrix of shape (n, n)
+        Symmetric similarities ≥ 0.
+    alpha : float, default 0.8
+        Weight of the table.
+
+    Returns
+    -------
+    Objective
+
+    Examples
+    --------
+    >>> laplacian_nsnmf(np.ones((2, 4)), np.ones((2, 2))).row_bound
+    2.0
+    """
+    return Objective(A, S, alpha=alpha, laplacian=1.0, row_bound=mean_row_norm(A))
+
+
+def mean_row_norm(A: FloatArray) -> float:
+    """Compute the mean length of the rows of A, or 1 for a table of zeros: the bound that fixes the scale of H.
+
+    In a row with missing entries (NaN), those that are there stand for them.
+
+    >>> mean_row_norm(np.array([[3.0, 4.0], [0.0, 1.0]])), mean_row_norm(np.array([[2.0, np.nan, np.nan, np.nan]]))
+    (3.0, 4.0)
+    """
+    holes = np.isnan(A)
+    if holes.any():
+        A = np.where(holes, 0.0, A) * np.sqrt(A.shape[1] / (~holes).sum(axis=1))[:, None]
+    return float(np.mean(np.sqrt(np.einsum("ij,ij->i", A, A)))) or 1.0
+
+
+def fill_with_means(A: FloatArray) -> FloatArray:
+    """Replace missing entries by the means of their columns; a table without any is returned as it is."""
+    known = np.isfinite(A)
+    if known.all():
+        return A
+    means = np.where(known, A, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(known, A, means)
+
+
+def _check_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
     """S as a float64 `csr_array` with sorted columns, or an error if it is not n×n, symmetric, finite and ≥ 0."""
     S = sparse.csr_array(S, dtype=np.float64)
     if S.shape != (n, n):

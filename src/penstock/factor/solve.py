@@ -1,44 +1,29 @@
-"""One call from an objective to its factors, whichever the solver."""
+"""One call from an objective to its factors, for all solvers: in memory, by blocks on threads, or on a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution
-from penstock.factor.block_sgd import BlockSGD
-from penstock.factor.coordinate import Coordinate
-from penstock.factor.loop import MAX_ITER, TOL, Progress, descend, finite
-from penstock.factor.multiplicative import Multiplicative
+from penstock.factor._block_sums import BlockProblem
+from penstock.factor.block_sgd import BlockSGDDescent, check_terms
+from penstock.factor.blocks import Layout, LocalExecutor
+from penstock.factor.coordinate import CoordinateDescent
+from penstock.factor.loop import InMemoryDescent, Outcome, Progress, check_finite, descend, with_starts
+from penstock.factor.multiplicative import MultiplicativeDescent
 from penstock.factor.objectives import Objective, over_seen
-from penstock.factor.row_blocks import RowBlocks, solve_locally
-from penstock.factor.start import Auto, draws_from, random_start
+from penstock.factor.row_blocks import BlockStart, RowBlockDescent, best_start, given_start, one_start
+from penstock.factor.settings import MAX_ITER, TOL, Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
+from penstock.factor.sgd_by_blocks import ExecutorSGDDescent, start_profiles, start_weights
+from penstock.factor.start import draw_seed, draws_from, random_start
 
-Settings = Auto | Coordinate | RowBlocks | Multiplicative | BlockSGD
+__all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
 
-__all__ = ["MAX_ITER", "TOL", "Auto", "Progress", "Settings", "fit_factors", "solve"]
-
-
-class Solver(Protocol):
-    """A run under way with all of W in memory. See `Descent`."""
-
-    @property
-    def residual(self) -> float: ...
-
-    @property
-    def finished(self) -> bool: ...
-
-    @property
-    def settled(self) -> bool: ...
-
-    @property
-    def factors(self) -> Factors: ...
-
-    def step(self) -> float: ...
+BlockSettings = Auto | RowBlocks | BlockSGD
 
 
 def solve(
@@ -51,11 +36,34 @@ def solve(
     progress: Progress | None = None,
     random_state: Any = 0,
 ) -> Solution:
-    """Minimise the objective from one start. Ahmed et al. (2021), eq:main.
+    """Minimise an objective from one start. Ahmed et al. (2021), eq:main.
 
-    Stops when the KKT residual (`Objective.kkt_residual`) is at most `tol`, or after `max_iter` iterations. `progress`
-    is called with the iteration and the objective. `random_state` matters to `BlockSGD` only.
+    Use `fit_factors` unless you have a start of your own.
 
+    Parameters
+    ----------
+    objective : Objective
+        What is to be minimised.
+    start : Factors
+        W of shape (n, K) and H of shape (K, p), finite and ≥ 0.
+    settings : Auto, Coordinate, RowBlocks, Multiplicative or BlockSGD, default Auto()
+        The solver.
+    max_iter : int, default 300
+        Most iterations.
+    tol : float, default 1e-4
+        The run stops when the KKT residual (`Objective.kkt_residual`) is at most this.
+    progress : callable, optional
+        Called with the iteration and the objective.
+    random_state : int, RandomState, Generator or None, default 0
+        Used by `BlockSGD` only.
+
+    Returns
+    -------
+    Solution
+        The factors, how good they are, and how the solver got there.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from penstock.factor import nmf, random_start
     >>> objective = nmf(np.outer([1.0, 2.0, 3.0], [1.0, 1.0]))
@@ -66,12 +74,14 @@ def solve(
     settings = Auto() if settings is None else settings
     _check_shapes(objective, start)
     with one_blas_thread():
-        if isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None):
-            return solve_locally(objective, start, settings, max_iter, tol, progress, random_state)
+        if _is_by_blocks(settings, objective):
+            return _solve_locally(objective, start, settings, max_iter, tol, progress, random_state)
         if isinstance(settings, Auto):
-            warm = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
-            return _run(objective, warm.factors, Coordinate(), max_iter, tol, progress, None, warm.history)
-        return _run(objective, start, settings, max_iter, tol, progress, random_state)
+            start, history = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
+            return _run(
+                CoordinateDescent(objective, start, Coordinate().profile_passes), max_iter, tol, progress, history
+            )
+        return _run_from(objective, start, settings, max_iter, tol, progress, draws_from(random_state))
 
 
 def fit_factors(
@@ -83,127 +93,232 @@ def fit_factors(
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Draw the start or starts, minimise the objective, return the best. Ahmed et al. (2021), eq:main.
+    """Draw one or several random starts, minimise the objective, return the best. Ahmed et al. (2021), eq:main.
 
-    `start_objectives` holds, for `Auto`, the objective of each start after its burn-in.
+    Missing entries of the table (NaN) are left out.
 
+    Parameters
+    ----------
+    objective : Objective
+        What is to be minimised.
+    n_components : int
+        Number of latent groups K, at most the number of rows.
+    settings : Auto, Coordinate, RowBlocks, Multiplicative or BlockSGD, default Auto()
+        The solver.
+    max_iter : int, default 300
+        Most iterations.
+    tol : float, default 1e-4
+        The run stops when the KKT residual (`Objective.kkt_residual`) is at most this.
+    random_state : int, RandomState, Generator or None, default None
+        Source of the random starts.
+    progress : callable, optional
+        Called with the iteration and the objective.
+
+    Returns
+    -------
+    Solution
+        `start_objectives` holds, for `Auto`, the objective of each start after its burn-in.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from penstock.factor import nmf
     >>> solution = fit_factors(nmf(np.eye(3)), 3, max_iter=500, tol=1e-9, random_state=0)
     >>> solution.objective < 1e-12, len(solution.start_objectives)
     (True, 3)
     """
-    settings = Auto() if settings is None else settings
+    objective, settings = over_seen(objective), Auto() if settings is None else settings
     if not 1 <= n_components <= objective.n_rows:
         raise ValueError(f"n_components must lie between 1 and {objective.n_rows} rows, but is {n_components!r}.")
     rng = draws_from(random_state)
     with one_blas_thread():
-        if isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None):
-            return solve_locally(objective, int(n_components), settings, max_iter, tol, progress, rng)
+        if _is_by_blocks(settings, objective):
+            return _solve_locally(objective, int(n_components), settings, max_iter, tol, progress, rng)
         if not isinstance(settings, Auto):
             start = _draw(settings, objective, n_components, rng)
-            return _run(objective, start, settings, max_iter, tol, progress, rng)
+            return _run_from(objective, start, settings, max_iter, tol, progress, rng)
         starts = (random_start(objective, n_components, rng) for _ in range(settings.n_starts))
         warm = [_burn_in(objective, start, min(settings.burn_in, max_iter // 2)) for start in starts]
-        best = min(warm, key=lambda tried: tried.history[-1])
-        solution = _run(objective, best.factors, Coordinate(), max_iter, tol, progress, None, best.history)
-        return replace(solution, start_objectives=np.array([tried.history[-1] for tried in warm]))
+        best, history = min(warm, key=lambda tried: tried[1][-1])
+        descent = CoordinateDescent(objective, best, Coordinate().profile_passes)
+        return _run(descent, max_iter, tol, progress, history, np.array([values[-1] for _, values in warm]))
 
 
-def fit_incomplete(
-    pose: Callable[[FloatArray], Objective],
-    A: FloatArray,
+def fit_by_blocks(
+    problem: BlockProblem,
     n_components: int,
-    settings: Settings | None = None,
+    settings: BlockSettings | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     random_state: Any = None,
-) -> Solution:
-    """Minimise the objective that `pose` makes of a table, over the entries of A that are not NaN.
+    progress: Progress | None = None,
+    checkpoint: Callable[[dict[str, Any]], None] | None = None,
+    resume: Mapping[str, Any] | None = None,
+) -> tuple[FloatArray, Outcome]:
+    """Draw the start or starts and minimise an objective over blocks of rows. Ahmed et al. (2021), eq:main.
 
-    Without missing entries this is `fit_factors`.
+    The executor says how many blocks there are, whatever the settings do. Every block draws its own rows of W, from
+    ``default_rng([seed, start, 1 + block])``, with one seed from `random_state`; H is from ``[seed, start]``.
+
+    Returns H and the outcome; W stays with the executor, as the part "W" of the blocks' states.
+
+    At the start of the descent and after each iteration `checkpoint` is called with a snapshot, a dict of arrays and
+    plain values. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
+    the same bits.
 
     >>> from penstock.factor import nmf
-    >>> A = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 1.0])
-    >>> A[1, 1] = np.nan
-    >>> W, H = (f := fit_incomplete(nmf, A, 1, tol=1e-6, random_state=0).factors).W, f.H
-    >>> round(float(W[1] @ H[:, 1]), 2)
-    4.0
+    >>> objective = nmf(np.eye(4))
+    >>> blocks, coupling = Layout.of(objective, 2).cut(objective)
+    >>> problem = BlockProblem(LocalExecutor(blocks), coupling, objective.terms)
+    >>> H, outcome = fit_by_blocks(problem, 4, tol=1e-9, random_state=0)
+    >>> H.shape, outcome.converged, outcome.objective < 1e-12
+    ((4, 4), True, True)
     """
-    return fit_factors(over_seen(pose(A)), n_components, settings, max_iter, tol, random_state)
+    settings = Auto() if settings is None else settings
+    begun = BlockStart(np.zeros((0, 0)))
+    with one_blas_thread():
+        run: RowBlockDescent | ExecutorSGDDescent
+        if resume is not None:
+            values = np.asarray(resume["start_objectives"], dtype=np.float64)
+            begun = BlockStart(begun.H, [float(value) for value in resume["history"]], values)
+            if isinstance(settings, BlockSGD):
+                run = ExecutorSGDDescent.resumed(problem, settings, resume)
+            else:
+                run = RowBlockDescent.resumed(problem, _passes(settings), resume)
+        elif isinstance(settings, BlockSGD):
+            run = ExecutorSGDDescent.drawn(problem, settings, n_components, random_state)
+        else:
+            if isinstance(settings, Auto):
+                burn_in = min(settings.burn_in, max_iter // 2)
+                begun = best_start(problem, n_components, settings.n_starts, burn_in, random_state)
+            else:
+                begun = one_start(problem, n_components, random_state)
+            run = RowBlockDescent(problem, begun.H, _passes(settings))
+        return _descend_blocks(run, begun, max_iter, tol, progress, checkpoint, is_new=resume is None)
+
+
+def _descend_blocks(
+    run: RowBlockDescent | ExecutorSGDDescent,
+    begun: BlockStart,
+    max_iter: int,
+    tol: float,
+    progress: Progress | None,
+    checkpoint: Callable[[dict[str, Any]], None] | None = None,
+    *,
+    is_new: bool = True,
+) -> tuple[FloatArray, Outcome]:
+    """Minimise from a start, the W of which the blocks have; its history is continued."""
+
+    def save(history: list[float]) -> None:
+        if checkpoint is not None:
+            starts = begun.start_objectives
+            checkpoint({**run.snapshot(), "history": np.array(history), "start_objectives": starts})
+
+    history = begun.history or [run.value()]
+    if is_new:
+        save(history)
+    outcome = descend(run, history, max_iter, tol, progress, save)
+    return run.H, with_starts(outcome, begun.start_objectives)
+
+
+def _passes(settings: Auto | RowBlocks) -> int:
+    return Coordinate().profile_passes if isinstance(settings, Auto) else settings.profile_passes
+
+
+def _is_by_blocks(settings: Settings, objective: Objective) -> bool:
+    """Whether an executor steps blocks of rows. Block SGD keeps all in memory where what fills a table changes."""
+    if isinstance(settings, BlockSGD):
+        return settings.blocks == "space" and objective.table is objective.A
+    return isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None)
+
+
+def _solve_locally(
+    objective: Objective,
+    start: Factors | int,
+    settings: Any,
+    max_iter: int,
+    tol: float,
+    progress: Progress | None,
+    random_state: Any,
+) -> Solution:
+    """Minimise by blocks on this machine's threads, from a start, or from random ones with so many components."""
+    if objective.table is not objective.A:
+        raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto().")
+    if isinstance(settings, BlockSGD):
+        check_terms(objective)
+    layout = Layout.of(objective, settings.n_blocks)
+    blocks, coupling = layout.cut(objective)
+    states = None if isinstance(start, int) else [{"W": W} for W in layout.split(start.W)]
+    executor = LocalExecutor(blocks, states)
+    problem = BlockProblem(executor, coupling, objective.terms)
+    if isinstance(start, int):
+        H, outcome = fit_by_blocks(problem, start, settings, max_iter, tol, random_state, progress)
+    elif isinstance(settings, BlockSGD):
+        run = ExecutorSGDDescent(problem, settings, start.H, draws_from(random_state))
+        H, outcome = _descend_blocks(run, BlockStart(start.H), max_iter, tol, progress)
+    else:
+        begun = BlockStart(start.H)
+        if isinstance(settings, Auto):
+            begun = given_start(problem, start.H, min(settings.burn_in, max_iter // 2))
+        descent = RowBlockDescent(problem, begun.H, _passes(settings))
+        H, outcome = _descend_blocks(descent, begun, max_iter, tol, progress)
+    return outcome.solution(Factors(layout.joined(executor.gather("W")), H))
 
 
 def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
-    if isinstance(settings, BlockSGD):
-        return settings.start(objective, n_components, rng)
-    return random_start(objective, n_components, rng)
+    """A random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
+    if not isinstance(settings, BlockSGD):
+        return random_start(objective, n_components, rng)
+    if settings.blocks == "rows":
+        W = 0.1 * rng.random((objective.n_rows, n_components))
+        return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))
+    layout, seed = Layout.of(objective, settings.n_blocks), draw_seed(rng)
+    sizes = enumerate(int(size) for size in np.diff(layout.bounds))
+    W = layout.joined([start_weights(seed, number, n, n_components) for number, n in sizes])
+    return Factors(W, start_profiles(seed, n_components, objective.n_columns))
 
 
-@dataclass(frozen=True)
-class _Warm:
-    """Where a burn-in ended, and the objective on the way."""
-
-    factors: Factors
-    history: list[float]
-
-
-def _burn_in(objective: Objective, start: Factors, steps: int) -> _Warm:
-    solver = Multiplicative().begin(objective, start, None)
-    history = [finite(objective.value(solver.factors))]
-    history += [finite(solver.step()) for _ in range(steps)]
-    return _Warm(solver.factors, history)
-
-
-class _InMemory:
-    """A solver's run as the loop sees it."""
-
-    def __init__(self, objective: Objective, solver: Solver) -> None:
-        self._objective, self._solver = objective, solver
-
-    @property
-    def residual(self) -> float:
-        return self._solver.residual
-
-    @property
-    def finished(self) -> bool:
-        return self._solver.finished
-
-    @property
-    def settled(self) -> bool:
-        return self._solver.settled
-
-    def step(self) -> float:
-        return self._solver.step()
-
-    def value(self) -> float:
-        return self._objective.value(self._solver.factors)
-
-    def kkt_residual(self) -> float:
-        return self._objective.kkt_residual(self._solver.factors)
-
-
-def _run(
+def _run_from(
     objective: Objective,
     start: Factors,
-    settings: Coordinate | Multiplicative | BlockSGD,
+    settings: Settings,
     max_iter: int,
     tol: float,
     progress: Progress | None,
     rng: Any,
-    history: list[float] | None = None,
 ) -> Solution:
-    solver: Solver = settings.begin(objective, start, rng)
-    run = _InMemory(objective, solver)
-    done = descend(run, [run.value()] if history is None else history, max_iter, tol, progress)
-    return Solution(
-        factors=solver.factors,
-        objective=done.objective,
-        n_iter=done.n_iter,
-        converged=done.converged,
-        kkt_residual=done.kkt_residual,
-        history=done.history,
-        start_objectives=done.history[-1:],
-    )
+    if isinstance(settings, Coordinate):
+        return _run(CoordinateDescent(objective, start, settings.profile_passes), max_iter, tol, progress)
+    if isinstance(settings, Multiplicative):
+        return _run(MultiplicativeDescent(objective, start, settings.exponent), max_iter, tol, progress)
+    assert isinstance(settings, BlockSGD)
+    if settings.blocks == "rows":
+        return _run(BlockSGDDescent(objective, start, settings, rng), max_iter, tol, progress)
+    layout = Layout.of(objective, settings.n_blocks)
+    arranged = Factors(start.W[layout.order], start.H)
+    descent = BlockSGDDescent(layout.arranged(objective), arranged, settings, rng, layout.bounds)
+    outcome = descend(descent, [descent.value()], max_iter, tol, progress)
+    return outcome.solution(Factors(layout.joined([descent.factors.W]), descent.factors.H))
+
+
+def _run(
+    descent: InMemoryDescent,
+    max_iter: int,
+    tol: float,
+    progress: Progress | None,
+    history: list[float] | None = None,
+    starts: FloatArray | None = None,
+) -> Solution:
+    outcome = descend(descent, [descent.value()] if history is None else history, max_iter, tol, progress)
+    return with_starts(outcome, np.zeros(0) if starts is None else starts).solution(descent.factors)
+
+
+def _burn_in(objective: Objective, start: Factors, steps: int) -> tuple[Factors, list[float]]:
+    """Where some multiplicative steps end, and the objective on the way."""
+    descent = MultiplicativeDescent(objective, start, Multiplicative().exponent)
+    history = [check_finite(descent.value())]
+    history += [check_finite(descent.step()) for _ in range(steps)]
+    return descent.factors, history
 
 
 def _check_shapes(objective: Objective, start: Factors) -> None:

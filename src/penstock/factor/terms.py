@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,36 +16,15 @@ from penstock._types import FloatArray
 # Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
 CANCELS = 1e-3
 
-
-class Weighed(Protocol):
-    """The numbers of an objective. See `Objective` for what they mean."""
-
-    @property
-    def symmetric(self) -> float: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def laplacian(self) -> float: ...
-    @property
-    def gamma(self) -> float: ...
-    @property
-    def row_bound(self) -> float: ...
-    @property
-    def norm_A(self) -> float: ...
-    @property
-    def norm_S(self) -> float: ...
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def n_columns(self) -> int: ...
+Parts = tuple[FloatArray, FloatArray]  # the gradient p − q as p, q ≥ 0
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The numbers of an objective alone, so that they can be sent where its table and its graph do not fit.
+    """The numbers of an objective, to be sent where its table and its graph do not fit. See `Objective`.
 
     >>> from penstock.factor import nmf
-    >>> Terms.of(nmf(np.ones((3, 2)))).norm_A
+    >>> nmf(np.ones((3, 2))).terms.norm_A
     6.0
     """
 
@@ -59,24 +37,7 @@ class Terms:
     row_bound: float = math.inf
     norm_A: float = 0.0  # ‖A‖²  # noqa: N815
     norm_S: float = 0.0  # ‖S‖²  # noqa: N815
-
-    @classmethod
-    def of(cls, objective: Weighed) -> Terms:
-        return cls(**{field.name: getattr(objective, field.name) for field in fields(cls)})
-
-
-def has_risen(terms: Weighed, value: float, before: float) -> bool:
-    """Whether f has grown by more than rounding can account for.
-
-    Far from a fit that is a share of the norms, whose expanded squares f is made of; near one, where residuals are
-    summed instead, a share of f itself. Whoever asks only does a sweep again, so that a false alarm costs little.
-
-    >>> terms = Terms(3, 2, alpha=1.0, norm_A=6.0)
-    >>> has_risen(terms, 1.0 + 1e-15, 1.0), has_risen(terms, 2e-20, 1e-20)
-    (False, True)
-    """
-    structure = terms.symmetric * terms.norm_S if terms.symmetric else 0.0  # the norm may be infinite
-    return value > before + min(1e-15 * (structure + terms.alpha * terms.norm_A), 1e-9 * before)
+    max_degree: float = 0.0  # the largest sum of a row of S
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,21 +59,25 @@ class Gaps:
     off_graph: float
 
 
-def value_of(terms: Weighed, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps]) -> float:
-    """f(W,H) from sums over the rows. Ahmed et al. (2021), eq:main.
+def value_of(terms: Terms, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps], unseen: float = 0.0) -> float:
+    """Compute f(W,H) from sums over the rows. Ahmed et al. (2021), eq:main.
 
-    Where a term is nearly fitted and its expanded square would cancel, `gaps` is asked for the residuals themselves.
+    Where a term is nearly fitted and its expanded square would cancel, `gaps` is called for the residuals themselves.
+    `unseen` is the part of the expanded ‖A−WH‖² that belongs to missing entries.
 
     >>> sums = Sums(np.array([[3.0]]), np.array([[3.0, 3.0]]), 0.0, 0.0)
     >>> value_of(Terms(3, 2, alpha=1.0, norm_A=24.0), np.ones((1, 2)), sums, lambda: Gaps(0.0, 0.0, 0.0))
     18.0
     """
     total = terms.gamma * (float(np.trace(sums.G)) + float(np.vdot(H, H))) + terms.laplacian * sums.roughness
-    gram = float(np.vdot(sums.G, sums.G))
-    structure = terms.norm_S - 2 * sums.agreement + gram if terms.symmetric else 0.0
-    attributes = expanded_loss(terms, H, sums.G, sums.V) if terms.alpha else 0.0
-    structure_fits = terms.symmetric > 0 and cancels(structure, terms.norm_S)
-    table_fits = terms.alpha > 0 and cancels(attributes, terms.norm_A)
+    structure = attributes = 0.0
+    if terms.symmetric:
+        structure = terms.norm_S - 2 * sums.agreement + float(np.vdot(sums.G, sums.G))
+    if terms.alpha:
+        attributes = terms.norm_A - 2 * float(np.vdot(sums.V, H)) + float(np.vdot(sums.G, H @ H.T)) - unseen
+    # NaN does not compare as smaller: it is passed on.
+    structure_fits = terms.symmetric > 0 and structure <= CANCELS * terms.norm_S
+    table_fits = terms.alpha > 0 and attributes <= CANCELS * terms.norm_A
     if structure_fits or table_fits:
         near = gaps()
         structure = near.on_graph + near.off_graph if structure_fits else structure
@@ -120,21 +85,22 @@ def value_of(terms: Weighed, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps]
     return total + terms.symmetric * structure + terms.alpha * attributes
 
 
-def cancels(loss: float, norm: float) -> bool:
-    """Whether an expanded square has lost too many digits to be used. NaN has not: it is passed on."""
-    return loss <= CANCELS * norm
+def has_risen(terms: Terms, value: float, before: float) -> bool:
+    """Tell whether f has grown by more than rounding can account for.
 
+    Far from a fit that is a share of the norms, whose expanded squares f is made of; near one, where residuals are
+    summed instead, a share of f itself. The caller only repeats a sweep, so that a false alarm costs little.
 
-def expanded_loss(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray) -> float:
-    """‖A−WH‖² as a sum of three terms, quick where they do not cancel."""
-    return terms.norm_A - 2 * float(np.vdot(V, H)) + float(np.vdot(G, H @ H.T))
-
-
-Parts = tuple[FloatArray, FloatArray]  # p and q
+    >>> terms = Terms(3, 2, alpha=1.0, norm_A=6.0)
+    >>> has_risen(terms, 1.0 + 1e-15, 1.0), has_risen(terms, 2e-20, 1e-20)
+    (False, True)
+    """
+    structure = terms.symmetric * terms.norm_S if terms.symmetric else 0.0  # the norm may be infinite
+    return value > before + min(1e-15 * (structure + terms.alpha * terms.norm_A), 1e-9 * before)
 
 
 def weight_parts(
-    terms: Weighed,
+    terms: Terms,
     W: FloatArray,
     G: FloatArray,
     H: FloatArray,
@@ -142,7 +108,7 @@ def weight_parts(
     SW: FloatArray | None,
     C: FloatArray | None,
 ) -> Parts:
-    """The gradient over some rows of W; SW and C = AHᵀ for these rows may be left out where nothing weighs them.
+    """Compute the gradient over some rows of W; SW and C = AHᵀ of these rows may be None where their weights are 0.
 
     Differentiates Ahmed et al. (2021), eq:main.
     """
@@ -157,45 +123,50 @@ def weight_parts(
     return rise, fall
 
 
-def profile_parts(terms: Weighed, H: FloatArray, G: FloatArray, V: FloatArray) -> Parts:
-    """The gradient over H, given G = WᵀW and V = WᵀA."""
+def profile_parts(terms: Terms, H: FloatArray, G: FloatArray, V: FloatArray) -> Parts:
+    """Compute the gradient over H, given G = WᵀW and V = WᵀA."""
     return 2 * terms.alpha * G @ H + 2 * terms.gamma * H, 2 * terms.alpha * V
 
 
 def weight_residuals(
-    terms: Weighed, W: FloatArray, H: FloatArray, sizes: FloatArray, degree: FloatArray, mean: float, parts: Parts
+    terms: Terms, W: FloatArray, H: FloatArray, sizes: FloatArray, degree: FloatArray, mean: float, parts: Parts
 ) -> FloatArray:
-    """The squared residual of each of these rows; `sizes` are the squared norms of all of W's columns."""
+    """Compute the squared KKT residual of each of these rows; `sizes` are the squared norms of all of W's columns.
+
+    One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
+    Karush-Kuhn-Tucker point. A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with p, q ≥ 0 and m is
+    the factor's mean entry.
+    """
     rise, fall = parts
     squares = W**2
     curvature = 4 * terms.symmetric * (sizes + squares.sum(axis=1)[:, None] + squares)
     curvature += 2 * terms.alpha * np.sum(H**2, axis=1) + 2 * terms.gamma
     curvature += 2 * terms.laplacian * degree[:, None]
-    return relative_squares(np.minimum(curvature * W, rise - fall), rise + fall + curvature * mean)
+    return _relative_squares(np.minimum(curvature * W, rise - fall), rise + fall + curvature * mean)
 
 
-def profile_residual(terms: Weighed, H: FloatArray, sizes: FloatArray, parts: Parts) -> float:
-    """The root mean square of the residuals of H's rows."""
+def profile_residual(terms: Terms, H: FloatArray, sizes: FloatArray, parts: Parts) -> float:
+    """Compute the root mean square of the KKT residuals of H's rows."""
     rise, fall = parts
     bend = 2 * terms.alpha * sizes[:, None] + 2 * terms.gamma
     step = (rise - fall) / np.where(bend > 0, bend, 1.0)
     left = bend * (H - shorten_rows(np.maximum(H - step, 0.0), terms.row_bound))
-    return root_mean(relative_squares(left, rise + fall + bend * H.mean()))
+    return root_mean(_relative_squares(left, rise + fall + bend * H.mean()))
 
 
-def relative_squares(left: FloatArray, scale: FloatArray) -> FloatArray:
+def _relative_squares(left: FloatArray, scale: FloatArray) -> FloatArray:
     """The rows' ‖left‖²/‖scale‖², where 0/0 is 0."""
     bottoms = np.sum(scale**2, axis=1)
     return np.asarray(np.sum(left**2, axis=1) / np.where(bottoms > 0, bottoms, 1.0))
 
 
 def root_mean(squares: FloatArray) -> float:
-    """The root of the mean, 0 for none."""
+    """Compute the root of the mean, 0 for no entries."""
     return math.sqrt(float(np.mean(squares))) if len(squares) else 0.0
 
 
 def shorten_rows(H: FloatArray, bound: float) -> FloatArray:
-    """The rows of H ≥ 0, those longer than `bound` shortened to it: the projection onto the ball in the orthant.
+    """Shorten rows of H ≥ 0 that are longer than `bound` to it: the projection onto the ball in the orthant.
 
     >>> shorten_rows(np.array([[3.0, 4.0], [0.0, 1.0]]), 2.5).tolist()
     [[1.5, 2.0], [0.0, 1.0]]

@@ -93,7 +93,7 @@ def load_states(places: Sequence[Path]) -> Held:
     return [(load_arrays(place), None) for place in places]
 
 
-class DaskCrew:
+class DaskExecutor:
     """Workers that keep the blocks' states in their memory, as results of tasks.
 
     A task steps a group of blocks: the fewer tasks, the less waiting for them. Should a worker be lost, Dask runs again

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors import NMF, LaplacianNSNMF
 from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
-from penstock.factor.blocks import Crew, RowBlock, State, Wiring, cut_graph
+from penstock.factor.blocks import BlockCoupling, BlockExecutor, RowBlock, State, cut_graph
+from penstock.factor.loop import Outcome
 from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
-from penstock.factor.row_blocks import BlockSolution, RowBlockDescent, fit_by_blocks
-from penstock.factor.sgd_by_blocks import sgd_by_blocks
+from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
-from penstock.factor.terms import Terms
 from penstock.graph.search import SearchWhenAsked
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
-from penstock.scale.executor import DaskCrew, save_block
+from penstock.scale.executor import DaskExecutor, save_block
 from penstock.scale.job import Job, adopt, fitted_file, fitted_rows, in_table_order
 from penstock.scale.model_files import save_model
 from penstock.scale.plan import Plan, group_count, settled_plan
@@ -62,31 +62,29 @@ class FactorJob(Job):
     def _factorise(self, parts: Sequence[int], *, is_zero: bool) -> None:
         detector, space = self.detector, self.space
         objective = detector._problem.objective
-        blocks, wiring = make_blocks(space, parts, detector._kept, objective.S)
+        blocks, coupling = make_blocks(space, parts, detector._kept, objective.S)
         n_groups = group_count(self.cluster, objective.n_rows, detector.n_components_, len(blocks))
-        crew = DaskCrew(self.cluster, space, self.name, blocks, n_groups)
-        solution = Factorisation(self.cluster, space, crew).solve(
-            wiring,
-            Terms.of(objective),
-            detector.n_components_,
-            block_settings(detector.solver, len(parts)),
-            detector.max_iter,
-            detector.tol,
-            self._seed(),
+        executor = DaskExecutor(self.cluster, space, self.name, blocks, n_groups)
+        with one_blas_thread():  # as on one machine: the norms of the objective are sums
+            problem = BlockProblem(executor, coupling, objective.terms)
+        settings = block_settings(detector.solver, len(parts))
+        limits = detector.max_iter, detector.tol, self._seed()
+        H, outcome = Factorisation(self.cluster, space, executor).solve(
+            problem, detector.n_components_, settings, *limits
         )
         if is_zero:  # as on one machine: solvers that come near 0 but not down to it, where H = 0 is exact
-            solution = replace(solution, H=np.zeros_like(solution.H))
+            H = np.zeros_like(H)
         settle = isinstance(detector, NMF)
         structural = getattr(detector, "score_kind", "residual") == "structural"
-        scores = score_training_rows(crew, wiring, Scoring(solution.H, structural, settle))
+        scores = score_training_rows(executor, coupling, Scoring(H, structural, settle))
         places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
-        W = in_table_order(space, "weights", places, crew.gather("W"))
+        W = in_table_order(space, "weights", places, executor.gather("W"))
         found = in_table_order(space, "scores", places, scores)
-        adopt(detector, Factors(W, solution.H), solution, found)
+        adopt(detector, Factors(W, H), outcome, found)
         if settle:
             detector.objective_ = float(np.vdot(found, found))
 
-    def _seed(self) -> Any:
+    def _seed(self) -> int:
         """The detector's seed, or one drawn from its source of random numbers and kept.
 
         A run that is taken up again must draw the same.
@@ -159,57 +157,40 @@ def asked_blocks(solver: Any) -> int | None:
 
 def make_blocks(
     space: Workspace, parts: Sequence[int], kept: IndexArray, S: SparseMatrix | None
-) -> tuple[list[tuple[Path, Path]], Wiring]:
-    """The similarities cut along the parts, in files; and how the blocks are wired."""
+) -> tuple[list[tuple[Path, Path]], BlockCoupling]:
+    """The similarities cut along the parts, in files; and how the blocks are coupled."""
     numbers = [np.array(open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     bounds = np.array([0, *accumulate(len(part) for part in numbers)])
-    blocks, wiring = cut_graph(S, np.searchsorted(kept, np.concatenate(numbers)), bounds)
+    blocks, coupling = cut_graph(S, np.searchsorted(kept, np.concatenate(numbers)), bounds)
     places = []
     for part, block in zip(parts, blocks, strict=True):
         folder = space / f"block-{part}"
         save_block(folder, block)
         places.append((folder, space / f"part-{part}" / "rows.npy"))
-    return places, wiring
+    return places, coupling
 
 
 class Factorisation:
     """A run on a cluster: solved, or taken up where a checkpoint left it."""
 
-    def __init__(self, cluster: Cluster, space: Workspace, crew: DaskCrew) -> None:
-        self._cluster, self._space, self._crew = cluster, space, crew
+    def __init__(self, cluster: Cluster, space: Workspace, executor: DaskExecutor) -> None:
+        self._cluster, self._space, self._executor = cluster, space, executor
         self._saved_at, self._since = time.monotonic(), _CHECKPOINT_EVERY  # the end of the starts is kept at once
         self._file = space / "checkpoint.json"
 
     def solve(
-        self,
-        wiring: Wiring,
-        terms: Terms,
-        n_components: int,
-        settings: Settings,
-        max_iter: int,
-        tol: float,
-        random_state: Any,
-    ) -> BlockSolution:
-        problem = self._crew, wiring, terms, n_components
-        options: dict[str, Any] = {
-            "max_iter": max_iter,
-            "random_state": random_state,
-            "progress": lambda iteration, _: self._cluster.report("factorising", iteration, max_iter),
-            "checkpoint": self._checkpoint,
-            "resume": self._resume(),
-        }
-        if not isinstance(settings, BlockSGD):
-            return fit_by_blocks(*problem, settings, tol=tol, **options)
-        found = sgd_by_blocks(*problem, settings, **options)
-        residual = RowBlockDescent(self._crew, wiring, terms, found.H, profile_passes=1).kkt_residual()
-        return BlockSolution(
-            H=found.H,
-            objective=found.objective,
-            n_iter=found.n_iter,
-            converged=found.settled or residual <= tol,
-            kkt_residual=residual,
-            history=found.history,
-            start_objectives=found.history[-1:],
+        self, problem: BlockProblem, n_components: int, settings: Settings, max_iter: int, tol: float, seed: int
+    ) -> tuple[FloatArray, Outcome]:
+        return fit_by_blocks(
+            problem,
+            n_components,
+            settings,
+            max_iter,
+            tol,
+            seed,
+            progress=lambda iteration, _: self._cluster.report("factorising", iteration, max_iter),
+            checkpoint=self._checkpoint,
+            resume=self._resume(),
         )
 
     def _checkpoint(self, snapshot: Mapping[str, Any]) -> None:
@@ -217,7 +198,7 @@ class Factorisation:
         self._since += 1
         if self._since < _CHECKPOINT_EVERY and time.monotonic() - self._saved_at < _CHECKPOINT_SECONDS:
             return
-        folder = self._crew.save("states")
+        folder = self._executor.save("states")
         arrays = {key: value for key, value in snapshot.items() if isinstance(value, np.ndarray)}
         save_arrays(folder / "driver", arrays)
         rest = {key: value for key, value in snapshot.items() if key not in arrays}
@@ -232,7 +213,7 @@ class Factorisation:
             return None
         known = read_json(self._file)
         folder = self._space / known["folder"]
-        self._crew.restore(folder)
+        self._executor.restore(folder)
         arrays = {name: np.array(values) for name, values in open_arrays(folder / "driver").items()}
         return {**known["snapshot"], **arrays}
 
@@ -249,10 +230,10 @@ class Scoring:
     settle: bool
 
 
-def score_training_rows(crew: Crew, wiring: Wiring, scoring: Scoring) -> list[FloatArray]:
-    """The scores of every block's rows; afterwards the crew holds nothing but W."""
-    borders = wiring.borders(crew.each(offer_weights))
-    return crew.each(score_block, scoring, apart=[(border,) for border in borders])
+def score_training_rows(executor: BlockExecutor, coupling: BlockCoupling, scoring: Scoring) -> list[FloatArray]:
+    """The scores of every block's rows; afterwards the executor holds nothing but W."""
+    borders = coupling.borders(executor.each(offer_weights))
+    return executor.each(score_block, scoring, apart=[(border,) for border in borders])
 
 
 def offer_weights(block: RowBlock, state: State) -> tuple[State, FloatArray]:
