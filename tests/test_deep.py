@@ -450,7 +450,7 @@ def test_layers_that_do_not_fit_are_refused(kind, sizes: list[int], tmp_path: Pa
     kind(hidden=3, max_iter=3, random_state=0).fit(some_rows(20)).save(tmp_path / "saved")
     state = read_state(tmp_path / "saved")[1]
     state["fitted"]["model"]["net"]["sizes"] = np.array(sizes)
-    monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_: ("detector", state))
+    monkeypatch.setattr("penstock.detection._model_files.read_state", lambda *_: ("detector", state))
     with pytest.raises(StorageError, match=r"sizes.* should be layers from 4 to 4 that read the same both ways"):
         penstock.load("file")
 

@@ -76,7 +76,9 @@ def count_refused(saved: Path, monkeypatch: pytest.MonkeyPatch, works: Callable[
     for way in places(sound):
         for value in wrong_values(at(sound, way)):
             state = changed(sound, way, value)
-            monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_, state=state: ("detector", state))
+            monkeypatch.setattr(
+                "penstock.detection._model_files.read_state", lambda *_, state=state: ("detector", state)
+            )
             try:
                 loaded = penstock.load("file")
             except StorageError:
