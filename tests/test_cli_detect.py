@@ -192,6 +192,16 @@ def test_options_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert document["summary"]["inputs"] == 2
 
 
+def test_month_first(table: str) -> None:
+    dates = pd.DataFrame(
+        {"time": ["1/2/2024", "2/2/2024", "3/2/2024"] * 20, "flow": range(60), "head": range(60, 0, -1)}
+    )
+    dates.to_csv("dates.csv", index=False)
+    for flag, last in (("--month-first", "2024-03-02"), ("--day-first", "2024-02-03")):
+        assert main(["detect", "dates.csv", *QUICK, flag, "-q", "--overwrite", "-o", "found.json"]) == 0
+        assert json.loads(Path("found.json").read_text())["summary"]["last_time"].startswith(last)
+
+
 def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     frame = plant().drop(columns="fault")
     frame["time"] = frame["time"].dt.strftime("%Hh%M-%d.%m.%Y")

@@ -15,8 +15,9 @@ from live_tables import NAMES, a_pipe, as_csv, rows
 
 import penstock
 from penstock import OnlineNSNMF
+from penstock._parameters import ParameterError
 from penstock.io import InputError, OutputError, SnapshotError
-from penstock.live import Counts, Monitor, Observer, OptionError, WatchOptions
+from penstock.live import Counts, Monitor, Observer, WatchOptions
 from penstock.storage import read_state, write_state
 from penstock.thresholds import ConformalPValue
 
@@ -181,9 +182,9 @@ def test_rows_that_the_detector_refuses_are_malformed(options: WatchOptions, tmp
 
 def test_options_out_of_bounds_are_named(options: WatchOptions) -> None:
     for name, value in (("n_components", 0), ("snapshot_every", 0), ("delimiter", "::"), ("threshold", "peek")):
-        with pytest.raises(OptionError) as raised:
+        with pytest.raises(ParameterError) as raised:
             Monitor(replace(options, **{name: value}))
-        assert raised.value.option == name
+        assert raised.value.parameter == name
 
 
 def test_snapshots_come_in_time_while_nothing_comes(options: WatchOptions) -> None:
@@ -302,7 +303,7 @@ def test_an_online_model_from_a_file_goes_on_learning(options: WatchOptions, tmp
     trained = detector().fit(table)
     trained.save(tmp_path / "model")
     for name in ("n_components", "alpha", "threshold"):
-        with pytest.raises(OptionError, match=f"{name} cannot be changed: --model has its own"):
+        with pytest.raises(ParameterError, match=f"{name} cannot be changed: --model has its own"):
             Monitor(WatchOptions(options.input, model=tmp_path / "model", **{name: 1}))
     options = replace(options, model=tmp_path / "model", **dict.fromkeys(SMALL))
     for _ in range(20):

@@ -15,8 +15,9 @@ from golden.behaviour import modes as modes_table
 from golden.behaviour import plant
 
 import penstock
+from penstock._parameters import ParameterError
 from penstock.io import InputError
-from penstock.live import Counts, Monitor, Observer, OptionError, WatchOptions
+from penstock.live import Counts, Monitor, Observer, WatchOptions
 from penstock.thresholds import ConformalPValue, RollingQuantile
 
 PAPERS = {"method": "nsnmf", "parameters": {"similarity": "relative"}}
@@ -146,7 +147,7 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
     assert lines_of(options) == watched(options, threshold=0.001)
     assert watched(options, threshold="auto") == watched(options, threshold=None)
     for wrong in ("0.9", "peek", "quantile:rate=2"):
-        with pytest.raises(OptionError, match="threshold"):
+        with pytest.raises(ParameterError, match="threshold"):
             watched(options, threshold=wrong)
 
 
@@ -181,7 +182,7 @@ def test_a_saved_detector(options: WatchOptions, name: str) -> None:
         rows = new.to_numpy() if isinstance(known, np.ndarray) else new
         np.testing.assert_array_equal(scores_in(lines), detector.anomaly_score(rows))
         assert [line["flag"] for line in lines] == (detector.predict(rows) == -1).tolist()
-    with pytest.raises(OptionError, match="columns cannot be changed"):
+    with pytest.raises(ParameterError, match="columns cannot be changed"):
         watched(options, columns=("oil",))
     new.iloc[:, :2].to_csv(options.input, index=False)
     with pytest.raises(InputError, match="made for 5 columns, but there are 2"):

@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
@@ -38,12 +38,12 @@ class Option:
     panel : str
         The group of options that the help shows it in.
     flags : str
-        Its names, such as "--output -o".
+        Its names, such as "--output -o"; "" for an argument.
     help : str
         One sentence.
-    kind : type or str, default: str
+    kind : type or str, optional
         str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
-        texts, and "values" a list of texts with commas.
+        texts, and "values" a list of texts with commas. By default that of the annotation.
     default : str, optional
         What the help shows as the default, if it is not that of the field.
     """
@@ -51,7 +51,7 @@ class Option:
     panel: str
     flags: str
     help: str
-    kind: Any = str
+    kind: Any = None
     default: str | None = None
 
 
@@ -89,7 +89,7 @@ class ReadingOptions:
         ),
     ] = ()
     strict: Annotated[
-        bool | None, Option(_IN, "--strict", "Refuse a table rather than change, leave out or encode anything.", bool)
+        bool | None, Option(_IN, "--strict", "Refuse a table rather than change, leave out or encode anything.")
     ] = None
     max_bytes: Annotated[
         int | None, Option(_IN, "--max-bytes", "The largest text to read; else a quarter of the memory.", int)
@@ -98,7 +98,7 @@ class ReadingOptions:
         None
     )
     day_first: Annotated[
-        bool | None, Option(_FORMAT, "--day-first/--month-first", "Whether 1/2/2024 is in February.", bool)
+        bool | None, Option(_FORMAT, "--day-first/--month-first", "Whether 1/2/2024 is in February.")
     ] = None
     time_format: Annotated[str | None, Option(_FORMAT, "--time-format", "How times are written: '%d/%m/%y %Hh'")] = None
     names: Annotated[
@@ -264,14 +264,17 @@ class FileOptions:
 def described(options: type) -> Iterator[tuple[str, Any, Option]]:
     """Yield the name, the default and the description of each field that the command line has.
 
-    >>> [name for name, _, _ in described(CutOptions)]
-    ['top', 'threshold', 'gap']
+    >>> [(name, option.kind.__name__) for name, _, option in described(CutOptions)]
+    [('top', 'int'), ('threshold', 'str'), ('gap', 'str')]
     """
     hints = get_type_hints(options, include_extras=True)
     for each in fields(options):
         for option in get_args(hints[each.name])[1:]:
             if isinstance(option, Option):
-                yield each.name, each.default, option
+                annotation = get_args(hints[each.name])[0]
+                kinds = [kind for kind in (bool, int, float, Path) if kind in (annotation, *get_args(annotation))]
+                kind = "names" if annotation == tuple[str, ...] else kinds[0] if kinds else str
+                yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 
 class takes(Generic[P]):  # noqa: N801 - a decorator

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import sys
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +18,7 @@ import numpy as np
 from penstock._messages import counted
 from penstock._types import StreamScores
 from penstock.cli._console import printable
-from penstock.cli._text_columns import TextColumns
+from penstock.cli._options import join_names
 from penstock.io import Batch, Fault
 from penstock.live import Counts, Monitor, Observer, with_names
 
@@ -149,3 +152,35 @@ def in_words(counts: Counts) -> str:
     parts.append(f"{counted(counts.missing, 'reading')} missing")
     parts += [f"{counted(counts.unknown, 'text')} not learnt"] if counts.unknown else []
     return ", ".join([*parts, f"{counted(counts.malformed, 'line')} malformed"])
+
+
+_NOT_A_NUMBER = re.compile(r'column ("(?:[^"\\]|\\.)*") holds .*, which is not a number')
+
+
+class TextColumns:
+    """Counts which columns the malformed lines are malformed for.
+
+    >>> columns = TextColumns()
+    >>> columns.note('column "run" holds "a/1", which is not a number')
+    >>> columns.hint(samples=0)
+    'column "run" is text; leave it out with --exclude run'
+    >>> columns.hint(samples=100)
+    ''
+    """
+
+    def __init__(self) -> None:
+        self._lines: Counter[str] = Counter()
+
+    def note(self, reason: str) -> None:
+        found = _NOT_A_NUMBER.fullmatch(reason)
+        if found:
+            self._lines[found[1]] += 1
+
+    def hint(self, samples: int) -> str:
+        """What to do, if one column is text in more lines than there were samples; else ""."""
+        for name, lines in self._lines.most_common(1):
+            if lines > samples:
+                return (
+                    f"column {name} is text; leave it out with --exclude {shlex.quote(join_names([json.loads(name)]))}"
+                )
+        return ""

@@ -59,6 +59,9 @@ def _parameter(name: str, default: Any, option: Option) -> inspect.Parameter:
     if default in (None, ()):
         kind, default = kind | None, None
     shown = option.default or default is not None
+    if not option.flags:
+        argument = typer.Argument(help=option.help)
+        return inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[str, argument])
     declared = typer.Option(*option.flags.split(), help=option.help, rich_help_panel=option.panel, show_default=shown)
     if kind == bool | None and "/" not in option.flags:
         kind, default = bool, False
@@ -77,7 +80,8 @@ def chosen_options(job: type, context: typer.Context) -> dict[str, Any]:
                 value = tuple(part for text in texts for part in split_names(text))
             except csv.Error as error:
                 raise CommandError(f"{place_of(context, name)} is not a list of names: {error}.", exit_code=2) from None
-        if value not in (None, (), []) and not (value is False and default is None):
+        unset = value is False and default is None and "/" not in option.flags
+        if value not in (None, (), []) and not unset:
             chosen[name] = tuple(value) if isinstance(value, list) else value
     return chosen
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from penstock.live.monitor import Counts as Counts
     from penstock.live.monitor import Monitor as Monitor
     from penstock.live.monitor import Observer as Observer
-    from penstock.live.options import OptionError as OptionError
     from penstock.live.options import WatchOptions as WatchOptions
     from penstock.live.scorers import with_names as with_names
 
@@ -19,7 +18,6 @@ _HOMES = {
     "Counts": "monitor",
     "Monitor": "monitor",
     "Observer": "monitor",
-    "OptionError": "options",
     "WatchOptions": "options",
     "with_names": "scorers",
 }

@@ -6,33 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
+from penstock._parameters import ParameterError
+from penstock.options import Option
+
 _IN, _OUT, _STATE, _MODEL = "Input", "Output", "State", "Model"
-
-
-class OptionError(ValueError):
-    """An option cannot be used.
-
-    Parameters
-    ----------
-    option : str
-        Name of the option, a field of `WatchOptions`.
-    problem : str
-        What is wrong, as the rest of a sentence that begins with the option.
-    """
-
-    def __init__(self, option: str, problem: str) -> None:
-        super().__init__(f"{option} {problem}")
-        self.option, self.problem = option, problem
-
-
-@dataclass(frozen=True)
-class Option:
-    """Describe a field on the command line: its flags (none: an argument), help, panel and the default to show."""
-
-    panel: str
-    flags: str
-    help: str
-    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,34 +69,40 @@ class WatchOptions:
             "--threshold",
             "fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
             "quantile:rate=0.01,window=1000; with --model also auto, or a share of normal rows.",
-            "conformal:rate=0.01, or the model's own",
+            default="conformal:rate=0.01, or the model's own",
         ),
     ] = None
-    n_components: Annotated[int | None, Option(_MODEL, "--components", "Latent groups, K.", "5")] = None
-    alpha: Annotated[float | None, Option(_MODEL, "--alpha", "Weight of attributes against structure.", "0.8")] = None
-    gamma: Annotated[float | None, Option(_MODEL, "--gamma", "Weight of the ridge term in the warm-up.", "0.2")] = None
+    n_components: Annotated[int | None, Option(_MODEL, "--components", "Latent groups, K.", default="5")] = None
+    alpha: Annotated[
+        float | None, Option(_MODEL, "--alpha", "Weight of attributes against structure.", default="0.8")
+    ] = None
+    gamma: Annotated[
+        float | None, Option(_MODEL, "--gamma", "Weight of the ridge term in the warm-up.", default="0.2")
+    ] = None
     buffer_size: Annotated[
-        int | None, Option(_MODEL, "--buffer-size", "Samples the tree reaches back, at most 2,000.", "20")
+        int | None, Option(_MODEL, "--buffer-size", "Samples the tree reaches back, at most 2,000.", default="20")
     ] = None
     similarity: Annotated[
-        str | None, Option(_MODEL, "--similarity", "How lengths become similarities; inverse is the paper's.", "binary")
+        str | None,
+        Option(_MODEL, "--similarity", "How lengths become similarities; inverse is the paper's.", default="binary"),
     ] = None
     duplicates: Annotated[
-        str | None, Option(_MODEL, "--duplicates", "What an edge of length 0 is worth: join or zero.", "join")
+        str | None, Option(_MODEL, "--duplicates", "What an edge of length 0 is worth: join or zero.", default="join")
     ] = None
-    max_iter: Annotated[int | None, Option(_MODEL, "--max-iter", "Most steps for one sample.", "50")] = None
-    tol: Annotated[float | None, Option(_MODEL, "--tol", "Relative change that ends them.", "0.001")] = None
+    max_iter: Annotated[int | None, Option(_MODEL, "--max-iter", "Most steps for one sample.", default="50")] = None
+    tol: Annotated[float | None, Option(_MODEL, "--tol", "Relative change that ends them.", default="0.001")] = None
     forgetting: Annotated[
-        float | None, Option(_MODEL, "--forgetting", "What is left of the past per sample.", "1.0")
+        float | None, Option(_MODEL, "--forgetting", "What is left of the past per sample.", default="1.0")
     ] = None
     refresh_every: Annotated[
-        int | None, Option(_MODEL, "--refresh-every", "Profiles move at every so many-th.", "1")
+        int | None, Option(_MODEL, "--refresh-every", "Profiles move at every so many-th.", default="1")
     ] = None
     learn_flagged: Annotated[
-        bool | None, Option(_MODEL, "--learn-flagged/--no-learn-flagged", "Learn anomalies too.", "True")
+        bool | None, Option(_MODEL, "--learn-flagged/--no-learn-flagged", "Learn anomalies too.", default="True")
     ] = None
     scale: Annotated[
-        str | None, Option(_MODEL, "--scale", "minmax, auto (minmax unless all is within 0 to 1) or none.", "minmax")
+        str | None,
+        Option(_MODEL, "--scale", "minmax, auto (minmax unless all is within 0 to 1) or none.", default="minmax"),
     ] = None
     warmup: Annotated[
         int | None,
@@ -127,13 +110,13 @@ class WatchOptions:
             _MODEL,
             "--warmup",
             "Samples to learn from before the first score.",
-            "200 or, if larger or without scaling, the buffer",
+            default="200 or, if larger or without scaling, the buffer",
         ),
     ] = None
-    random_state: Annotated[int | None, Option(_MODEL, "--seed", "For the warm-up.", "0")] = None
+    random_state: Annotated[int | None, Option(_MODEL, "--seed", "For the warm-up.", default="0")] = None
 
     def check(self) -> None:
-        """Raise an `OptionError` for a value out of bounds."""
+        """Raise a `ParameterError` for a value out of bounds."""
         wrong = {
             "format": self.format not in (None, "csv", "jsonl") and "must be csv or jsonl",
             "delimiter": not _is_delimiter(self.delimiter) and "must be one character, or tab",
@@ -144,7 +127,7 @@ class WatchOptions:
         }
         for name, problem in wrong.items():
             if problem:
-                raise OptionError(name, f"{problem}; got {getattr(self, name)!r}.")
+                raise ParameterError(name, f" {problem}; got {getattr(self, name)!r}.")
 
     def online_parameters(self) -> dict[str, Any]:
         """Return the parameters of `OnlineNSNMF` that are not None."""

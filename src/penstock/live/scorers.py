@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.io import Batch, InputError, TableOptions, is_number
 from penstock.io.faults import quoted
-from penstock.live.options import OptionError, WatchOptions
+from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 
 _LEAST_WARMUP = 200  # samples: fewer make poor ranges of columns
@@ -170,7 +171,7 @@ def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
 
     Raises
     ------
-    OptionError
+    ParameterError
         For a parameter out of bounds, and for one that cannot be chosen beside a model.
     """
     if options.model is None:
@@ -194,7 +195,7 @@ def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
 
 def _refuse_beside_model(names: Iterable[str]) -> None:
     for name in names:
-        raise OptionError(name, "cannot be changed: --model has its own.")
+        raise ParameterError(name, " cannot be changed: --model has its own.")
 
 
 def _online_parameters(options: WatchOptions) -> dict[str, Any]:
@@ -207,11 +208,13 @@ def _online_parameters(options: WatchOptions) -> dict[str, Any]:
         chosen["warmup"] = max(_LEAST_WARMUP, detector.buffer_size)
     try:
         OnlineNSNMF(**chosen)._check_parameters()
+    except ParameterError:
+        raise
     except ValueError as error:
         name, _, problem = str(error).partition(" ")
         if name not in chosen:
             raise
-        raise OptionError(name, problem) from None
+        raise ParameterError(name, f" {problem}") from None
     return chosen
 
 
@@ -228,7 +231,7 @@ def _share_or_threshold(threshold: Any) -> Any:
     if is_number(threshold):
         share = float(threshold)
         if not 0 < share <= 0.5:
-            raise OptionError("threshold", f"must be a share of rows above 0 and up to 0.5; got {threshold}.")
+            raise ParameterError("threshold", f" must be a share of rows above 0 and up to 0.5; got {threshold}.")
         return share
     return _parsed(str(threshold), also=("auto",))
 
@@ -237,4 +240,4 @@ def _parsed(text: str, also: tuple[str, ...] = ()) -> Threshold:
     try:
         return parse_threshold(text, also)
     except ValueError as error:
-        raise OptionError("threshold", f"cannot be used: {error}") from None
+        raise ParameterError("threshold", f" cannot be used: {error}") from None
