@@ -109,7 +109,7 @@ class Model:
         return score_threshold(self.training_scores, contamination)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the model to a file for `penstock.load` atomically; an existing file is replaced only if `overwrite`."""
+        """Write the model to a file for `penstock.load`; an existing file is replaced only if `overwrite`."""
         from penstock.detection._model_files import save_model
 
         save_model(self, path, overwrite=overwrite)
