@@ -10,7 +10,7 @@ from naive import parts as naive
 from strategies import tables
 
 from penstock import approximate_spanning_tree, minimum_spanning_tree
-from penstock.graph.approximate import Approximation, list_some_neighbors
+from penstock.graph.approximate import list_some_neighbors
 from penstock.graph.search import build_tree
 
 pytestmark = pytest.mark.kernels
@@ -74,15 +74,11 @@ def test_more_leaves_are_better_and_the_excess_is_measured_on_a_sample():
         assert 0 <= found.excess <= 3 * total[-1] + 1e-9
     assert total[0] > total[1] > total[2] >= 0
     assert total[2] < 1e-4
-
-
-@compiled_only
-def test_the_sample_is_drawn_by_the_random_state():
-    X = np.random.default_rng(3).uniform(size=(900, 10))
-    one, same, other = (
-        approximate_spanning_tree(X, max_leaves=1, sample_size=300, random_state=seed).excess for seed in (1, 1, 2)
-    )
-    assert one == same != other
+    excess = [
+        approximate_spanning_tree(X[:900], max_leaves=1, sample_size=300, random_state=seed).excess
+        for seed in (1, 1, 2)
+    ]
+    assert excess[0] == excess[1] != excess[2]
 
 
 @pytest.mark.parametrize(
@@ -97,8 +93,3 @@ def test_the_sample_is_drawn_by_the_random_state():
 def test_clear_errors(X, options, message):
     with pytest.raises(ValueError, match=message):
         approximate_spanning_tree(X, **options)
-
-
-def test_settings_are_checked():
-    with pytest.raises(ValueError, match="max_leaves=0"):
-        Approximation(max_leaves=0)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import penstock
 
 COMPILE = """
 import numpy as np
@@ -18,18 +22,17 @@ needs_jit = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reaso
 
 
 def run(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=True
-    )
+    """Run code in another process; return what it writes on stdout and on stderr."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
 
 
 @needs_jit
-def test_an_unwritable_cache_is_no_error(tmp_path):
+def test_an_unwritable_cache_is_no_error():
     """Neither the package's folder nor the user's can be written to, as far as numba can tell."""
     blocked = "import numba.core.caching as c\nc.CacheImpl._locator_classes = []\n"
-    done = run(blocked + COMPILE, NUMBA_CACHE_DIR="")
-    assert done.stdout.strip() == "3.0"
-    assert done.stderr == ""
+    assert run(blocked + COMPILE, NUMBA_CACHE_DIR="") == ("3.0\n", "")
 
 
 @needs_jit
@@ -51,8 +54,25 @@ def test_compiling_is_announced_once_on_a_terminal_and_cached(tmp_path):
 
 
 @needs_jit
-def test_nothing_is_said_in_a_pipe(tmp_path):
-    assert run(COMPILE, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+def test_a_change_in_one_kernel_file_compiles_all_again(tmp_path):
+    """numba inlines kernels of other files, but looks only at the file of the outer one."""
+    source = Path(penstock.__file__).parent
+    shutil.copytree(source, tmp_path / "penstock", ignore=shutil.ignore_patterns("__pycache__"))
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    code = (
+        "import numpy as np; from penstock.graph.edges import squares_of\n"
+        "print(squares_of(np.array([[0.0], [3.0]]), np.array([[0, 1]])))"
+    )
+    assert run(code, **places) == run(code, **places) == ("[9.]\n", "")
+    inner = tmp_path / "penstock" / "graph" / "distance_kernels.py"
+    inner.write_text(inner.read_text().replace("return (s0 + s1) + (s2 + s3)", "return (s0 + s1) + (s2 + s3) + 1.0"))
+    assert run(code, **places) == ("[10.]\n", "")
+
+
+def test_all_kernels_are_in_the_files_that_key_the_cache():
+    files = Path(penstock.__file__).parent.rglob("*.py")
+    users = {file.name for file in files if "from penstock._jit import" in file.read_text()}
+    assert all(name.endswith("kernels.py") for name in users)
 
 
 DAMAGED = ("cut_index", "garbage_index", "folder_index", "cut_code", "garbage_code", "sound")
@@ -67,7 +87,7 @@ def test_a_damaged_cache_is_made_anew(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
     cache = tmp_path / "cache"
     places = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
-    assert run(CALL, **places).stderr == ""
+    assert run(CALL, **places)[1] == ""
     for name in DAMAGED[:5]:
         (file,) = cache.rglob(f"*{name}*.{'nbi' if 'index' in name else 'nbc'}")
         content = file.read_bytes()
@@ -76,13 +96,13 @@ def test_a_damaged_cache_is_made_anew(tmp_path):
             file.mkdir()
         else:
             file.write_bytes(content[: len(content) // 2] if "cut" in name else b"\x80garbage" * 100)
-    done = run(CALL, **places)
-    assert done.stdout == "10 11 12 13 14 15\n"
-    assert done.stderr.startswith(f"penstock: compiled kernels in {cache}")
-    assert "cannot be read" in done.stderr
-    assert done.stderr.count("\n") == 1
+    printed, note = run(CALL, **places)
+    assert printed == "10 11 12 13 14 15\n"
+    assert note.startswith(f"penstock: compiled kernels in {cache}")
+    assert "cannot be read" in note
+    assert note.count("\n") == 1
     next(cache.rglob("*folder_index*.nbi")).rmdir()
-    assert run(CALL, **places).stderr == ""
+    assert run(CALL, **places)[1] == ""
 
 
 @needs_jit

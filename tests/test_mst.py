@@ -1,4 +1,4 @@
-"""The spanning tree is exact, unique and the same for every strategy and number of threads."""
+"""The spanning tree is exact, unique and the same for every strategy, precision and number of threads."""
 
 from __future__ import annotations
 
@@ -14,19 +14,45 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
+from penstock.graph import boruvka, edge_lengths, points
 from penstock.graph import mst as mst_module
-from penstock.graph import points as points_module
-from penstock.graph.edges import edge_lengths
+from penstock.graph.distance_kernels import TILE, search_limit
+from penstock.graph.edges import squares_of
 from penstock.graph.points import prepare_incomplete, prepare_points
 from penstock.graph.search import build_tree
 
 pytestmark = pytest.mark.kernels
-STRATEGIES = ["prim", "kdtree"]
+# "clumps" is "kdtree" where the components left at the first search are joined pair by pair
+STRATEGIES = ["prim", "kdtree", "clumps"]
+# what `_blurred` says of the rounding of float32 and of axes in float64
+PRECISIONS = {
+    "float32": points._blurred,
+    "float64": lambda shift, stretch, distances, n: stretch > 1e-9,
+    "exact": lambda *rounding: True,
+}
+
+
+def grow(X, strategy, precision="float32", **constants):
+    """Grow the tree; return it and the numbers of components that were joined pair by pair."""
+    joined, original = [], boruvka.join_clumps
+
+    def join_clumps(tree, component, nearest, known):
+        joined.append(int(component.max()) + 1)
+        return original(tree, component, nearest, known)
+
+    if strategy == "clumps":
+        constants |= {"_VISITS_PER_LEAF": -1, "_VISITS_PER_PAIR": 0, "_SAMPLED_LEAVES": 2, "join_clumps": join_clumps}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(points, "_blurred", PRECISIONS[precision])
+        for name, value in constants.items():
+            patch.setattr(boruvka, name, value)
+        return minimum_spanning_tree(X, strategy="prim" if strategy == "prim" else "kdtree"), joined
 
 
 def assert_same_lengths(tree, X):
     edges, lengths = naive.kruskal(X)
     assert tree.edges.shape == (len(X) - 1, 2)
+    assert len(naive.join(len(X), ((0.0, int(i), int(j)) for i, j in tree.edges))[0]) == len(X) - 1
     assert tree.total_length == pytest.approx(sum(lengths), rel=1e-12, abs=0)
     largest = max(lengths, default=0.0)
     np.testing.assert_allclose(tree.lengths, lengths, rtol=1e-12, atol=1e-15 * largest)
@@ -36,63 +62,86 @@ def assert_same_lengths(tree, X):
         assert sorted(map(tuple, tree.edges.tolist())) == sorted(edges)
 
 
-def assert_spanning(tree, n):
-    leader = np.arange(n)
-    for i, j in tree.edges:
-        assert 0 <= i < j < n
-        a, b = leader[i], leader[j]
-        assert a != b  # no circle
-        leader[leader == b] = a
-    assert len(set(leader)) == 1
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@given(X=tables())
-@settings(max_examples=150, deadline=None)
-def test_equals_naive_kruskal(strategy, X):
-    tree = minimum_spanning_tree(X, strategy=strategy)
-    assert_same_lengths(tree, X)
-    assert_spanning(tree, len(X))
-
-
-# what `_blurred` says of the rounding of float32 and of axes in float64
-PRECISIONS = {"float64": lambda shift, stretch, distances, n: stretch > 1e-9, "exact": lambda *rounding: True}
+def assert_same_tree(X, precision="float32", **constants):
+    """All strategies return the same tree; return how many components were joined pair by pair."""
+    expected = grow(X, "prim")[0]
+    for strategy in ("kdtree", "clumps"):
+        found, joined = grow(X, strategy, precision, **constants)
+        np.testing.assert_array_equal(found.edges, expected.edges)
+        np.testing.assert_array_equal(found.lengths, expected.lengths)
+    return joined
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(X=tables())
-@settings(max_examples=60, deadline=None)
-def test_equals_naive_kruskal_in_any_precision(strategy, precision, X):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(points_module, "_blurred", PRECISIONS[precision])
-        tree = minimum_spanning_tree(X, strategy=strategy)
-    assert_same_lengths(tree, X)
-    assert_spanning(tree, len(X))
+@settings(max_examples=70, deadline=None)
+def test_equals_naive_kruskal(strategy, precision, X):
+    assert_same_lengths(grow(X, strategy, precision)[0], X)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 129, 200])
 def test_tile_boundaries(strategy, n):
     X = np.random.default_rng(n).normal(size=(n, 3))
-    assert_same_lengths(minimum_spanning_tree(X, strategy=strategy), X)
+    assert_same_lengths(grow(X, strategy)[0], X)
 
 
-@pytest.mark.parametrize("kind", ["normal", "lattice", "clusters", "line", "offset", "wide"])
-def test_strategies_return_the_same_edges(kind):
-    rng = np.random.default_rng(7)
-    n = 700
-    X = {
-        "normal": lambda: rng.normal(size=(n, 5)),
-        "lattice": lambda: rng.integers(0, 6, size=(n, 3)).astype(float),
-        "clusters": lambda: rng.normal(size=(n, 4)) * 0.01 + 10 * rng.integers(0, 5, size=(n, 1)),
-        "line": lambda: np.arange(n, dtype=float)[:, None] * [1.0, 2.0],
-        "offset": lambda: rng.normal(size=(n, 4)) + 1e6,
-        "wide": lambda: rng.normal(size=(n, 40)) * np.geomspace(1e-6, 1e6, 40),
-    }[kind]()
-    first, second = (minimum_spanning_tree(X, strategy=s) for s in STRATEGIES)
-    np.testing.assert_array_equal(first.edges, second.edges)
-    np.testing.assert_array_equal(first.lengths, second.lengths)
+def sheets(rng, n, p, n_sheets, flat=2):
+    """Thin sheets, each tilted its own way, far apart."""
+    member = rng.integers(n_sheets, size=n)
+    X = 0.01 * rng.normal(size=(n, p))
+    for c in range(n_sheets):
+        rows = member == c
+        X[rows] += rng.uniform(-6, 6, p) + rng.normal(size=(rows.sum(), flat)) @ rng.normal(size=(flat, p))
+    return X
+
+
+def tiny_clusters(rng):
+    """Clusters of one to three points, beside large ones, and outliers."""
+    groups = [rng.normal(size=(size, 4)) * 0.01 + rng.uniform(-20, 20, 4) for size in [1, 2, 3, 1, 2, 3, 90, 90]]
+    return np.concatenate([*groups, rng.uniform(-100, 100, (5, 4))])
+
+
+def grids(rng):
+    """Integer lattices far apart: within and across them almost all lengths tie."""
+    grid = np.stack(np.meshgrid(*[np.arange(5.0)] * 3), axis=-1).reshape(-1, 3)
+    X = np.concatenate([grid + shift for shift in ([0, 0, 0], [20, 0, 0], [0, 20, 0])])
+    return X[rng.permutation(len(X))]
+
+
+CLUMPED = {
+    "sheets": lambda rng: sheets(rng, 300, 8, 4),
+    "lines": lambda rng: sheets(rng, 260, 3, 4, flat=1),
+    "wide": lambda rng: sheets(rng, 180, 40, 3) * np.geomspace(1e-3, 1e3, 40),
+    "one column": lambda rng: np.sort(rng.normal(size=(300, 1))) + 50.0 * rng.integers(0, 4, (300, 1)),
+    "offset": lambda rng: sheets(rng, 200, 5, 3) + 1e6,
+    "minute": lambda rng: sheets(rng, 200, 5, 3) * 1e-120,
+    "minute clusters": lambda rng: 1e-12 * rng.normal(size=(200, 3)) + rng.integers(0, 4, (200, 1)) / 2,
+    "tiny": tiny_clusters,
+    "very wide": lambda rng: sheets(rng, 80, 520, 3),
+    "grids": grids,
+    "copies": lambda rng: sheets(rng, 250, 5, 4)[rng.integers(250, size=400)],
+}
+WHOLE = {
+    "normal": lambda rng: rng.normal(size=(700, 5)),
+    "lattice": lambda rng: rng.integers(0, 6, size=(700, 3)).astype(float),
+    "line": lambda rng: np.arange(700.0)[:, None] * [1.0, 2.0],
+    "wide scales": lambda rng: rng.normal(size=(700, 40)) * np.geomspace(1e-6, 1e6, 40),
+}
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("case", CLUMPED)
+def test_clumps_joined_pair_by_pair_make_the_same_tree(case, precision):
+    joined = assert_same_tree(CLUMPED[case](np.random.default_rng(0)), precision)
+    assert len(joined) == 1
+    assert joined[0] > 1
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_strategies_return_the_same_edges(case):
+    assert_same_tree(WHOLE[case](np.random.default_rng(7)))
 
 
 def rows_with(values, columns=slice(None)):
@@ -119,7 +168,6 @@ def one_hot(noise):
 
 FAR_OFF = {
     "a row of 1e10": lambda: rows_with([1e10]),
-    "a value of 1e10": lambda: rows_with([1e10], 3),
     "a value of 1e15": lambda: rows_with([1e15], 3),
     "rows of 1e5, 1e10, 1e100": lambda: rows_with([1e5, -1e10, 1e100]),
     "values of 1e5, 1e10, 1e100": lambda: rows_with([1e5, 1e10, -1e100], 3),
@@ -134,18 +182,13 @@ FAR_OFF = {
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("case", FAR_OFF)
-def test_what_is_far_off_leaves_the_tree_exact(case):
+def test_far_rows_leave_the_tree_exact(case):
     X = FAR_OFF[case]()
     expected = set(naive.kruskal_in_doubles(X))
-    for strategy in STRATEGIES:
-        tree = minimum_spanning_tree(X, strategy=strategy)
-        assert {tuple(edge) for edge in tree.edges.tolist()} == expected
-
-
-@pytest.mark.parametrize("case", FAR_OFF)
-def test_what_is_far_off_costs_near_rows_no_precision(case):
-    """Rounding beside the farthest rows must not make all near ones candidates."""
-    assert prepare_points(FAR_OFF[case](), rotate=False).search.dtype == np.float64
+    for strategy in ("prim", "kdtree"):
+        assert {tuple(edge) for edge in minimum_spanning_tree(X, strategy=strategy).edges.tolist()} == expected
+    # rounding beside the farthest rows must not make all near ones candidates
+    assert prepare_points(X, rotate=False).search.dtype == np.float64
 
 
 @pytest.mark.compiled
@@ -162,7 +205,6 @@ def test_a_far_row_leaves_searches_as_short_as_they_were():
 def test_ordinary_tables_keep_their_quick_float32_copy(columns):
     rng = np.random.default_rng(16)
     for X in (
-        rng.normal(size=(2000, columns)),
         rng.normal(size=(2000, columns)) + 100.0 * rng.integers(3, size=(2000, 1)),
         rng.integers(0, 3, size=(2000, columns)) / 7,
         rng.standard_t(2, size=(2000, columns)),
@@ -182,40 +224,36 @@ def test_missing_values_beside_far_rows():
 
 def test_ties_are_broken_by_index():
     X = np.array([[float(i), float(j)] for i in range(6) for j in range(6)])
-    edges, _ = naive.kruskal(X)
     for strategy in STRATEGIES:
-        assert minimum_spanning_tree(X, strategy=strategy).edges.tolist() == [list(edge) for edge in edges]
-
-
-def test_equal_rows_make_a_star_around_the_first():
-    tree = minimum_spanning_tree(np.ones((4, 2)))
-    assert tree.edges.tolist() == [[0, 1], [0, 2], [0, 3]]
-    assert tree.lengths.tolist() == [0, 0, 0]
+        assert grow(X, strategy)[0].edges.tolist() == [list(edge) for edge in naive.kruskal(X)[0]]
+    tree = minimum_spanning_tree(np.ones((4, 2)))  # equal rows make a star around the first
+    assert (tree.edges.tolist(), tree.lengths.tolist()) == ([[0, 1], [0, 2], [0, 3]], [0, 0, 0])
 
 
 @pytest.mark.compiled
-def test_threads_do_not_change_the_tree():
-    X = np.random.default_rng(0).normal(size=(3000, 4)) + 8 * np.random.default_rng(1).integers(0, 4, size=(3000, 1))
-    trees = []
+@pytest.mark.parametrize("strategy", ["kdtree", "clumps"])
+def test_threads_do_not_change_the_tree(strategy):
+    """Whole numbers tie; ranges of one item and large batches make several threads work on each step."""
+    X = np.random.default_rng(3).integers(0, 9, (600, 3)) + 12.0 * np.random.default_rng(4).integers(0, 2, (600, 1))
+    original = boruvka.for_each_range
+    patches = {"_GROWTH": 1 << 20, "for_each_range": lambda work, n, *, smallest: original(work, n, smallest=1)}
+    expected = minimum_spanning_tree(X, strategy="prim")
     for threads in (1, 2, 3):
         with thread_limit(threads):
-            trees.append(minimum_spanning_tree(X, strategy="kdtree"))
-    for other in trees[1:]:
-        np.testing.assert_array_equal(trees[0].edges, other.edges)
-        np.testing.assert_array_equal(trees[0].lengths, other.lengths)
+            np.testing.assert_array_equal(grow(X, strategy, **patches)[0].edges, expected.edges)
 
 
-def test_near_duplicates_far_from_the_origin_keep_their_length():
-    X = np.array([[1e6, 0.0], [1e6 + 2.0**-20, 0.0], [1e6 + 1.0, 0.0]])
-    np.testing.assert_array_equal(minimum_spanning_tree(X).lengths, [2.0**-20, 1 - 2.0**-20])
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_huge_constant_column_changes_nothing(strategy):
-    X = np.array([[1e300, 0.0], [1e300, 1e-10], [1e300, 3e-10], [1e300, 2e-10]])
+@pytest.mark.parametrize("strategy", ["prim", "kdtree"])
+def test_lengths_at_any_scale(strategy):
+    X = np.array([[1e6, 0.0], [1e6 + 2.0**-20, 0.0], [1e6 + 1.0, 0.0]])  # near duplicates far from the origin
+    np.testing.assert_array_equal(minimum_spanning_tree(X, strategy=strategy).lengths, [2.0**-20, 1 - 2.0**-20])
+    X = np.array([[1e300, 0.0], [1e300, 1e-10], [1e300, 3e-10], [1e300, 2e-10]])  # a huge constant column
     tree = minimum_spanning_tree(X, strategy=strategy)
     assert sorted(tree.edges.tolist()) == [[0, 1], [1, 3], [2, 3]]
     np.testing.assert_allclose(tree.lengths, 1e-10)
+    edges = np.array([[0, 1], [1, 2]])
+    np.testing.assert_array_equal(edge_lengths(np.array([[0.0], [5e-324], [1e-320]]), edges), [5e-324, 1e-320 - 5e-324])
+    np.testing.assert_allclose(edge_lengths(np.array([[0.0], [1e-180], [1e130]]), edges), [1e-180, 1e130], rtol=1e-15)
 
 
 def test_leaves_whose_centres_nearly_coincide():
@@ -225,19 +263,66 @@ def test_leaves_whose_centres_nearly_coincide():
     right = np.c_[k * 1e-26, np.full(64, 1e-24)]
     far_left, far_right = np.c_[-4 - k / 256, 0 * k], np.c_[4 + k / 256, 0 * k]
     X = np.r_[far_left, left, right, far_right]
-    first, second = (minimum_spanning_tree(X, strategy=s) for s in STRATEGIES)
-    np.testing.assert_array_equal(first.edges, second.edges)
-    assert_same_lengths(second, X)
+    assert_same_tree(X)
+    assert_same_lengths(minimum_spanning_tree(X), X)
 
 
-def test_lengths_down_to_the_smallest_float():
-    X = np.array([[0.0], [5e-324], [1e-320]])
-    np.testing.assert_array_equal(edge_lengths(X, np.array([[0, 1], [1, 2]])), [5e-324, 1e-320 - 5e-324])
+def test_pairs_of_clumps_only_where_few_are_left():
+    """With short lists components interleave; too many of them are joined in rounds until few enough are left."""
+    X = np.random.default_rng(1).normal(size=(200, 5))
+    (first,) = assert_same_tree(X, N_LISTED=2)
+    assert first > 5
+    (second,) = assert_same_tree(X, N_LISTED=2, _MOST_CLUMPS=first - 1)
+    assert second < first
 
 
-def test_lengths_do_not_vanish_beside_a_huge_range():
-    X = np.array([[0.0], [1e-180], [1e130]])
-    np.testing.assert_allclose(edge_lengths(X, np.array([[0, 1], [1, 2]])), [1e-180, 1e130], rtol=1e-15)
+def test_any_components_are_joined_by_their_shortest_edges():
+    """Components that interleave, some of one point, with nothing known beforehand."""
+    rng = np.random.default_rng(5)
+    tree = build_tree(rng.integers(0, 12, size=(150, 3)).astype(float) + 1e-3 * np.arange(150)[:, None])
+    component = np.r_[np.arange(9), rng.integers(5, 9, size=141)]
+    rows = boruvka.join_clumps(tree, component, np.zeros(150), np.empty((0, 2), dtype=np.int64))
+    expected = np.asarray(boruvka.joining_edges(tree, component))
+    assert len(rows) == 8
+    np.testing.assert_array_equal(np.sort(squares_of(tree.exact, rows)), np.sort(squares_of(tree.exact, expected)))
+    assert {frozenset(pair) for pair in rows.tolist()} == {frozenset(pair) for pair in expected.tolist()}
+
+
+@pytest.mark.parametrize("few", [150, 4], ids=["both with axes", "one without"])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_no_gap_of_a_leaf_is_beyond_the_limit_of_its_pairs(scale, few):
+    """What rules out leaves must not rule out the pair that is nearest, whatever the tilt and the scale."""
+    rng = np.random.default_rng(6)
+    some = 0
+    for _ in range(5):
+        X, way = sheets(rng, 300, 6, 2), rng.normal(size=6)
+        far = np.argsort(np.argsort(X @ way)) >= few  # divided by a plane, and a little apart
+        X += np.outer(far, rng.uniform(0, 2) * way)
+        tree = build_tree((X + rng.choice([0.0, 1e3])) * scale)
+        sides = [boruvka.Clump(tree, np.flatnonzero(far[tree.names] == side)) for side in (False, True)]
+        for host, guest in (sides, sides[::-1]):
+            shift, stretch = host.slack(guest)
+            gaps = host.leaf_gaps(guest)
+            difference = tree.exact[guest.points][:, None] - tree.exact[host.points][None]
+            nearest = (difference**2).sum(axis=2).min(axis=1)
+            some += (gaps > 0).sum()
+            for leaf, gap in enumerate(gaps):
+                assert gap <= search_limit(nearest[leaf * TILE : (leaf + 1) * TILE].min(), shift, stretch)
+    assert some > 10
+
+
+@pytest.mark.parametrize("tilted", [True, False])
+def test_most_of_two_clumps_that_are_far_apart_is_ruled_out(tilted, monkeypatch):
+    rng = np.random.default_rng(7)
+    line = np.c_[rng.uniform(-1, 1, (640, 1)), np.zeros((640, 3))]
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0] if tilted else np.eye(4)
+    moved = line + np.array([4.0, 0, 0, 0])
+    tree = build_tree(np.r_[line @ turn, moved] + 1e-3 * rng.normal(size=(1280, 4)))
+    entered, original = [], boruvka.kernels.first_edge
+    monkeypatch.setattr(boruvka.kernels, "first_edge", lambda *a: (entered.append(a[7] - a[6]), original(*a))[1])
+    component = (tree.names >= 640).astype(np.int64)
+    boruvka.join_clumps(tree, component, np.zeros(1280), np.empty((0, 2), dtype=np.int64))
+    assert sum(entered) <= 3 * 64
 
 
 @pytest.mark.compiled
@@ -253,11 +338,6 @@ def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch)
     assert taken == ["prim_edges", "boruvka_edges", "prim_edges"]
 
 
-def test_sparse_tables_are_refused():
-    with pytest.raises(TypeError, match="toarray"):
-        minimum_spanning_tree(sparse.eye_array(4))
-
-
 @pytest.mark.parametrize(
     ("X", "strategy", "message"),
     [
@@ -267,8 +347,9 @@ def test_sparse_tables_are_refused():
         ([1.0, 2.0], "auto", "shape"),
         ([[1.0], [2.0]], "kruskal", "strategy must be one of auto, prim, kdtree"),
         ([[-1.7e308, -1.7e308], [1.7e308, 1.7e308]], "auto", "exceed the range"),
+        (sparse.eye_array(4), "auto", "toarray"),
     ],
 )
 def test_clear_errors(X, strategy, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         minimum_spanning_tree(X, strategy=strategy)

@@ -26,36 +26,26 @@ def lattice(n: int, p: int, values: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, values, (n, p)).astype(float)
 
 
-@pytest.mark.parametrize("p", [1, 2, 5, 20])
-@pytest.mark.parametrize("values", [2, 5])
-def test_equals_sorting_all_pairs_with_ties(p: int, values: int) -> None:
-    X = lattice(50, p, values, seed=p)
-    for k in (1, 6, 49):
-        near, distances = nearest_neighbors(X, k)
-        expected, lengths = naive_lists(X, k)
-        assert near.tolist() == expected
-        np.testing.assert_allclose(distances, lengths, rtol=1e-14)
-
-
-@given(st.integers(2, 30), st.integers(1, 20), st.integers(0, 10_000), st.data())
-@settings(max_examples=30, deadline=None)
-def test_equals_sorting_all_pairs(n: int, p: int, seed: int, data: st.DataObject) -> None:
-    k = data.draw(st.integers(1, n - 1))
-    X = np.random.default_rng(seed).normal(size=(n, p)) + 1e6
+def assert_sorted_pairs(X: np.ndarray, k: int) -> None:
     near, distances = nearest_neighbors(X, k)
     expected, lengths = naive_lists(X, k)
     assert near.tolist() == expected
     np.testing.assert_allclose(distances, lengths, rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [4, 20])
-def test_near_duplicates_far_from_the_origin(p: int) -> None:
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(20, p)), 10, axis=0) + 1e-9 * rng.normal(size=(200, p)) + 1e3
-    near, distances = nearest_neighbors(X, 12)
-    expected, lengths = naive_lists(X, 12)
-    assert near.tolist() == expected
-    np.testing.assert_allclose(distances, lengths, rtol=1e-12)
+@pytest.mark.parametrize("p", [1, 2, 5, 20])
+def test_equals_sorting_all_pairs_with_ties_and_near_duplicates(p: int) -> None:
+    rng = np.random.default_rng(p)
+    near = np.repeat(rng.normal(size=(8, p)), 8, axis=0) + 1e-9 * rng.normal(size=(64, p)) + 1e3
+    for X in (lattice(50, p, 2, seed=p), lattice(50, p, 5, seed=p), near):
+        for k in (1, 6, 49):
+            assert_sorted_pairs(X, k)
+
+
+@given(st.integers(2, 30), st.integers(1, 20), st.integers(0, 10_000), st.data())
+@settings(max_examples=30, deadline=None)
+def test_equals_sorting_all_pairs(n: int, p: int, seed: int, data: st.DataObject) -> None:
+    assert_sorted_pairs(np.random.default_rng(seed).normal(size=(n, p)) + 1e6, data.draw(st.integers(1, n - 1)))
 
 
 def test_never_its_own_neighbour_among_copies() -> None:
@@ -122,48 +112,29 @@ def test_impossible_k(k: int) -> None:
         build_tree(np.zeros((5, 1))).nearest(np.zeros((1, 1)), 6)
 
 
-def test_binary_graph() -> None:
-    X = lattice(40, 2, 6, seed=7)
-    S = binary_knn_graph(X, q=5).toarray()
-    expected = np.zeros((40, 40))
-    for i, row in enumerate(naive_lists(X, 5)[0]):
-        expected[i, row] = expected[row, i] = 1.0
-    np.testing.assert_array_equal(S, expected)
+def test_graphs_are_their_formulas() -> None:
+    X = np.random.default_rng(8).random((60, 3))
+    near, lengths = naive_lists(X, 7)
+    binary, gaussian, tuned = np.zeros((3, 60, 60))
+    for i in range(60):
+        for j in range(60):
+            gaussian[i, j] = np.exp(-(naive_detect.distance(X[i], X[j]) ** 2) / (2 * 0.3**2)) if i != j else 0.0
+        for rank, j in enumerate(near[i][:6]):  # ⌊log2 60⌋ + 1
+            square = naive_detect.distance(X[i], X[j]) ** 2
+            tuned[i, j] = tuned[j, i] = np.exp(-square / (lengths[i][6] * lengths[j][6]))
+            if rank < 5:
+                binary[i, j] = binary[j, i] = 1.0
+    np.testing.assert_array_equal(binary_knn_graph(X, q=5).toarray(), binary)
     assert binary_knn_graph(X[:3], q=5).nnz == 6
-
-
-def test_gaussian_graph_is_the_formula() -> None:
-    X = np.random.default_rng(8).random((30, 3))
-    S = np.zeros((30, 30))
-    for i in range(30):
-        for j in range(30):
-            S[i, j] = np.exp(-(naive_detect.distance(X[i], X[j]) ** 2) / (2 * 0.3**2)) if i != j else 0.0
-    degree = S.sum(axis=1)
-    np.testing.assert_allclose(gaussian_graph(X, bandwidth=0.3), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
-
-
-def test_gaussian_graph_default_bandwidth_is_the_median_distance() -> None:
-    X = np.random.default_rng(9).random((50, 2))
-    pairs = [naive_detect.distance(X[i], X[j]) for i in range(50) for j in range(50) if i != j]
+    for found, S in ((gaussian_graph(X, bandwidth=0.3), gaussian), (self_tuning_graph(X).toarray(), tuned)):
+        degree = S.sum(axis=1)
+        np.testing.assert_allclose(found, S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
+    pairs = [naive_detect.distance(X[i], X[j]) for i in range(60) for j in range(60) if i != j]
     np.testing.assert_allclose(gaussian_graph(X), gaussian_graph(X, float(np.median(pairs))), rtol=1e-12)
-
-
-def test_gaussian_graph_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match=r"12,001 rows would take 1\.2 GB.*self_tuning_graph"):
         gaussian_graph(np.zeros((12_001, 1)))
     with pytest.raises(ValueError, match="bandwidth must be a positive number"):
         gaussian_graph(np.zeros((3, 1)), bandwidth=0.0)
-
-
-def test_self_tuning_graph_is_the_formula() -> None:
-    X = np.random.default_rng(10).random((60, 3))
-    near, lengths = naive_lists(X, 7)
-    S = np.zeros((60, 60))
-    for i in range(60):
-        for j in near[i][:6]:  # ⌊log2 60⌋ + 1
-            S[i, j] = S[j, i] = np.exp(-(naive_detect.distance(X[i], X[j]) ** 2) / (lengths[i][6] * lengths[j][6]))
-    degree = S.sum(axis=1)
-    np.testing.assert_allclose(self_tuning_graph(X).toarray(), S / np.sqrt(np.outer(degree, degree)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

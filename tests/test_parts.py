@@ -13,7 +13,7 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import mst, parts
+from penstock.graph import edge_lengths, parts
 from penstock.graph.approximate import Approximation
 from penstock.graph.distance_kernels import TILE
 from penstock.graph.partition import plan_partition, sample_distinct
@@ -61,18 +61,12 @@ def grown(X, groups):
     return [grow_part(X[group], group, frame) for group in groups]
 
 
-@given(X=tables(), seed=st.integers(0, 99), n_parts=st.integers(1, 5), spatial=st.booleans())
-@settings(max_examples=100, deadline=None)
+@given(X=tables(), seed=st.integers(0, 99), n_parts=st.integers(1, 40), spatial=st.booleans())
+@settings(max_examples=130, deadline=None)
 def test_equals_the_tree_of_all_rows(X, seed, n_parts, spatial):
     column = seed % X.shape[1]
     part_of = slabs(X, n_parts, column) if spatial else np.random.default_rng(seed).integers(0, n_parts, len(X))
     assert_same_tree(X, together(X, part_of))
-
-
-@given(X=tables(max_rows=30, max_columns=3), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
-def test_each_row_a_part_of_its_own(X, seed):
-    assert_same_tree(X, together(X, np.random.default_rng(seed).permutation(len(X))))
 
 
 @given(
@@ -97,7 +91,7 @@ def kinds(n):
     return {
         "normal": rng.normal(size=(n, 5)),
         "one column": rng.normal(size=(n, 1)),
-        "forty columns": rng.normal(size=(n, 40)),
+        "600 columns": rng.normal(size=(n, 5)) @ rng.normal(size=(5, 600)),  # more than are rotated
         "lattice": rng.integers(0, 6, size=(n, 3)).astype(float),
         "far apart": rng.normal(size=(n, 4)) * 0.01 + 100 * blobs,
         "outliers": np.r_[rng.normal(size=(n - 5, 3)), 1e6 * rng.normal(size=(5, 3))],
@@ -116,41 +110,21 @@ def kinds(n):
 
 @compiled_only
 @pytest.mark.parametrize("kind", kinds(10))
-@pytest.mark.parametrize("cut", ["random", "slabs", "blocks"])
-def test_kinds_of_data(kind, cut):
+def test_kinds_of_data(kind):
     X = kinds(700)[kind]
-    part_of = {
-        "random": np.random.default_rng(1).integers(0, 4, len(X)),
-        "slabs": slabs(X, 5, column=X.shape[1] // 2),
-        "blocks": np.arange(len(X)) * 3 // len(X),
-    }[cut]
-    assert_same_tree(X, together(X, part_of))
+    for part_of in (np.random.default_rng(1).integers(0, 4, len(X)), slabs(X, 5, column=X.shape[1] // 2)):
+        assert_same_tree(X, together(X, part_of))
 
 
 @compiled_only
-@pytest.mark.parametrize("cut", ["random", "slabs"])
-@pytest.mark.parametrize("kind", ["normal", "lattice", "flat", "far apart"])
-def test_parts_above_the_size_for_a_kdtree(kind, cut):
-    n = 13_500
-    rng = np.random.default_rng(3)
+@pytest.mark.parametrize("kind", ["lattice", "flat"])
+def test_parts_above_the_size_for_a_kdtree(kind):
+    n, rng = 13_500, np.random.default_rng(3)
     X = rng.integers(0, 40, size=(n, 3)).astype(float) if kind == "lattice" else kinds(n)[kind]
-    part_of = rng.integers(0, 3, n) if cut == "random" else slabs(X, 3)
-    assert np.bincount(part_of).min() > 1000
-    assert_same_tree(X, together(X, part_of))
-
-
-@compiled_only
-def test_parts_of_a_planned_partition():
-    X = kinds(9000)["flat"]
-    assert_same_tree(X, plan_partition(sample_distinct(X, 2000), 7).assign(X))
-
-
-@compiled_only
-@pytest.mark.parametrize("cut", ["random", "slabs"])
-def test_more_columns_than_are_rotated(cut):
-    X = np.random.default_rng(4).normal(size=(300, 5)) @ np.random.default_rng(5).normal(size=(5, 600))
-    part_of = np.random.default_rng(6).integers(0, 3, 300) if cut == "random" else slabs(X, 3)
-    assert_same_tree(X, part_of)
+    planned = plan_partition(sample_distinct(X, 2000), 3).assign(X)
+    for part_of in (together(X, rng.integers(0, 3, n)), planned):
+        assert np.bincount(part_of).min() > 1000
+        assert_same_tree(X, part_of)
 
 
 @compiled_only
@@ -164,7 +138,7 @@ def test_what_a_search_cut_short_has_found_is_not_taken_for_the_nearest(seed):
 
 
 @compiled_only
-@pytest.mark.parametrize("cut", [300, 301, 302, 303, 600, 601, 602, 603])
+@pytest.mark.parametrize("cut", [300, 301, 603])
 def test_leaves_are_no_nearer_to_the_other_part_than_their_bound(cut):
     """On a line the gap of two boxes is that of their points, but for the rounding of both to float32."""
     X = np.arange(900.0)[:, None] / 3
@@ -179,22 +153,9 @@ def test_leaves_are_no_nearer_to_the_other_part_than_their_bound(cut):
 
 
 @compiled_only
-def test_threads_do_not_change_the_tree():
+def test_parts_on_disk_and_threads(tmp_path):
+    """Arrays mapped into memory give the same edges, on any number of threads."""
     X = kinds(6000)["flat"]
-    part_of = slabs(X, 2)
-    groups = [np.flatnonzero(part_of == part) for part in (0, 1)]
-    found = []
-    for threads in (1, 2, 3):
-        with thread_limit(threads):
-            found.append(cross_edges(*grown(X, groups)))
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0].ends, other.ends)
-
-
-@compiled_only
-def test_parts_on_disk(tmp_path):
-    """Arrays mapped into memory serve as well as any, and most of their pages are never read."""
-    X = kinds(3000)["flat"]
     parts = grown(X, [np.flatnonzero(slabs(X, 2) == part) for part in (0, 1)])
     expected = cross_edges(*parts)
     for number, part in enumerate(parts):
@@ -202,7 +163,9 @@ def test_parts_on_disk(tmp_path):
             np.save(tmp_path / f"{number}_{name}.npy", getattr(part.tree, name))
             mapped = np.load(tmp_path / f"{number}_{name}.npy", mmap_mode="c")
             object.__setattr__(part.tree, name, mapped)
-    np.testing.assert_array_equal(cross_edges(*parts).ends, expected.ends)
+    for threads in (1, 3):
+        with thread_limit(threads):
+            np.testing.assert_array_equal(cross_edges(*parts).ends, expected.ends)
 
 
 def test_lengths_are_those_of_the_rows_where_scaling_rounds_them():
@@ -211,7 +174,7 @@ def test_lengths_are_those_of_the_rows_where_scaling_rounds_them():
     assert part.rounded is not None
     np.testing.assert_array_equal(part.rows_at(np.array([0, 1])), X[part.tree.names])
     found = cross_edges(part, other)
-    np.testing.assert_array_equal(found.lengths, mst.edge_lengths(X, found.ends))
+    np.testing.assert_array_equal(found.lengths, edge_lengths(X, found.ends))
 
 
 def test_approximate_parts_make_a_spanning_tree():
@@ -232,18 +195,9 @@ def test_approximate_parts_make_a_spanning_tree():
 @settings(max_examples=100, deadline=None)
 def test_join_equals_naive_kruskal(edges, n_lists):
     edges = [(float(s), min(i, j), max(i, j)) for s, i, j in edges if i != j]
-    lists = [
-        Edges(
-            np.array([e[1:] for e in some], dtype=int).reshape(-1, 2),
-            np.array([e[0] for e in some]),
-            np.zeros(len(some)),
-        )
-        for some in (edges[start::n_lists] for start in range(n_lists))
-    ]
-    found = join_edges(8, lists)
-    assert [(s, *ends) for s, ends in zip(found.squares.tolist(), found.ends.tolist(), strict=True)] == naive.forest(
-        edges
-    )
+    lists = [np.array(edges[start::n_lists]).reshape(-1, 3) for start in range(n_lists)]
+    found = join_edges(8, [Edges(some[:, 1:].astype(int), some[:, 0], some[:, 0]) for some in lists])
+    assert np.column_stack([found.squares, found.ends]).tolist() == [list(edge) for edge in naive.forest(edges)]
 
 
 @st.composite
@@ -309,9 +263,6 @@ def test_far_parts_are_skipped(monkeypatch):
 def test_clear_errors(X, part_of, message):
     with pytest.raises(ValueError, match=message):
         spanning_tree_by_parts(X, np.array(part_of))
-
-
-def test_numbers_of_a_part_ascend():
-    X = np.array([[0.0], [1.0]])
+    rows = np.array([[0.0], [1.0]])
     with pytest.raises(ValueError, match="ascending"):
-        grow_part(X, np.array([5, 4]), common_frame(X.min(axis=0), X.max(axis=0), X))
+        grow_part(rows, np.array([5, 4]), common_frame(rows.min(axis=0), rows.max(axis=0), rows))

@@ -38,14 +38,6 @@ def test_several_threads_work_at_once():
     assert len(met) == 2
 
 
-def test_an_error_in_a_thread_is_raised():
-    def work(start, stop):
-        raise RuntimeError("broken")
-
-    with thread_limit(2), pytest.raises(RuntimeError, match="broken"):
-        for_each_range(work, 100, smallest=1)
-
-
 def test_after_an_error_what_has_not_begun_is_not_begun():
     begun = []
 

@@ -31,7 +31,7 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
-from penstock.graph.rows import find_strangers
+from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
 from penstock.thresholds import Contamination, Exceedance, score_threshold
@@ -222,7 +222,7 @@ def _check_comparable(prepared: Prepared, rows: IndexArray, detector: Any, of_mo
     seen = prepared.values.notna().to_numpy()[rows]
     if seen.all() or not (getattr(detector, "_takes_missing", False) and detector._compares_rows):
         return
-    pair = find_strangers(seen)
+    pair = find_incomparable(seen)
     if pair is not None:
         table, (one, other) = prepared.table, rows[list(pair)]
         first, second = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.detectors._input import column_name, row_name
-from penstock.graph.rows import find_strangers, refuse_groups
+from penstock.graph.rows import check_connected, find_incomparable
 
 
 def refuse_empty_rows(table: FloatArray, X: Any) -> None:
@@ -36,8 +36,8 @@ def compare_rows(table: FloatArray, X: Any) -> None:
     """Warn if two rows have no column in common; raise if the rows fall apart into groups that have none."""
     if not np.isnan(table).any():
         return
-    refuse_groups(table, lambda row: row_name(X, row))
-    pair = find_strangers(~np.isnan(table))
+    check_connected(table, lambda row: row_name(X, row))
+    pair = find_incomparable(~np.isnan(table))
     if pair is not None:
         one, other = (row_name(X, row) for row in pair)
         warnings.warn(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.storage import Record
 from penstock.views.composite import COARSE, FINE, Composite, Standards
 from penstock.views.encoding import LogEncoding
@@ -70,7 +70,7 @@ def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
     m = len(rows)
     around, own = (record.array(name, np.float64, (m,), least=0.0) for name in ("around", "own"))
     joins = record.array("joins", np.int64, (m,), least=0, most=m - 1).astype(np.intp, copy=False)
-    return Joining(SearchWhenAsked(rows), _positive(record, "reach", m), around, own, joins)
+    return Joining(LazySearch(rows), _positive(record, "reach", m), around, own, joins)
 
 
 def _unpack_sampling(record: Record, name: str, drawn: tuple[int, int], encoded: FloatArray) -> Sampling:

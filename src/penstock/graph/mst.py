@@ -13,7 +13,7 @@ from penstock.graph.boruvka import N_LISTED, boruvka_edges
 from penstock.graph.distance_kernels import TILE
 from penstock.graph.edges import edge_lengths, sorted_tree
 from penstock.graph.points import Points, prepare_incomplete, prepare_points, tiles_of
-from penstock.graph.rows import first_copies, patterns_seen, refuse_groups, refuse_strangers, shares_seen
+from penstock.graph.rows import check_comparable, check_connected, first_copies, patterns_seen, shares_seen
 from penstock.graph.search import PointTree, tree_over
 
 Strategy = Literal["auto", "prim", "kdtree"]
@@ -87,7 +87,7 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
     data = check_rows(X)
     if not np.isnan(data).any():
         return minimum_spanning_tree(data)
-    refuse_groups(data)
+    check_connected(data)
     return _shared_tree(data)
 
 
@@ -107,7 +107,7 @@ def check_rows(X: ArrayLike) -> FloatArray:
 def _incomplete_tree(X: FloatArray, strategy: Strategy) -> Tree:
     if strategy == "kdtree":
         raise ValueError("A kd-tree needs all values, but some are missing (NaN). Use strategy 'auto' or 'prim'.")
-    refuse_strangers(X)
+    check_comparable(X)
     return _shared_tree(X)
 
 
@@ -146,7 +146,7 @@ def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
 def prim_edges(points: Points) -> IndexArray:
     """The edges of the minimum spanning tree; where coordinates are missing (NaN), under the shared distance.
 
-    Points that share no coordinate are infinitely far apart; there is a tree without such edges (`find_groups`).
+    Points that share no coordinate are infinitely far apart; there is a tree without such edges (`find_unconnected`).
     """
     n = len(points.search)
     tiles = tiles_of(points.search)

@@ -1,4 +1,4 @@
-"""Equal rows, and rows with missing values: which share columns."""
+"""Equal rows, and rows with missing values (NaN): which of them share columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
 
+_AT_ONCE = 1 << 11  # patterns of missing values compared at once: their counts take 16 MB
+
 
 def first_copies(X: FloatArray) -> IndexArray:
-    """For each row, the index of the first row that equals it (its own index where it is the first).
+    """Return for each row the index of the first row that equals it (its own where it is the first).
 
-    Rows with holes (NaN) are equal if they have the same holes and are equal elsewhere.
+    Rows with missing values (NaN) are equal if they lack the same values and are equal elsewhere; −0.0 equals 0.0.
+    Takes time O(np + n log n).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> first_copies(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]]))
     array([0, 1, 0, 0])
@@ -27,13 +32,20 @@ def first_copies(X: FloatArray) -> IndexArray:
     stops = np.r_[starts[1:], n]
     several = stops - starts > 1
     for start, stop in zip(starts[several], stops[several], strict=True):
-        _match_group(X, order[start:stop], original)
+        group = order[start:stop]  # almost always copies of one row, but hashes may collide
+        while len(group) > 1:
+            rows, first = X[group], X[group[0]]
+            same = ((rows == first) | (np.isnan(rows) & np.isnan(first))).all(axis=1)
+            original[group[same]] = group[0]
+            group = group[~same]
     return original
 
 
 def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """The rows that equal none before them, and for each row which of these it is or equals, given `first_copies`.
+    """Return the rows that equal none before them, and for each row which of these it equals, given `first_copies`.
 
+    Examples
+    --------
     >>> [part.tolist() for part in different_rows(np.array([0, 1, 0, 3]))]
     [[0, 1, 3], [0, 1, 0, 2]]
     """
@@ -42,35 +54,22 @@ def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:
 
 
 def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
-    """One 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed); −0.0 counts as 0.0.
-
-    NaN has many bit patterns; all count as one.
-    """
+    """Return one 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed)."""
     hashes = np.full(len(X), 14695981039346656037, dtype=np.uint64)
     for column in X.T:
         fresh = column + 0.0  # −0.0 + 0.0 is 0.0; the sum is a fresh, contiguous column
-        fresh[np.isnan(fresh)] = np.nan
+        fresh[np.isnan(fresh)] = np.nan  # NaN has many bit patterns
         hashes ^= fresh.view(np.uint64)
         hashes *= np.uint64(1099511628211)
         hashes ^= hashes >> np.uint64(29)
     return hashes
 
 
-def _match_group(X: FloatArray, group: IndexArray, original: IndexArray) -> None:
-    """Rows of one hash value, in ascending order: almost always copies of one row, but hashes may collide."""
-    while len(group) > 1:
-        rows, first = X[group], X[group[0]]
-        same = ((rows == first) | (np.isnan(rows) & np.isnan(first))).all(axis=1)
-        original[group[same]] = group[0]
-        group = group[~same]
-
-
-_AT_ONCE = 1 << 11  # patterns of holes compared at once: their counts take 16 MB
-
-
 def shares_seen(X: FloatArray) -> FloatArray:
-    """The share of each row's coordinates that are there.
+    """Return the share of values of each row that are not missing.
 
+    Examples
+    --------
     >>> shares_seen(np.array([[1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]]))
     array([1. , 0.5, 0. ])
     """
@@ -79,7 +78,7 @@ def shares_seen(X: FloatArray) -> FloatArray:
 
 
 def patterns_seen(X: FloatArray) -> NDArray[np.uint64]:
-    """Which coordinates each row has, a bit for each in words of 64.
+    """Return which values each row has, one bit per column in words of 64.
 
     >>> np.bitwise_count(patterns_seen(np.array([[1.0, 2.0], [np.nan, 2.0]]))).tolist()
     [[2], [1]]
@@ -89,59 +88,58 @@ def patterns_seen(X: FloatArray) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1).view(np.uint64)
 
 
-def refuse_strangers(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
-    """Raise if a row has no coordinate, or two rows share none, so that no distance joins them; the first is named.
+def check_comparable(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
+    """Raise ValueError if a row has no value, or two rows share no column, naming the first such row or pair.
 
-    >>> refuse_strangers(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
+    >>> check_comparable(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
     Traceback (most recent call last):
     ValueError: There is no distance between row 0 and row 2: no column has a reading in both. Leave out ...
     """
-    seen = ~np.isnan(X)
-    _refuse_empty(seen, describe)
-    pair = find_strangers(seen)
+    pair = find_incomparable(_check_values(X, describe))
     if pair is not None:
-        one, other = (describe(row) for row in pair)
         raise ValueError(
-            f"There is no distance between {one} and {other}: no column has a reading in both. Leave out one of them, "
-            f"leave out columns that are seldom read, or fill the gaps first."
+            f"There is no distance between {describe(pair[0])} and {describe(pair[1])}: no column has a reading in "
+            f"both. Leave out one of them, leave out columns that are seldom read, or fill the gaps first."
         )
 
 
-def refuse_groups(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
-    """Raise if a row has no coordinate, or the rows fall apart into groups that share none; two of them are named.
+def check_connected(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
+    """Raise ValueError if a row has no value, or the rows fall into groups that share no column, naming two rows.
 
-    >>> refuse_groups(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
-    >>> refuse_groups(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0]]))
+    >>> check_connected(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
+    >>> check_connected(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0]]))
     Traceback (most recent call last):
     ValueError: There is no distance between row 0 and row 2, not even by way of other rows: the rows fall apart ...
     """
-    seen = ~np.isnan(X)
-    _refuse_empty(seen, describe)
-    pair = find_groups(seen)
+    pair = find_unconnected(_check_values(X, describe))
     if pair is not None:
-        one, other = (describe(row) for row in pair)
         raise ValueError(
-            f"There is no distance between {one} and {other}, not even by way of other rows: the rows fall apart into "
-            f"groups that have no column in common. Leave out all groups but one, or fit each by itself."
+            f"There is no distance between {describe(pair[0])} and {describe(pair[1])}, not even by way of other rows: "
+            f"the rows fall apart into groups that have no column in common. Leave out all groups but one, or fit each "
+            f"by itself."
         )
 
 
-def _refuse_empty(seen: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+def _check_values(X: FloatArray, describe: Callable[[int], str]) -> NDArray[np.bool_]:
+    """Return which values are not missing; raise ValueError if a row has none."""
+    seen = ~np.isnan(X)
     empty = np.flatnonzero(~seen.any(axis=1))
     if len(empty):
         raise ValueError(
             f"No column has a reading in {describe(int(empty[0]))}"
             f"{f', nor in {len(empty) - 1} other rows' if len(empty) > 1 else ''}. Leave out rows without any reading."
         )
+    return seen
 
 
-def find_groups(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Row 0 and the first row that no chain of rows leads to, each of which shares a coordinate with the next.
+def find_unconnected(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Return row 0 and the first row that no chain of rows with shared columns leads to; None if chains lead to all.
 
-    None if chains lead to all rows. Every row has a coordinate.
+    Every row has a value.
 
-    >>> find_groups(np.array([[True, False, False], [True, True, False], [False, True, False], [False, False, True]]))
-    (0, 3)
+    >>> find_unconnected(np.array([[True, False, False], [True, True, False], [False, True, False]]))
+    >>> find_unconnected(np.array([[True, False, False], [True, True, False], [False, False, True]]))
+    (0, 2)
     """
     columns = seen[0]
     while True:
@@ -154,13 +152,13 @@ def find_groups(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
     return (0, int(outside[0])) if len(outside) else None
 
 
-def find_strangers(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """The first two rows (by the first of them, then by the second) without a coordinate in common, if there are any.
+def find_incomparable(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Return the first two rows (by the first of them, then by the second) that share no column, if there are any.
 
-    All pairs are settled, most without being looked at: a column that is there in every row is shared by all, and two
-    rows that have more than p coordinates between them share one.
+    Most pairs need not be compared: a column without missing values is shared by all rows, and two rows that have more
+    than p values between them share one.
 
-    >>> find_strangers(np.array([[True, False, False], [True, True, False], [False, True, True]]))
+    >>> find_incomparable(np.array([[True, False, False], [True, True, False], [False, True, True]]))
     (0, 2)
     """
     if seen.all(axis=0).any():
@@ -171,8 +169,8 @@ def find_strangers(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
     order = np.argsort(first_rows)  # so that the first pair of patterns holds the first pair of rows
     rows, patterns = sparse_rows[first_rows[order]], patterns[order].astype(np.float32)
     for start in range(0, len(rows), _AT_ONCE):
-        for_these = patterns[start : start + _AT_ONCE] @ patterns.T  # counts, exact below 2²⁴
-        if (for_these == 0).any():
-            one, other = np.argwhere(for_these == 0)[0]
+        shared = patterns[start : start + _AT_ONCE] @ patterns.T  # counts, exact below 2²⁴
+        if (shared == 0).any():
+            one, other = np.argwhere(shared == 0)[0]
             return int(rows[start + one]), int(rows[other])
     return None

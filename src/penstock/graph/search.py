@@ -303,10 +303,10 @@ class RowSearch:
 
 
 @dataclass(frozen=True)
-class SearchWhenAsked:
+class LazySearch:
     """A `RowSearch` over rows that may lie in a file: grown when the first new row asks, and not before.
 
-    >>> SearchWhenAsked(np.array([[0.0], [5.0]])).nearest_or_equal(np.array([[4.0]]))[0].tolist()
+    >>> LazySearch(np.array([[0.0], [5.0]])).nearest_or_equal(np.array([[4.0]]))[0].tolist()
     [1]
     """
 

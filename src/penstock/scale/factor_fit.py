@@ -23,7 +23,7 @@ from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskExecutor, save_block
@@ -112,7 +112,7 @@ class FactorJob(Job):
         detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
         detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
         if self._has_tree():
-            detector._tree = SearchWhenAsked(rows)
+            detector._tree = LazySearch(rows)
             detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
 
 

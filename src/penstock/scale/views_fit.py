@@ -22,7 +22,7 @@ from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
 from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_distinct, sample_size
-from penstock.graph.search import SearchWhenAsked
+from penstock.graph.search import LazySearch
 from penstock.scale.cluster import Cluster
 from penstock.scale.job import Job, fitted_file, fitted_rows
 from penstock.scale.model_files import load_draws, load_encoding, load_margins, save_views
@@ -188,8 +188,8 @@ def read_into_memory(detector: Detector) -> None:
     encoded = views.encoding.apply(rows)
     detector._views = replace(
         views,
-        plain=replace(views.plain, search=SearchWhenAsked(rows)),
-        logged=replace(views.logged, search=SearchWhenAsked(encoded)),
+        plain=replace(views.plain, search=LazySearch(rows)),
+        logged=replace(views.logged, search=LazySearch(encoded)),
     )
     detector.tree_ = Tree(np.array(tree.edges), np.array(tree.lengths))
 

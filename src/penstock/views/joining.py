@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph.edges import nearest_by_tree, shortest_edges
 from penstock.graph.rows import first_copies
-from penstock.graph.search import FittedSearch, SearchWhenAsked
+from penstock.graph.search import FittedSearch, LazySearch
 
 _LARGEST = float(np.finfo(np.float64).max)  # what overflows ends here
 
@@ -98,14 +98,14 @@ def join_rows(rows: FloatArray, tree: Tree) -> Joining:
     """The view of rows that are all different, given their spanning tree."""
     m = len(rows)
     if m == 1:
-        return Joining(SearchWhenAsked(rows), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
+        return Joining(LazySearch(rows), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
     near, edge, total, degree = nearest_by_tree(tree)
     alone = degree[near] == 1  # the row it joins has no other edge
     total = np.minimum(total, _LARGEST)
     others = np.where(alone, edge, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
     with np.errstate(over="ignore"):
         own = np.minimum(edge + others, _LARGEST)
-    return Joining(SearchWhenAsked(rows), shortest_edges(tree), total / degree, own, near)
+    return Joining(LazySearch(rows), shortest_edges(tree), total / degree, own, near)
 
 
 def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
