@@ -247,7 +247,6 @@ def test_config(table: str, out: Path, tmp_path: Path) -> None:
         ("components = true", "watch.toml: components must be a whole number; got True."),
         ('alpha = "much"', "watch.toml: alpha must be a number; got 'much'."),
         ("strict = 1", "watch.toml: strict must be true or false; got 1."),
-        ("output = 3", "watch.toml: output must be a text; got 3."),
         ("components = 0", "watch.toml: components must be a whole number ≥ 1; got 0."),
         ('threshold = "peek"', "watch.toml: threshold cannot be used: There is no threshold 'peek'."),
         ("seed = -1", "watch.toml: seed must be a whole number from 0"),
