@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from penstock.detectors.controls import KNNDistance as KNNDistance
     from penstock.detectors.controls import MeanDistance as MeanDistance
     from penstock.detectors.controls import NormScore as NormScore
-    from penstock.detectors.deep import AER as AER
-    from penstock.detectors.deep import DAGMM as DAGMM
     from penstock.detectors.gnmf import GNMF as GNMF
     from penstock.detectors.lomst import LoMST as LoMST
     from penstock.detectors.nmf import NMF as NMF

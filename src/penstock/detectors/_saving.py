@@ -117,7 +117,10 @@ def restore(state: dict[str, Any]) -> Any:
     name = record.text("class")
     if name not in DETECTORS:
         raise StorageError(f"{name!r:.80} is not a detector of this version of penstock")
-    cls = detector_class(name)
+    try:
+        cls = detector_class(name)
+    except ImportError as error:
+        raise StorageError(str(error)) from error
     detector = cls(**unpack_parameters(cls, record.value("parameters")))
     detector._check_parameters()
     if record.optional_part("fitted") is not None:
