@@ -17,7 +17,7 @@ LAYERS = [
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),
     },
-    {"columns", "explain", "sensors", "views"},
+    {"columns", "explain", "sensors"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate"},
     {"bench", "report", "live"},

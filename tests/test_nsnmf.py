@@ -138,8 +138,8 @@ def test_a_failed_fit_leaves_the_old_model(X):
 
 def test_a_new_row_in_a_binary_graph_has_similarity_one(X):
     detector = NSNMF(similarity="binary", random_state=0).fit(X)
-    assert not detector._problem.decays
-    assert (detector._problem.strongest == 1).all()
+    assert not detector.model_.problem.decays
+    assert (detector.model_.problem.strongest == 1).all()
 
 
 @collapsing

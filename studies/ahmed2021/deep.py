@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
-from penstock.detectors._base import BaseDetector
+from penstock.detectors import BaseDetector
 from penstock.factor.start import draws_from
 from penstock.graph.points import Frame, plain_frame
 from penstock.graph.rows import first_copies
@@ -97,8 +97,8 @@ class DeepDetector(BaseDetector):
     def _score_framed(self, rows: FloatArray) -> FloatArray:
         """Scores of framed rows, each by itself."""
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_components", self.n_components, least=1)
         read_hidden(self.hidden)
         if self.max_iter is not None:
@@ -284,8 +284,8 @@ class AER(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number("penalty", self.penalty, least=0.0)
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
         check_number("weight_decay", self.weight_decay, least=0.0)
@@ -390,8 +390,8 @@ class DAGMM(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_mixtures", self.n_mixtures, least=1)
         check_number("dropout", self.dropout, least=0.0)
         if self.dropout >= 1:

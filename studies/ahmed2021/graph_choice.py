@@ -12,8 +12,8 @@ from typing import Any, Literal
 from scipy import sparse
 
 from penstock._parameters import check_choice, check_number
-from penstock._types import FloatArray, SparseMatrix
-from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
+from penstock._types import FloatArray, SparseMatrix, Tree
+from penstock.detectors import Copies, FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.objectives import laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
@@ -71,19 +71,19 @@ class GraphChoice(FactorDetector):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice("form", self.form, ("symmetric", "laplacian"))
         check_choice("graph", self.graph, tuple(_GRAPHS))
         check_number("alpha", self.alpha, least=0.0, above=True)
         check_number("gamma", self.gamma, least=0.0)
 
-    def _pose(self, A: FloatArray) -> Problem:
-        S = _GRAPHS[self.graph](A) if len(A) > 1 else sparse.csr_array((1, 1))
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        S = _GRAPHS[self.graph](rows) if len(rows) > 1 else sparse.csr_array((1, 1))
         objective = (
-            nsnmf(A, S, self.alpha, self.gamma) if self.form == "symmetric" else laplacian_nsnmf(A, S, self.alpha)
+            nsnmf(rows, S, self.alpha, self.gamma) if self.form == "symmetric" else laplacian_nsnmf(rows, S, self.alpha)
         )
-        return Problem(objective, nearest_distances(A), row_maxima(S))
+        return Problem(objective, nearest_distances(rows), row_maxima(S))
 
 
 def _tree(A: FloatArray) -> SparseMatrix:
