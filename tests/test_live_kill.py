@@ -66,57 +66,16 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
     in_snapshots = kills // 5
     plant_like_csv(tmp_path / "plant.csv")
     live = learn_from_good_months(tmp_path)
-    common = [
-        str(tmp_path / "plant.csv"),
-        "--components",
-        "3",
-        "--snapshot-every",
-        "100",
-    ]
+    common = [str(tmp_path / "plant.csv"), "--components", "3", "--snapshot-every", "100"]
     variants = [
         common,
-        [
-            *common,
-            "--threshold",
-            "drifting-peaks",
-            "--snapshot-every",
-            "73",
-            "--warmup",
-            "900",
-        ],
-        [
-            *common,
-            "--threshold",
-            "quantile:rate=0.05",
-            "--no-learn-flagged",
-            "--forgetting",
-            "0.999",
-        ],
-        [
-            str(live),
-            "--model",
-            str(tmp_path / "unit1.penstock"),
-            "--snapshot-every",
-            "40",
-        ],
-        [
-            str(live),
-            "--model",
-            str(tmp_path / "unit1.penstock"),
-            "--snapshot-every",
-            "31",
-            "--threshold",
-            "conformal",
-        ],
+        [*common, "--threshold", "drifting-peaks", "--snapshot-every", "73", "--warmup", "900"],
+        [*common, "--threshold", "quantile:rate=0.05", "--no-learn-flagged", "--forgetting", "0.999"],
+        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "40"],
+        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
     ]
     variants = variants if kills > 30 else [variants[0], variants[-1]]
-    task = {
-        "folder": str(tmp_path),
-        "variants": variants,
-        "kills": kills,
-        "half_written": in_snapshots,
-        "seed": 0,
-    }
+    task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "half_written": in_snapshots, "seed": 0}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("live_kills.py"))],
         input=json.dumps(task),
@@ -124,10 +83,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
         text=True,
         timeout=600,
         check=False,
-        env={
-            **os.environ,
-            "OPENBLAS_NUM_THREADS": "1",
-        },  # no threads, so that forks are whole
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # no threads, so that forks are whole
     )
     assert done.returncode == 0, done.stderr
     sequences = json.loads(done.stdout)
@@ -151,11 +107,7 @@ def test_the_three_commands_of_the_readme(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     block = readme.split("## Learn from good months", 1)[1].split("```")[1]
     simulate, fit, watch = [shlex.split(line, comments=True) for line in block.splitlines()[1:] if line]
-    command = [
-        sys.executable,
-        "-c",
-        "import sys; from penstock.cli import main; sys.exit(main())",
-    ]
+    command = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
     for given in (simulate, fit):
         subprocess.run([*command, *given[1:]], cwd=tmp_path, check=True, capture_output=True)
     output, kills = tmp_path / watch[-1], 0
@@ -170,11 +122,6 @@ def test_the_three_commands_of_the_readme(tmp_path: Path) -> None:
         if process.wait() == 0:
             break
     assert kills == 3
-    subprocess.run(
-        [*command, *watch[1:5], "--output", "unbroken"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run([*command, *watch[1:5], "--output", "unbroken"], cwd=tmp_path, check=True, capture_output=True)
     assert output.read_bytes() == (tmp_path / "unbroken").read_bytes()
     assert len(output.read_text().splitlines()) == 9219

@@ -41,25 +41,12 @@ STATE = {
     "name": 'é\n"quoted" \\ \ud800 [[[{',
     "none": None,
     "flags": [True, False],
-    "numbers": [
-        0,
-        -3,
-        2**200,
-        1.5,
-        -0.0,
-        5e-324,
-        float("inf"),
-        float("-inf"),
-        float("nan"),
-    ],
+    "numbers": [0, -3, 2**200, 1.5, -0.0, 5e-324, float("inf"), float("-inf"), float("nan")],
     "$array": {"$": 1, "$$float": 2},
     "": {"": {}, "/": [], "a/b": np.arange(3)},
     "__metadata__": np.float32([1.5, np.nan]),
     "turned": np.arange(12.0).reshape(3, 4).T[::-1, ::2],
-    "nested": [
-        {"x": np.array(7, dtype=np.uint8)},
-        [np.zeros((0, 3)), np.array([[True], [False]])],
-    ],
+    "nested": [{"x": np.array(7, dtype=np.uint8)}, [np.zeros((0, 3)), np.array([[True], [False]])]],
 }
 
 
@@ -95,26 +82,14 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
 
 
 arrays = st.sampled_from(list(states.DTYPES)).flatmap(
-    lambda dtype: hnp.arrays(
-        np.dtype(dtype),
-        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
-    )
+    lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
 )
 text = st.text(st.characters(), max_size=5)
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | text | arrays
-nested = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
-)
+nested = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3))
 
 
-@given(
-    st.dictionaries(
-        text | st.sampled_from(["$array", "$float", "$$", "__metadata__", "/"]),
-        nested,
-        max_size=4,
-    )
-)
+@given(st.dictionaries(text | st.sampled_from(["$array", "$float", "$$", "__metadata__", "/"]), nested, max_size=4))
 @settings(max_examples=80, deadline=None)
 def test_any_state_comes_back(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     assert same(round_trip(tmp_path_factory.getbasetemp(), state), state)
@@ -156,10 +131,7 @@ def test_what_cannot_be_stored_is_named(tmp_path: Path, value: Any, message: str
 
 
 def test_what_is_too_much_is_refused_when_writing(tmp_path: Path) -> None:
-    with pytest.raises(
-        StorageError,
-        match=r"has 7 values and takes 4,.* bytes; 100,000 and 4,194,304 .* into arrays",
-    ):
+    with pytest.raises(StorageError, match=r"has 7 values and takes 4,.* bytes; 100,000 and 4,194,304 .* into arrays"):
         write_state(tmp_path / "state", "test", {"x": "long" * (MAX_HEADER // 4)})
     with pytest.raises(StorageError, match=r"has 100,0.* values"):
         write_state(tmp_path / "state", "test", {"x": [0] * 100_000})
@@ -182,21 +154,12 @@ def test_what_is_just_allowed_can_be_read(tmp_path: Path) -> None:
     deepest: dict[str, Any] = {}
     for _ in range(62):
         deepest = {"x": deepest, "y": [float("nan")]}
-    state = {
-        "deep": deepest,
-        "big": 2**3000 - 1,
-        "long": [0.125] * 99_000,
-        "text": "x" * 3_000_000,
-    }
+    state = {"deep": deepest, "big": 2**3000 - 1, "long": [0.125] * 99_000, "text": "x" * 3_000_000}
     assert same(round_trip(tmp_path, state), state)
 
 
 def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
-    small = {
-        "é": [1, 2.5, float("nan")],
-        "x": np.arange(3.0),
-        "y": np.array([True, False]),
-    }
+    small = {"é": [1, 2.5, float("nan")], "x": np.arange(3.0), "y": np.array([True, False])}
     write_state(tmp_path / "sound", "test", small)
     sound, path = (tmp_path / "sound").read_bytes(), tmp_path / "changed"
 
@@ -206,11 +169,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
             read_state(path)
 
     for at in range(len(sound)):
-        for change in (
-            1,
-            0x20,
-            0xFF,
-        ):  # the second makes a capital letter of a small one
+        for change in (1, 0x20, 0xFF):  # the second makes a capital letter of a small one
             refused(sound[:at] + bytes([sound[at] ^ change]) + sound[at + 1 :])
         refused(sound[:at])
         refused(sound[:at] + sound[at + 1 :])
@@ -224,10 +183,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
 def test_kinds(tmp_path: Path) -> None:
     write_state(tmp_path / "state", "stream", {})
     assert read_state(tmp_path / "state") == ("stream", {})
-    with pytest.raises(
-        WrongKindError,
-        match=r"Cannot read .*state: it holds a 'stream', not a 'detector'",
-    ):
+    with pytest.raises(WrongKindError, match=r"Cannot read .*state: it holds a 'stream', not a 'detector'"):
         read_state(tmp_path / "state", "detector")
     with pytest.raises(FileNotFoundError):
         read_state(tmp_path / "nothing")
@@ -237,10 +193,7 @@ def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(states, "FORMAT_VERSION", 2)
         write_state(tmp_path / "new", "test", {"x": np.arange(9.0)})
-    with pytest.raises(
-        NewerVersionError,
-        match=r"newer penstock \(format 2\); this one reads up to format 1. Update",
-    ):
+    with pytest.raises(NewerVersionError, match=r"newer penstock \(format 2\); this one reads up to format 1. Update"):
         read_state(tmp_path / "new")
     content = bytearray((tmp_path / "new").read_bytes())
     content[-1] ^= 1
@@ -252,40 +205,23 @@ def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.Monke
 def test_older_files_are_brought_up_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_state(tmp_path / "old", "test", {"a": 1})
     monkeypatch.setattr(states, "FORMAT_VERSION", 3)
-    steps = {
-        1: lambda kind, state: state | {"b": kind},
-        2: lambda kind, state: state | {"c": len(state)},
-    }
+    steps = {1: lambda kind, state: state | {"b": kind}, 2: lambda kind, state: state | {"c": len(state)}}
     monkeypatch.setattr(states, "UPGRADES", steps)
     assert read_state(tmp_path / "old") == ("test", {"a": 1, "b": "test", "c": 2})
     del steps[2]
-    with pytest.raises(
-        StorageError,
-        match=r"Cannot read .*old: it has format 2, which .* no longer reads",
-    ):
+    with pytest.raises(StorageError, match=r"Cannot read .*old: it has format 2, which .* no longer reads"):
         read_state(tmp_path / "old")
 
 
 def test_records_name_what_does_not_fit() -> None:
-    content = {
-        "n": 3,
-        "t": True,
-        "f": 1.5,
-        "s": "a",
-        "i": float("inf"),
-        "x": np.array([1.0, -2.0, np.nan]),
-        "p": {},
-    }
+    content = {"n": 3, "t": True, "f": 1.5, "s": "a", "i": float("inf"), "x": np.array([1.0, -2.0, np.nan]), "p": {}}
     record = Record(content, "fitted")
     assert (record.whole("n", least=3, most=3), record.flag("t")) == (3, True)
     assert (record.number("f"), record.text("s")) == (1.5, "a")
     assert record.number("i", infinite=True) == np.inf
     assert len(record.array("x", np.float64, (3,), least=-2.0, missing=True)) == 3
     wrong = [
-        (
-            lambda: record.whole("n", least=4),
-            r"fitted\['n'\] should be a whole number ≥ 4, but is 3",
-        ),
+        (lambda: record.whole("n", least=4), r"fitted\['n'\] should be a whole number ≥ 4, but is 3"),
         (lambda: record.whole("n", least=0, most=2), "≥ 0 and ≤ 2"),
         (lambda: record.whole("t", least=0), "whole number"),
         (lambda: record.whole("f", least=0), "whole number"),
@@ -294,18 +230,9 @@ def test_records_name_what_does_not_fit() -> None:
         (lambda: record.number("f", least=2.0), "a finite number ≥ 2, but is 1.5"),
         (lambda: record.flag("n"), "True or False"),
         (lambda: record.text("n"), "text"),
-        (
-            lambda: record.array("x", np.float64, (3,)),
-            r"fitted\['x'\] should hold finite numbers only",
-        ),
-        (
-            lambda: record.array("x", np.float64, (3,), least=-1.0, most=9.0, missing=True),
-            "≥ -1 ≤ 9 only",
-        ),
-        (
-            lambda: record.array("x", np.float64, (4,)),
-            r"float64 of shape \(4\), but is float64 of shape \(3,\)",
-        ),
+        (lambda: record.array("x", np.float64, (3,)), r"fitted\['x'\] should hold finite numbers only"),
+        (lambda: record.array("x", np.float64, (3,), least=-1.0, most=9.0, missing=True), "≥ -1 ≤ 9 only"),
+        (lambda: record.array("x", np.float64, (4,)), r"float64 of shape \(4\), but is float64 of shape \(3,\)"),
         (lambda: record.array("x", np.float64, (None, None)), r"shape \(any, any\)"),
         (lambda: record.array("x", np.int64, (3,)), "int64"),
         (lambda: record.array("n", np.int64, ()), "but is 3"),
