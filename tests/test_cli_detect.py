@@ -116,7 +116,7 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     assert summary["false_alarm_rate"] == pytest.approx(1e-4)
     shown = capfd.readouterr().out
     assert f"above {detector.threshold_:.4g}, which 1 in 10,000 normal rows (extrapolated) exceeds" in shown
-    assert " 10^6 (extrapolated)  bearing" in shown or re.search(r" 1 in [\d,]+ \(extrapolated\)  bearing", shown)
+    assert " million (extrapolated)  bearing" in shown or re.search(r" 1 in [\d,]+ \(extrapolated\)  bearing", shown)
 
 
 def test_parameters_of_other_methods_are_refused_with_their_home(table: str, capfd: pytest.CaptureFixture[str]) -> None:
