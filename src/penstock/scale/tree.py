@@ -284,7 +284,7 @@ class PartsSearch:
                 asking = np.flatnonzero(open_ & (turn == part))
                 names, squares = self._tree(part).nearest_squares(X[asking], 1)
                 _keep_first(best, found, asking, squares[:, 0], names[:, 0])
-        return np.searchsorted(open_array(self.numbers), found), self._tree(0).lengths_of(best)
+        return np.searchsorted(open_array(self.numbers), found), self.frame.lengths_of(best)
 
     def _box_squares(self, exact: FloatArray) -> FloatArray:
         """Squared distances of rows to the boxes of all parts, in the frame's units: no row of a part is nearer."""
