@@ -41,8 +41,8 @@ demo: install
 
 # Results are kept in study/: what is there is not run again.
 study: install
-	$(BIN)/penstock bench --folder study
-	$(BIN)/penstock bench report study --plant --markdown docs/reproduction.md --overwrite
+	$(BIN)/python -m studies.ahmed2021 run --folder study
+	$(BIN)/python -m studies.ahmed2021 report study --plant --markdown docs/reproduction.md --overwrite
 
 # Without the JIT the lines inside the kernels are run as plain Python. Both runs are made, even if the first fails.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
@@ -87,4 +87,4 @@ constraints:
 
 clean:
 	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src studies tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,19 +11,21 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from timing import Timing, Worker
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 SETS = ("Glass", "WDBC", "PageBlocks", "SpamBase", "ALOI")
 
 
 def problem(name: str) -> Any:
     """The paper's objective on a data set, the tree included."""
     from penstock import minimum_spanning_tree, similarity
-    from penstock.bench.datasets import load
     from penstock.factor import nsnmf
+    from studies.ahmed2021.datasets import load
 
     A = load(name).X
     return nsnmf(A, similarity(minimum_spanning_tree(A)))
@@ -31,7 +33,7 @@ def problem(name: str) -> Any:
 
 def whole_fit(method: str) -> Callable[[], Any]:
     """Tree, factors and scores of ALOI, or what a peer does instead."""
-    from penstock.bench.datasets import load
+    from studies.ahmed2021.datasets import load
 
     warnings.simplefilter("ignore")
     X = load("ALOI").X

@@ -24,9 +24,12 @@ from numpy.typing import NDArray
 
 from penstock import KNNDistance, OnlineNSNMF
 from penstock._types import FloatArray
-from penstock.bench.datasets import Dataset, data_folder, load, names
+from penstock.bench import Dataset
 from penstock.bench.metrics import precision_at_n, roc_auc, true_detections
 from penstock.graph.similarities import Kind
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
+from studies.ahmed2021.datasets import data_folder, load, names
 
 # True detections at N = number of anomalies, column "Online NS-NMF" of the table "Number of true positive detections of
 # the competing methods" (label tbl:TPR) of Ahmed, Hu, Acharya and Ding (2021), JMLR 22. The names are ours.

@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.bench import paper
-from penstock.bench.protocol import run_study
-from penstock.bench.settings import Study
-from penstock.bench.settings_file import read_settings
-from penstock.bench.significance import mean_ranks
+from penstock.bench import Study, load_file, mean_ranks, run_study
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
+from studies.ahmed2021 import paper, settings
+from studies.ahmed2021.datasets import load
 
 HERE = Path(__file__).parent
 SHIPPED, PEERS = "Detector", ("KNN", "LOF", "IForest", "ECOD", "COPOD", "HBOS", "PCA", "OCSVM", "INNE")
@@ -264,10 +264,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int)
     given = parser.parse_args()
     sys.path.insert(0, str(HERE))  # where the candidates are found
-    study = read_settings(HERE / "quality.toml")
-    found = tables_of(
-        run_study(elsewhere(study, given.elsewhere) if given.elsewhere else study, given.folder, jobs=given.jobs).rows
-    )
+    study = settings.read(HERE / "quality.toml")
+    study = elsewhere(study, given.elsewhere) if given.elsewhere else study
+    reader = load_file if given.elsewhere else load
+    found = tables_of(run_study(study, given.folder, jobs=given.jobs, load=reader).rows)
     missed = report(found, on_the_twenty=given.elsewhere is None)
     if given.picture:
         draw(found, given.picture)

@@ -23,12 +23,10 @@ from sklearn.base import BaseEstimator
 
 from penstock import KNNDistance, LaplacianNSNMF
 from penstock._types import FloatArray
+from penstock.detectors.views import join_rows, learn_encoding, learn_margins
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.graph.rows import different_rows, first_copies
 from penstock.prepare import learn_scaling
-from penstock.views.encoding import learn_encoding
-from penstock.views.joining import join_rows
-from penstock.views.margins import learn_margins
 
 _DRAWS = {"small": 128, "large": 64}
 _LARGE = 16  # nodes per draw, from which fewer draws are enough

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 os.environ["PENSTOCK_THREADS"] = "1"
 REPEATS = 5
 Rows = list[dict[str, float]]
@@ -144,7 +145,7 @@ class Bars:
 
 
 def main() -> int:
-    from penstock.bench.datasets import load
+    from studies.ahmed2021.datasets import load
 
     X = load("ALOI").X
     bars = Bars()

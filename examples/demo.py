@@ -6,16 +6,19 @@ could be handed to an operator. Then the five methods of the paper's application
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from penstock.bench.plant import METHODS, TOP, list_tables, search, times_of
 from penstock.detection import Findings
 from penstock.report import write_findings, write_html
 from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
+from studies.ahmed2021.plant import METHODS, TOP, list_tables, search, times_of
 
 FOLDER = Path("demo")
 

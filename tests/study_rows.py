@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from penstock.bench import paper
-from penstock.bench.results import PLANNED, frame_of
+from penstock.bench.results import frame_of
+from studies.ahmed2021 import paper
+from studies.ahmed2021.rows import LABELS
 
 SIZES = {name: tuple(map(int, sizes)) for name, *sizes in paper.characteristics.itertuples()}  # n, p, anomalies
 PAPER_COLUMNS = {*paper.true_positives, *paper.lomst_true_positives, *paper.deep_true_positives}
@@ -58,7 +59,7 @@ def make_rows(
                     outcome |= {"fit_seconds": seconds or 1.0, "cpu_seconds": 1.5 * (seconds or 1.0)}
                     outcome["peak_memory_mb"] = 100.0
                 outcomes[cell["key"]] = outcome
-    return frame_of(cells, outcomes)
+    return frame_of(cells, outcomes, LABELS)
 
 
 def paper_rows(seeds: Sequence[int] = (0, 1, 2)) -> pd.DataFrame:
@@ -158,8 +159,9 @@ def _cell(
         column = method if method in PAPER_COLUMNS else ""
     n, p, anomalies = size_of(dataset)
     key = hashlib.sha256(repr((method, sweep, base, value, dataset, seed)).encode()).hexdigest()[:16]
-    values = (part, method, column, sweep, base, value, dataset, seed, n, p, anomalies, key)
-    return dict(zip(PLANNED, values, strict=True))
+    labels = {"part": part, "paper": column, "sweep": sweep, "base": base, "value": value}
+    planned = {"method": method, "dataset": dataset, "seed": seed, "n": n, "p": p, "n_anomalies": anomalies, "key": key}
+    return labels | planned
 
 
 def _measures(cell: Mapping[str, Any], count: float) -> dict[str, float]:

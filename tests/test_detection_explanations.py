@@ -16,9 +16,9 @@ from penstock.detection import METHODS, explain, make_detector
 from penstock.detection._parts import Contributions, are_usual
 from penstock.detection._wording import how_rare, rows_that, seen_as
 from penstock.detectors import restore, state_of
+from penstock.detectors.views import VIEWS
 from penstock.report import write_findings
 from penstock.thresholds import Fixed
-from penstock.views.composite import VIEWS
 
 
 @pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online", "views"])

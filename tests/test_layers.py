@@ -17,7 +17,7 @@ LAYERS = [
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),
     },
-    {"columns", "explain", "sensors", "views"},
+    {"columns", "explain", "sensors"},
     {"detectors"},
     {"adapters", "detection", "scale", "simulate"},
     {"bench", "report", "live"},
@@ -28,7 +28,7 @@ HOMES = {
     "dask": {"scale/"},
     "distributed": {"scale/"},
     "filelock": {"io/", "storage/"},
-    "jinja2": {"report/"},
+    "jinja2": {"bench/", "report/"},
     "matplotlib": {"report/"},
     "numba": {"_jit.py"},
     "openpyxl": {"io/", "report/"},
@@ -36,7 +36,6 @@ HOMES = {
     "rich": {"cli/", "scale/"},
     "safetensors": {"storage/"},
     "threadpoolctl": {"_blas.py"},
-    "torch": {"detectors/_deep_"},
     "typer": {"cli/"},
     "zarr": {"scale/"},
 }
@@ -150,8 +149,7 @@ builtins.__import__ = without
 
 import penstock
 for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
-    if "_deep_training" not in module.name and "_deep_losses" not in module.name:  # torch takes seconds
-        importlib.import_module(module.name)
+    importlib.import_module(module.name)
 from penstock.cli import main
 sys.exit(main(["watch", "-", "--state", "state", "-o", "verdicts.jsonl"]))
 """

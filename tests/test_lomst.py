@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from naive import detection as naive_detect
 
 from penstock._threads import thread_limit
-from penstock.bench import datasets, metrics
+from penstock.bench import metrics
 from penstock.detectors import LoMST, lomst
 from penstock.detectors.lomst import _longest_stable_run, local_tree_lengths
 from penstock.graph.search import nearest_neighbors
+from studies.ahmed2021 import datasets
 
 kernels = pytest.mark.kernels
 

@@ -183,7 +183,7 @@ def test_rows_that_share_no_column_are_never_joined(detector: BaseDetector, scal
     if not type(detector)._compares_rows:
         assert np.isfinite(mine.fit(frame).scores_).all()  # and a warning would be an error
         return
-    message = r"Row 12 \(index day 12\) and row 30 \(index day 30\) have no column in common and were never compared;"
+    message = r"Row 12 \(index day 12\) and row 30 \(index day 30\) have no column in common and were not compared"
     with pytest.warns(UserWarning, match=message) as caught:
         fitted = mine.fit(frame)
     assert caught[0].filename == __file__
@@ -278,12 +278,12 @@ def test_the_order_of_rows_does_not_matter_to_the_scores_without_a_start() -> No
 def test_an_edge_of_length_zero_between_rows_that_are_not_copies() -> None:
     X = agreeing_rows()
     fitted = NSNMF(n_components=2, random_state=0).fit(X)
-    kept = fitted._kept
+    kept = fitted.model_.copies.kept
     tree = tree_among(fitted.tree_, kept)
     assert tree.n_nodes == len(kept)  # copies were leaves: without them it is a tree still
     zero = tree.lengths == 0
     assert zero.any()
-    S = fitted._problem.objective.S
+    S = fitted.model_.problem.objective.S
     shortest = tree.lengths[~zero].min()
     for i, j in tree.edges[zero]:
         assert S[i, j] == pytest.approx(1 / shortest)

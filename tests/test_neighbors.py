@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import detection as naive_detect
 
-from penstock.detectors._company import keep_rows
+from penstock.detectors._neighbors import FittedRows
 from penstock.graph.search import build_tree, nearest_neighbors
 from penstock.graph.similarities import binary_knn_graph, gaussian_graph, self_tuning_graph
 
@@ -83,11 +83,11 @@ def test_a_new_row_equal_to_a_known_one_has_its_neighbours() -> None:
     X = lattice(60, 2, 5, seed=5)
     tree = build_tree(X)
     near, distances = nearest_neighbors(X, 4)
-    company = keep_rows(tree, distances).company(X, 4)
-    np.testing.assert_array_equal(company.distances[:, 1:], distances)
-    assert (company.apart == 0).all()
+    found = FittedRows.of(tree, distances).neighbors(X, 4)
+    np.testing.assert_array_equal(found.distances[:, 1:], distances)
+    assert (found.apart == 0).all()
     first = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in X])
-    np.testing.assert_array_equal(company.without_twin, near[first])
+    np.testing.assert_array_equal(found.without_twin, near[first])
 
 
 @overflows

@@ -17,10 +17,10 @@ from sklearn.preprocessing import MinMaxScaler
 
 from penstock import GNMF, NMF, NSNMF, SNMF, CollapsedFactorsWarning, KNNDistance, LaplacianNSNMF, LoMST, load
 from penstock._threads import thread_limit
-from penstock.bench import datasets
 from penstock.bench.metrics import true_detections
 from penstock.factor import BlockSGD, Coordinate, Multiplicative
 from penstock.graph.similarities import similarity
+from studies.ahmed2021 import datasets
 
 FAMILY = [
     NSNMF(random_state=0),
@@ -138,8 +138,8 @@ def test_a_failed_fit_leaves_the_old_model(X):
 
 def test_a_new_row_in_a_binary_graph_has_similarity_one(X):
     detector = NSNMF(similarity="binary", random_state=0).fit(X)
-    assert not detector._problem.decays
-    assert (detector._problem.strongest == 1).all()
+    assert not detector.model_.problem.decays
+    assert (detector.model_.problem.strongest == 1).all()
 
 
 @collapsing

@@ -585,7 +585,7 @@ def test_a_warm_up_that_fails_to_end_leaves_everything_as_it_was(monkeypatch, st
         raise error("stop")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"penstock.detectors._warmup.{step}", fail)
+        patch.setattr(f"penstock.detectors._stream.{step}", fail)
         for _ in range(2):
             with pytest.raises(error, match="stop"):
                 detector.update_many(X[15:40])
@@ -665,7 +665,7 @@ def test_nothing_but_gaps_in_the_warm_up_takes_no_memory():
     for _ in range(50):
         assert np.isnan(detector.update([np.nan] * 4))
     assert detector.n_seen_ == 50
-    assert len(detector._stream.warmup._pieces) == 0
+    assert len(detector._stream.waiting) == 0
 
 
 def test_near_copies_in_the_warm_up_are_announced():

@@ -27,10 +27,9 @@ from test_views import few_draws, make_table, new_rows
 import penstock
 from penstock import Detector
 from penstock._threads import thread_limit
+from penstock.detectors import views as composite
+from penstock.detectors.views import VIEWS, Sampling
 from penstock.storage import StorageError, read_state, write_state
-from penstock.views import composite
-from penstock.views.composite import VIEWS
-from penstock.views.sampling import Sampling
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:
@@ -82,7 +81,7 @@ def test_the_order_of_rows_does_not_matter_but_for_the_draws(holes: bool) -> Non
     X = holey_rows() if holes else mixed_rows(80)
     order = np.random.default_rng(5).permutation(80)
     fitted = Detector().fit(X)
-    draws = {len(view.members): view.members for view in (fitted._views.coarse, fitted._views.fine)}
+    draws = {len(view.members): view.members for view in (fitted.model_.views.coarse, fitted.model_.views.fine)}
     place = np.argsort(order)  # where each row is now
     with mock.patch.object(composite, "draw_nodes", lambda rows, n, size, rng: Sampling(place[draws[n]], rows)):
         other = Detector().fit(X[order])

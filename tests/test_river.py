@@ -145,7 +145,7 @@ def test_a_warm_up_that_fails_to_end_can_be_tried_again(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.detectors._warmup.fit_factors", fail)
+        patch.setattr("penstock.detectors._stream.fit_factors", fail)
         with pytest.raises(KeyboardInterrupt):
             model.learn_one(rows[4])
     for x in rows[4:]:

@@ -103,7 +103,7 @@ def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, t
 def test_a_detector_in_files_stays_small_when_sent(client, tmp_path):
     detector = scale.fit(quick(), some_rows(5000), client, folder=tmp_path / "job")
     detector.anomaly_score(np.where(some_rows() < 0.01, np.nan, some_rows()))  # holes: all rows are read
-    assert len(pickle.dumps(detector._tree)) < 10_000
+    assert len(pickle.dumps(detector.model_.search)) < 10_000
 
 
 @pytest.mark.slow

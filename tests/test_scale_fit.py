@@ -209,8 +209,8 @@ def test_the_result_is_an_ordinary_detector(client, reference, tmp_path, keeps_f
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.scores_, found.scores_)
     np.testing.assert_array_equal(again.anomaly_score(new), found.anomaly_score(new))
-    assert lies_in_a_file(found._factors.W) == keeps_files
-    assert lies_in_a_file(found._problem.objective.A) == keeps_files
+    assert lies_in_a_file(found.model_.factors.W) == keeps_files
+    assert lies_in_a_file(found.model_.problem.objective.A) == keeps_files
     assert lies_in_a_file(found.tree_.edges) == keeps_files
 
 

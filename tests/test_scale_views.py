@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
+from penstock.detectors.views import BLOCK
 from penstock.graph import partition
 from penstock.graph.approximate import approximate_spanning_tree
 from penstock.scale import _pieces, job, views_fit
@@ -23,7 +24,6 @@ from penstock.scale import rows as rows_module
 from penstock.scale.model_files import FolderViews, folder_model
 from penstock.scale.views_fit import middle_values
 from penstock.scale.workspace import open_array, save_array
-from penstock.views.blocks import BLOCK
 
 ROWS = some_rows()
 NEW = np.r_[some_rows(100, seed=5), ROWS[:20], ROWS[20:40] + 1e-9, [[50.0, -50.0, 0.0, 1.0]]]
@@ -49,13 +49,15 @@ def assert_same_fit(found, expected, new):
     """All that is learnt, and what is said of new rows."""
     for name in ("edges", "lengths"):
         np.testing.assert_array_equal(getattr(found.tree_, name), getattr(expected.tree_, name), err_msg=name)
-    for name in ("_kept", "_copy_of", "parts_", "scores_", "seen_", "threshold_"):
+    for name in ("kept", "copy_of"):
+        np.testing.assert_array_equal(getattr(found.model_.copies, name), getattr(expected.model_.copies, name))
+    for name in ("parts_", "scores_", "seen_", "threshold_"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
-    assert found._views.standards == expected._views.standards
+    assert found.model_.views.standards == expected.model_.views.standards
     for view in ("encoding", "plain", "logged", "coarse", "fine", "marginal"):
-        for name, values in vars(getattr(expected._views, view)).items():
+        for name, values in vars(getattr(expected.model_.views, view)).items():
             if isinstance(values, np.ndarray) and name != "rows":  # of which the nodes are drawn
-                np.testing.assert_array_equal(getattr(getattr(found._views, view), name), values, err_msg=name)
+                np.testing.assert_array_equal(getattr(getattr(found.model_.views, view), name), values, err_msg=name)
     np.testing.assert_array_equal(found.anomaly_score(new), expected.anomaly_score(new))
 
 
@@ -106,7 +108,7 @@ def test_as_on_one_machine(client, tmp_path, kind):
 def test_rows_that_differ_may_be_encoded_equal():
     """Or the table above would not be worth its name."""
     X = TABLES["different but encoded equal"][0]
-    views, kept = Detector(scale=None).fit(X)._views, np.unique(X, axis=0)
+    views, kept = Detector(scale=None).fit(X).model_.views, np.unique(X, axis=0)
     assert len(np.unique(views.encoding.apply(kept), axis=0)) == len(kept) - 2
 
 
@@ -276,7 +278,7 @@ def test_a_driver_that_is_stopped_in_each_stage_goes_on(client, tmp_path, local)
 
 def test_a_finished_job_is_not_done_again(client, in_folder):
     stages = []
-    folder = in_folder._views.plain.search.file.parent
+    folder = in_folder.model_.views.plain.search.file.parent
     again = scale.fit(
         Detector(), ROWS, client, n_parts=3, folder=folder, progress=lambda *report: stages.append(report[0])
     )
@@ -309,7 +311,7 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     found = scale.fit(Detector(), X, client, n_parts=2, folder=folder, progress=look)
     assert set(kept) == set(finished)
     np.testing.assert_array_equal(found.scores_, Detector().fit(X).scores_)
-    assert len(open_array(folder / "values.npy")) == len(found._kept)
+    assert len(open_array(folder / "values.npy")) == len(found.model_.copies.kept)
     assert not (folder / "values").exists()
 
 

@@ -16,15 +16,19 @@ from naive import views as naive
 
 from penstock import Detector
 from penstock._types import Tree
+from penstock.detectors import views as composite
+from penstock.detectors.views import (
+    Places,
+    Sampling,
+    counted,
+    draw_nodes,
+    join_rows,
+    learn_encoding,
+    learn_margins,
+    learn_standard,
+)
 from penstock.graph.edges import nearest_by_tree, shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.views import composite
-from penstock.views.composite import counted
-from penstock.views.encoding import learn_encoding
-from penstock.views.joining import Places, join_rows
-from penstock.views.margins import learn_margins
-from penstock.views.sampling import Sampling, draw_nodes
-from penstock.views.standard import learn_standard
 
 pytestmark = [
     pytest.mark.kernels,
@@ -76,14 +80,14 @@ def new_rows(X: np.ndarray, seed: int, holes: bool) -> np.ndarray:
 
 
 def members_of(fitted: Detector) -> tuple[list[list[int]], list[list[int]]]:
-    return fitted._views.coarse.members.tolist(), fitted._views.fine.members.tolist()
+    return fitted.model_.views.coarse.members.tolist(), fitted.model_.views.fine.members.tolist()
 
 
 def assert_twins(fitted: Detector, twin: naive.Twin, rows: np.ndarray) -> None:
     np.testing.assert_allclose(fitted.parts_, twin.parts_, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(fitted.scores_, twin.scores_, rtol=1e-9, atol=1e-9)
     A = rows if fitted.scaling_ is None else fitted.scaling_.apply(rows)
-    found = fitted._views.parts(A)
+    found = fitted.model_.views.parts(A)
     expected = [twin.parts(row) for row in A.tolist()]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     scores = [sum(naive.two_largest(parts)) for parts in expected]
@@ -128,13 +132,13 @@ def test_the_detector_is_its_definition_where_lengths_tie(
     with few_draws():
         fitted = Detector(scale=scale, random_state=seed).fit(X)
     A = X if fitted.scaling_ is None else fitted.scaling_.apply(X)
-    encoding, rows = fitted._views.encoding, A[fitted._kept]
+    encoding, rows = fitted.model_.views.encoding, A[fitted.model_.copies.kept]
     columns = naive.learn_encoding(A.tolist())
     encoded = encoding.apply(rows)
     np.testing.assert_allclose(encoded, [naive.encode(columns, row) for row in rows], rtol=1e-12, atol=1e-12)
     trees = []
     if len(rows) > 1:
-        trees = [tree_among(fitted.tree_, fitted._kept), spanning_tree_of_comparable(encoded)]
+        trees = [tree_among(fitted.tree_, fitted.model_.copies.kept), spanning_tree_of_comparable(encoded)]
         for tree, table in zip(trees, (rows, encoded), strict=True):
             assert math.fsum(tree.lengths) == pytest.approx(naive.tree_length(table), rel=1e-12)
             lengths = [naive.length_of(table, i, j) for i, j in tree.edges]
@@ -166,8 +170,8 @@ def test_no_draw_has_a_row_to_compare_with() -> None:
     X[0, 1] = 3.0
     with mock.patch.multiple(composite, COARSE=(2, 2), FINE=(1, 2)):
         fitted = Detector(scale=None, random_state=1).fit(X)
-    assert 0 not in fitted._views.coarse.members
-    parts = fitted._views.parts(np.array([[np.nan, 4.0]]))
+    assert 0 not in fitted.model_.views.coarse.members
+    parts = fitted.model_.views.parts(np.array([[np.nan, 4.0]]))
     assert parts[0, :2].tolist() == [0.0, 0.0]
     assert parts[0, 2] != 0
     assert_twins(fitted, naive.Twin(X, *members_of(fitted)), np.array([[np.nan, 4.0], [3.0, 3.0]]))
@@ -177,8 +181,8 @@ def test_no_draw_has_a_row_to_compare_with() -> None:
 def test_the_detector_is_its_definition_with_all_its_draws(n: int, p: int) -> None:
     X = np.random.default_rng(n).gamma(2.0, size=(n, p))
     fitted = Detector().fit(X)
-    assert fitted._views.coarse.members.shape == (128, 4)
-    assert fitted._views.fine.members.shape == (64, min(n, 32))
+    assert fitted.model_.views.coarse.members.shape == (128, 4)
+    assert fitted.model_.views.fine.members.shape == (64, min(n, 32))
     assert all(len(set(draw)) == len(draw) for members in members_of(fitted) for draw in members)
     twin = naive.Twin(naive.min_max(X.tolist(), X.tolist()), *members_of(fitted))
     assert_twins(fitted, twin, new_rows(X, 0, holes=False))
@@ -193,7 +197,7 @@ def test_shares_are_their_definition(seed: int, n: int, p: int, copies: bool, ho
     twin = naive.Twin(naive.min_max(X.tolist(), X.tolist()), *members_of(fitted))
     A = fitted.scaling_.apply(new_rows(X, seed, holes))
     np.testing.assert_allclose(
-        fitted._views.parts_and_shares(A)[1], [twin.shares(row) for row in A.tolist()], rtol=1e-9, atol=1e-9
+        fitted.model_.views.parts_and_shares(A)[1], [twin.shares(row) for row in A.tolist()], rtol=1e-9, atol=1e-9
     )  # fmt: skip
 
 
@@ -269,7 +273,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = punch(np.random.default_rng(0).normal(size=(50, 3)), np.random.default_rng(1), 0.2)
     whole = learn_margins(rows)
     values = whole.values(rows)
-    monkeypatch.setattr("penstock.views.margins._BLOCK", 7)
+    monkeypatch.setattr("penstock.detectors.views._ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(learn_margins(rows).usual, whole.usual, rtol=1e-13)
     np.testing.assert_array_equal(whole.values(rows), values)
 
@@ -360,7 +364,7 @@ def test_rows_that_are_equal_when_encoded_are_told_apart() -> None:
     for scale in ("minmax", None):
         fitted = Detector(scale=scale).fit(X)
         A = X if fitted.scaling_ is None else fitted.scaling_.apply(X)
-        assert len(np.unique(fitted._views.encoding.apply(A))) < len(np.unique(A)) == 70
+        assert len(np.unique(fitted.model_.views.encoding.apply(A))) < len(np.unique(A)) == 70
         np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.scores_)
         beside = np.abs(fitted.anomaly_score(X * (1 + 1e-13)) - fitted.scores_)
         assert beside.max() < 1e-6
@@ -380,7 +384,7 @@ def test_what_overflows_is_the_largest_float() -> None:
     star = 8e307 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     wild = np.array([[1.7e308, 1.7e308], [-1.7e308, 1.0], [0.0, 1.0]])
     fitted = Detector(scale=None).fit(star)
-    assert np.isfinite(fitted._views.plain.around).all()  # the sum of four such edges is not
+    assert np.isfinite(fitted.model_.views.plain.around).all()  # the sum of four such edges is not
     for rows in (star, wild):
         assert np.isfinite(fitted.anomaly_score(rows)).all()
         assert np.isfinite(fitted.explain(rows).variables.to_numpy()).all()

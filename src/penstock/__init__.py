@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from penstock.detection import load as load
     from penstock.detection import load_model as load_model
     from penstock.detection import score as score
-    from penstock.detectors import AER as AER
-    from penstock.detectors import DAGMM as DAGMM
     from penstock.detectors import GNMF as GNMF
     from penstock.detectors import NMF as NMF
     from penstock.detectors import NSNMF as NSNMF

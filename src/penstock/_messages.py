@@ -1,8 +1,11 @@
-"""Words for messages: names, counts and durations."""
+"""Wording of messages: names, counts and durations; and warnings."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
+from types import FrameType
 
 _UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 
@@ -57,3 +60,12 @@ def duration_in_words(seconds: float) -> str:
         if seconds >= 2 * size or seconds == size:
             return f"{seconds / size:.3g} {unit}" if unit != "days" or seconds != size else "1 day"
     return f"{seconds:.3g} s"
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as if the first caller outside penstock had: the line that a user can change."""
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "penstock":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

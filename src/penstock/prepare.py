@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from penstock._prepare_kernels import scale_rows
 from penstock._types import FloatArray
+from penstock.storage import Record
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
 
@@ -64,6 +66,10 @@ class MinMaxScaling:
         with np.errstate(over="ignore"):
             return (A * self._span + self.minimum * self._unit) / self._unit
 
+    def pack(self) -> dict[str, Any]:
+        """Return the scaling for a file."""
+        return {"minimum": self.minimum, "maximum": self.maximum}
+
     @cached_property
     def _span(self) -> FloatArray:
         """What counts as one, in units of `_unit`."""
@@ -89,3 +95,15 @@ class MinMaxScaling:
 def learn_scaling(X: FloatArray) -> MinMaxScaling:
     """The scaling that takes the columns of X to [0, 1]. NaN is left out; a column of nothing else stays NaN."""
     return MinMaxScaling(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
+
+
+def unpack_scaling(record: Record | None, n_columns: int, *, missing: bool = False) -> MinMaxScaling | None:
+    """Return the scaling of a file; with `missing`, columns without a reading may have a range of NaN."""
+    if record is None:
+        return None
+    record.only("minimum", "maximum")
+    low = record.array("minimum", np.float64, (n_columns,), missing=missing)
+    high = record.array("maximum", np.float64, (n_columns,), missing=missing)
+    if (low > high).any() or (np.isnan(low) != np.isnan(high)).any():
+        raise record.trouble("maximum", "nowhere below the minimum")
+    return MinMaxScaling(low, high)

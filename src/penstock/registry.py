@@ -54,8 +54,8 @@ DETECTORS: dict[str, Entry] = {
     "MeanDistance": Entry(f"{_DETECTORS}.controls", "mean", "Distance to the mean of the rows: a control."),
     "KNNDistance": Entry(f"{_DETECTORS}.controls", "knn", "Distance to the k-th nearest row: a control."),
     "NormScore": Entry(f"{_DETECTORS}.controls", "norm", "Length of the scaled row: a control."),
-    "AER": Entry(f"{_DETECTORS}.deep", None, "Autoencoder ensemble of the paper's study.", _QUICK),
-    "DAGMM": Entry(f"{_DETECTORS}.deep", None, "Deep autoencoding Gaussian mixture of the paper's study.", _QUICK),
+    "AER": Entry("studies.ahmed2021.deep", None, "Autoencoder of the paper's study.", _QUICK),
+    "DAGMM": Entry("studies.ahmed2021.deep", None, "Deep autoencoding Gaussian mixture of the paper's study.", _QUICK),
 }
 THRESHOLDS: dict[str, Entry] = {
     "ConformalPValue": Entry(f"{_THRESHOLDS}.quantile", "conformal", "p-value among the last scores."),

@@ -18,8 +18,6 @@ import numpy as np
 import pandas as pd
 
 from penstock import (
-    AER,
-    DAGMM,
     GNMF,
     NMF,
     NSNMF,
@@ -43,6 +41,7 @@ from penstock.thresholds import (
     RollingQuantile,
     TopN,
 )
+from studies.ahmed2021.deep import AER, DAGMM
 
 FOLDER = Path(__file__).resolve().parent
 

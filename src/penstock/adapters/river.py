@@ -12,9 +12,8 @@ import numpy as np
 from river import base
 
 from penstock._types import FloatArray
-from penstock.detectors._input import LARGEST_VALUE
-from penstock.detectors._stream import Stream
-from penstock.detectors.online import OnlineNSNMF as Detector
+from penstock.detectors import LARGEST_VALUE
+from penstock.detectors import OnlineNSNMF as Detector
 from penstock.graph.similarities import Kind
 from penstock.thresholds import Threshold
 
@@ -116,14 +115,14 @@ class OnlineNSNMF(base.AnomalyDetector):
         self._waiting: list[dict[Hashable, float]] = []
         self._columns: dict[Hashable, None] = {}
         self._readings: Callable[[Mapping[Any, Any]], Any] = dict
-        self._stream: Stream | None = None
+        self._stream: Any = None
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         if self._stream is not None:
             self._stream.learn(self._row(x))
             return
         if not self._waiting:
-            self._detector()._check_parameters()
+            self._detector().check_parameters()
         sample = {name: self._number(name, value) for name, value in x.items()}
         if all(map(math.isnan, sample.values())):
             return  # nothing to learn
@@ -157,7 +156,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         detector.update_many([[sample.get(name, math.nan) for name in names] for sample in self._waiting])
         self._columns = dict.fromkeys(names)
         self._readings = itemgetter(*names, *names[:1])  # twice the first: one feature alone would come without a tuple
-        self._stream = detector._begun()
+        self._stream = detector.stream
         self._waiting = []
 
     def _row(self, x: Mapping[Any, Any]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which code a detector runs: a digest that changes when a result might, and not with comments or docstrings."""
+"""Hash the code that a detector runs: it changes when a result might, and not with comments or docstrings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 from penstock.bench.methods import import_path
 
 _JUDGES = (
-    *("penstock.bench.cell", "penstock.bench.metrics", "penstock.bench.training_scores"),
+    *("penstock.bench.cells", "penstock.bench.methods", "penstock.bench.metrics"),
     *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
 )
-_LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # whose release may change the last digits of anything
-_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving")  # files have no part in scores
+_LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may change the last digits of anything
+_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving")  # saving files has no part in scores
 
 
 @cache
 def code_digest(detector: str) -> str:
-    """A text that names the code of a detector: versions for packages, a hash of the source for penstock and scripts.
+    """Return a text that names the code of a detector: versions for packages, else a hash of the source.
 
-    For penstock it is the module of the detector and all modules of penstock that it imports, and they import. For a
-    script it is also what lies beside it, and of penstock what it uses.
+    The source is that of the detector's module and of all modules that it imports, and they import, as far as these may
+    be edited between two runs: penstock, the detector's own package, and scripts.
 
     >>> len(code_digest("NMF")), code_digest("sklearn.ensemble.IsolationForest").split("==")[0]
     (64, 'scikit-learn')
@@ -50,7 +50,7 @@ def code_digest(detector: str) -> str:
 
 @cache
 def judging_digest() -> str:
-    """What all cells have in common: how rows are scaled, scores taken and judged.
+    """Hash the code that all cells share: how rows are scaled, scores taken and judged.
 
     >>> len(judging_digest())
     64
@@ -59,21 +59,21 @@ def judging_digest() -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-@cache
-def owners_of_modules() -> Mapping[str, list[str]]:
-    """Which installed packages the top-level modules are of; asking takes a second."""
-    return metadata.packages_distributions()
-
-
 def forget_digests() -> None:
-    """Look at the sources anew: those of a script may have been edited since."""
+    """Read the sources anew: a script may have been edited since."""
     code_digest.cache_clear()
     judging_digest.cache_clear()
     invalidate_caches()
 
 
+@cache
+def owners_of_modules() -> Mapping[str, list[str]]:
+    """Return which installed packages the top-level modules belong to."""
+    return metadata.packages_distributions()
+
+
 def _is_installed(module: str) -> bool:
-    """Whether a module lies where packages are installed; one of an editable install is the user's to edit."""
+    """Tell whether a module lies where packages are installed, and not in an editable install."""
     try:
         spec = util.find_spec(module)
     except Exception:
@@ -90,7 +90,6 @@ def _release(package: str) -> str:
 
 
 def _is_followed(module: str, top: str) -> bool:
-    """Whether a module may be edited between two runs: the detector's own package, penstock, any other script."""
     name = module.partition(".")[0]
     if name in (top, "penstock"):
         return True
@@ -98,10 +97,10 @@ def _is_followed(module: str, top: str) -> bool:
 
 
 def _read(module: str) -> tuple[str, list[str]]:
-    """A digest of the bare code of a module, and what it may import; nothing for what is no module in Python."""
+    """Hash the code of a module and list what it may import; nothing for what is not Python source."""
     try:
         spec = util.find_spec(module)
-    except Exception:  # it imports the packages around the module, which may be there for others than us
+    except Exception:  # it imports the packages around the module, which may fail
         return "", []
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return "", []
@@ -114,25 +113,28 @@ def _parse(path: Path, changed: int, package: str) -> tuple[str, list[str]]:
     source = path.read_bytes()
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # of an import that may fail; else it would not have come so far
+    except (SyntaxError, ValueError):  # of an optional import
         return hashlib.sha256(source).hexdigest(), []
-    imported = []
+    imported: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             imported += _names_from(node, package)
         elif isinstance(node, ast.Import):
             imported += [alias.name for alias in node.names]
-    bare = ast.dump(_without_docstrings(tree))
-    return hashlib.sha256(bare.encode("utf-8")).hexdigest(), imported
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
+                node.body = node.body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest(), imported
 
 
 def _names_from(node: ast.ImportFrom, package: str) -> list[str]:
     try:
         origin = util.resolve_name("." * node.level + (node.module or ""), package)
-    except ImportError:  # `from .parts import …` in what is now no package
+    except ImportError:  # `from .parts import …` outside of a package
         return []
     inner = [f"{origin}.{alias.name}" for alias in node.names]
-    # `from package import module` needs the module, not what else the package imports for its users.
+    # `from package import module` needs the module, not what else the package imports.
     return inner if all(map(_is_module, inner)) else [origin, *inner]
 
 
@@ -141,12 +143,3 @@ def _is_module(name: str) -> bool:
         return util.find_spec(name) is not None
     except Exception:
         return False
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:] or [ast.Pass()]
-    return tree

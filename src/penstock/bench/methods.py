@@ -1,30 +1,33 @@
-"""Methods of a study: any detector by name or import path, and its parameters."""
+"""Find, make and fit the detectors of a study: those of penstock by class name, any other by import path."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penstock._types import FloatArray
 from penstock.registry import DETECTORS
 
-# Ours, by the names they have in penstock; those of the study have no other home.
-OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items()} | {
-    "BestLoMST": "penstock.bench.oracle.BestLoMST",
-    "GraphChoice": "penstock.bench.graph_choice.GraphChoice",
-}
+OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
 SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
+_REHEARSED = ("penstock", "pyod", "sklearn")
 
 
 class MethodError(ValueError):
-    """A method that cannot be built: no such detector, no such parameter, a package that is not installed."""
+    """A method that cannot be made or has no usable scores; the message says why."""
 
 
 def import_path(detector: str) -> str:
-    """The import path of a detector given by a name of ours or by its path.
+    """Return the import path of a detector given by a class name of penstock or by its path.
 
     >>> import_path("NMF"), import_path("sklearn.ensemble.IsolationForest")
     ('penstock.detectors.nmf.NMF', 'sklearn.ensemble.IsolationForest')
@@ -43,29 +46,23 @@ def import_path(detector: str) -> str:
 
 
 def find_class(detector: str) -> Any:
-    """The class of a detector by name or import path."""
+    """Import the class of a detector."""
     path, _, name = import_path(detector).rpartition(".")
-    module = _import(path, detector)
     try:
-        return getattr(module, name)
+        return getattr(import_module(path), name)
     except AttributeError:
         raise MethodError(f"Module {path} has no {name!r}; check the import path {detector!r}.") from None
-
-
-def _import(path: str, detector: str) -> Any:
-    try:
-        return import_module(path)
     except ImportError as error:
         missing = (error.name or path).partition(".")[0]
         extra = {"torch": "deep", "pyod": "peers"}.get(missing)
         how = f"pip install 'penstock[{extra}]'" if extra else f"install what provides the module {missing!r}"
         raise MethodError(f"{detector} cannot be imported ({error}): {how}.") from error
-    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+    except (Exception, SystemExit) as error:  # a user's module may do anything when it is imported
         raise MethodError(f"{detector} cannot be imported: {type(error).__name__}: {error}.") from error
 
 
 def takes_seed(cls: Any) -> bool:
-    """Whether chance has a part in the method: it has a parameter `random_state`.
+    """Tell whether a class has a parameter `random_state`.
 
     >>> takes_seed(find_class("NMF")), takes_seed(find_class("KNNDistance"))
     (True, False)
@@ -74,7 +71,7 @@ def takes_seed(cls: Any) -> bool:
 
 
 def with_defaults(detector: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as given, and the plain defaults of the others: what a cell is known by.
+    """Return the parameters given, and the plain defaults of the others.
 
     >>> with_defaults("LoMST", {"n_neighbors": 5})["max_neighbors"]
     50
@@ -83,7 +80,7 @@ def with_defaults(detector: str, parameters: Mapping[str, Any]) -> dict[str, Any
 
 
 def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None) -> Any:
-    """The detector with these parameters, as they are written in a settings file, and this seed.
+    """Make a detector from parameters as they are written in a settings file.
 
     >>> build("NMF", {"n_components": 2, "solver": {"Coordinate": {"profile_passes": 1}}}, seed=3)
     NMF(n_components=2, random_state=3, solver=Coordinate(profile_passes=1))
@@ -106,8 +103,57 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
         raise MethodError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
 
 
+def training_scores(detector: Any, X: FloatArray, y: ArrayLike) -> FloatArray:
+    """Fit a detector and return how anomalous the training rows are, high = anomalous.
+
+    Looked for in this order: `scores_` (penstock), `decision_scores_` (PyOD), and with the sign of scikit-learn
+    `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`. Labels are given only to a detector with the
+    attribute `uses_labels`, which is an oracle.
+
+    >>> from sklearn.neighbors import LocalOutlierFactor
+    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0]])
+    >>> int(training_scores(LocalOutlierFactor(n_neighbors=2), rows, None).argmax())
+    3
+    """
+    if getattr(detector, "uses_labels", False):
+        detector.fit(X, y)
+    else:
+        detector.fit(X)
+    for name, sign in (("scores_", 1.0), ("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
+        if hasattr(detector, name):
+            return _check_scores(sign * np.asarray(getattr(detector, name), dtype=np.float64), len(X))
+    for name in ("score_samples", "decision_function"):
+        if hasattr(detector, name):
+            return _check_scores(-np.asarray(getattr(detector, name)(X), dtype=np.float64), len(X))
+    raise MethodError(
+        f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
+        "fit, nor a method score_samples or decision_function."
+    )
+
+
+def rehearse(detectors: Iterable[str]) -> None:
+    """Import detectors, and fit those of known libraries to a few rows, so that compiling is not timed in cells."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.random((64, 5)), np.arange(64) < 4
+    for detector in detectors:
+        with suppress(Exception), warnings.catch_warnings():  # what fails here fails again, and is reported, in cells
+            warnings.simplefilter("ignore")
+            find_class(detector)
+            if import_path(detector).partition(".")[0] in _REHEARSED:
+                training_scores(build(detector, {}, seed=0), rows, labels)
+
+
+def _check_scores(scores: FloatArray, n: int) -> FloatArray:
+    if scores.shape != (n,):
+        raise MethodError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
+    wrong = int((~np.isfinite(scores)).sum())
+    if wrong:
+        raise MethodError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
+    return scores
+
+
 def _parameter_names(cls: Any) -> list[str]:
-    """The parameters of a class; "**" among them if it takes any. Nothing known: an empty list."""
+    """Return the parameters of a class, "**" among them if it takes any; an empty list if they are not known."""
     try:
         parameters = inspect.signature(cls).parameters.values()
     except (TypeError, ValueError):
@@ -128,7 +174,7 @@ def _plain_defaults(cls: Any) -> dict[str, Any]:
 
 
 def _as_object(value: Any) -> Any:
-    """Solver settings are written as a table with their name, `{BlockSGD = {rounds = 100}}`; all else is plain."""
+    """Make a solver of a table with its name, ``{BlockSGD = {rounds = 100}}``; return other values as they are."""
     if isinstance(value, Mapping) and len(value) == 1:
         name, fields = next(iter(value.items()))
         if name in SOLVERS and isinstance(fields, Mapping):

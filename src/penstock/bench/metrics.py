@@ -1,4 +1,4 @@
-"""How well scores find the labelled anomalies."""
+"""Measure how well scores find the labelled anomalies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["average_precision", "precision_at_n", "roc_auc", "true_detections"]
 
 
 def roc_auc(y: ArrayLike, scores: ArrayLike) -> float:
-    """Area under the ROC curve: the chance that an anomaly scores above a normal row.
+    """Return the area under the ROC curve: the chance that an anomaly scores above a normal row.
 
     >>> roc_auc([1, 0, 0], [3.0, 1.0, 3.0])
     0.75
@@ -20,7 +20,7 @@ def roc_auc(y: ArrayLike, scores: ArrayLike) -> float:
 
 
 def average_precision(y: ArrayLike, scores: ArrayLike) -> float:
-    """Average precision, the area under the precision-recall steps.
+    """Return the average precision, the area under the precision-recall steps.
 
     >>> average_precision([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0])
     0.75

@@ -1,33 +1,57 @@
-"""What a study has found: a tidy frame with one row per cell, and when, where and with what it was run."""
+"""Keep what a study has found: a folder with its settings, its plan and one JSON line per cell.
+
+A line is in the file wholly or not at all: what a killed process left of one is cut off when the file is next opened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import os
+import platform
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
-from penstock.bench.overlap import Overlap
+from penstock.bench.code_digest import owners_of_modules
+from penstock.bench.settings import Study
+from penstock.storage import lock, replace_file
 
 MEASURES = ("precision_at_n", "true_detections", "roc_auc", "average_precision")
 COSTS = ("fit_seconds", "cpu_seconds", "peak_memory_mb")
-# What a cell is, known before it is run; and what came of it.
-PLANNED = ("part", "method", "paper", "sweep", "base", "value", "dataset", "seed", "n", "p", "n_anomalies", "key")
+STATUSES = ("ok", "failed", "timed out", "killed", "not run")
+PLANNED = ("method", "dataset", "seed", "n", "p", "n_anomalies")
 OUTCOME = (*MEASURES, *COSTS, "status", "why", "mark", "detail")
-COLUMNS = (*PLANNED[:-1], *OUTCOME, "key")
+COLUMNS = (*PLANNED, *OUTCOME, "key")
+ROWS_FILE, PLAN_FILE, RUN_FILE, SETTINGS_FILE = "rows.jsonl", "plan.json", "run.json", "study.toml"
+_REPORTED = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "pyod", "torch")
+
+
+class RowsFileError(ValueError):
+    """A file of outcomes that was changed or damaged: where, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The rows of a study, and its circumstances.
+    """The rows of a study, and when, where and with what it was run.
 
-    `rows` has the columns `COLUMNS`, one row per planned cell: `part` and `method` say what was run (`sweep`, `base`
-    and `value` for one of a series), `paper` which column of the paper's tables it is held against; `status` is "ok",
-    "failed", "timed out", "killed" or "not run", and `why` the reason if not "ok"; measures are NaN then. `mark` names
-    a documented other way in which a cell was computed. `options` are those that cut down the settings; `unplanned`
-    counts outcomes in the folder of cells that this plan does not have; `overlaps` are the pairs of data sets of its
-    comparisons that share rows.
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per planned cell, with the columns `COLUMNS` and the labels of the study. `status` is "ok", "failed",
+        "timed out", "killed" or "not run", and `why` the reason if not "ok"; measures are NaN then. `mark` names a
+        documented other way in which a cell was computed.
+    title, machine, started, finished, settings_text : str
+    versions : Mapping
+        Of Python and the packages used.
+    options : str
+        Options of the command line that reduced the settings.
+    unplanned : int
+        Outcomes in the folder of cells that this plan does not have.
     """
 
     rows: pd.DataFrame
@@ -39,21 +63,53 @@ class Results:
     settings_text: str = ""
     options: str = ""
     unplanned: int = 0
-    overlaps: tuple[Overlap, ...] = ()
 
 
-def frame_of(planned: Iterable[Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Planned cells with what came of them, as a frame; a cell without an outcome is "not run".
+def read_results(folder: str | Path) -> Results:
+    """Read the results in the folder of a study, finished or not.
 
-    >>> cell = dict.fromkeys(PLANNED, "") | {"method": "NMF", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}
+    Parameters
+    ----------
+    folder : path
+        As given to `run_study`, or to ``penstock bench --folder``.
+    """
+    place = Path(folder)
+    if not (place / PLAN_FILE).is_file():
+        raise FileNotFoundError(
+            f"There is no study in {place}: it has no {PLAN_FILE}. Run one with 'penstock bench --folder {place}'."
+        )
+    return collect(place, read_rows(place))
+
+
+def collect(place: Path, outcomes: Mapping[str, Mapping[str, Any]]) -> Results:
+    """Join the plan in a folder with outcomes by key."""
+    planned, run = _read_json(place / PLAN_FILE), _read_json(place / RUN_FILE)
+    if "cells" not in planned:
+        raise ValueError(f"{place / PLAN_FILE} is damaged. Run the study again, which runs only what is missing.")
+    return Results(
+        rows=frame_of(planned["cells"], outcomes, planned.get("labels", ())),
+        title=planned["title"],
+        versions=run.get("versions", {}),
+        machine=run.get("machine", ""),
+        started=run.get("started", ""),
+        finished=run.get("finished", ""),
+        settings_text=(place / SETTINGS_FILE).read_text(encoding="utf-8"),
+        options=planned["options"],
+        unplanned=len(set(outcomes) - {cell["key"] for cell in planned["cells"]}),
+    )
+
+
+def frame_of(
+    planned: Iterable[Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, Any]], labels: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Join planned cells with their outcomes by key; a cell without an outcome is "not run".
+
+    >>> cell = {"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}
     >>> frame_of([cell], {})[["method", "status"]].to_dict("records")
     [{'method': 'NMF', 'status': 'not run'}]
     """
-    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *COSTS), float("nan")) | {
-        "status": "not run",
-        "why": "",
-        "mark": "",
-    }
+    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *COSTS), float("nan"))
+    nothing |= {"status": "not run", "why": "", "mark": ""}
     records = []
     for cell in planned:
         outcome = outcomes.get(cell["key"], {})
@@ -61,15 +117,132 @@ def frame_of(planned: Iterable[Mapping[str, Any]], outcomes: Mapping[str, Mappin
         # Cells of the same content share an outcome, but each has the mark of its own method.
         own = {"mark": cell["mark"]} if "mark" in cell else {}
         detail = {**outcome.get("detail", {}), **cell.get("detail", {})}
-        records.append(dict(cell) | nothing | known | own | {"detail": detail})
-    for record in records:
-        record |= {name: _readable(record[name]) for name in ("dataset", "why")}
-    frame = pd.DataFrame(records, columns=list(COLUMNS))
+        record = dict(cell) | nothing | known | own | {"detail": detail}
+        for name in ("dataset", "why"):  # bytes of file names that are no text become question marks
+            record[name] = record[name].encode("utf-8", "replace").decode("utf-8")
+        records.append(record)
+    frame = pd.DataFrame(records, columns=[*labels, *COLUMNS])
     kinds = {"seed": "Int64", "n": "int64", "p": "int64", "n_anomalies": "int64"}
     frame = frame.astype(kinds | dict.fromkeys((*MEASURES, *COSTS), "float64"))
-    return frame.astype({"value": object, "detail": object})
+    return frame.astype(dict.fromkeys([*labels, "detail"], object))
 
 
-def _readable(text: str) -> str:
-    """Bytes of file names that are no text, which no table can hold, as question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def write_plan(place: Path, study: Study, planned: list[dict[str, Any]], done: Container[str]) -> None:
+    """Write down what is to be run, before it is; the time of the first start is kept.
+
+    A run of a part of the study adds to the plan: cells that other runs have `done` in the folder stay in the report.
+    """
+    if not _read_json(place / RUN_FILE):
+        _write_json(place / RUN_FILE, {"started": _now(), "finished": "", "versions": {}, "machine": ""})
+    replace_file(place / SETTINGS_FILE, [memoryview(study.text.encode("utf-8"))])
+    names = ("part", "method", "dataset", "seed")
+    planned_now = {tuple(cell.get(name) for name in names) for cell in planned}
+    earlier = _read_json(place / PLAN_FILE).get("cells", []) if study.options else []
+    kept = [
+        cell for cell in earlier if cell["key"] in done and tuple(cell.get(name) for name in names) not in planned_now
+    ]
+    content = {"title": study.title, "options": study.options, "labels": study.labels, "cells": [*kept, *planned]}
+    _write_json(place / PLAN_FILE, content)  # the last of them: where it is, so are the others
+
+
+def write_circumstances(place: Path, detectors: Iterable[str]) -> None:
+    """Write down dates, versions of packages and the machine after a run."""
+    owners = [next(iter(owners_of_modules().get(path.partition(".")[0], [""]))) for path in detectors if "." in path]
+    versions = {"python": platform.python_version()}
+    for package in ("penstock", *sorted({*_REPORTED, *owners} - {"", "penstock"})):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    started = str(_read_json(place / RUN_FILE).get("started") or _now())
+    content = {"started": started, "finished": _now(), "versions": versions, "machine": machine}
+    _write_json(place / RUN_FILE, content)
+
+
+def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read outcomes by the key of their cell; of several for one key (a retry) the last."""
+    path = folder / ROWS_FILE
+    if not path.is_file():
+        return {}
+    outcomes = {}
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last line end was cut off
+        if not line.strip():  # a person deleted its text
+            continue
+        try:
+            outcome = json.loads(line)
+            outcomes[outcome["key"]] = outcome
+        except (ValueError, TypeError, KeyError):
+            raise RowsFileError(
+                f"{path}, line {number}: not the outcome of a cell. The file was changed or damaged; delete the line "
+                "to have its cell run again."
+            ) from None
+    return outcomes
+
+
+class RowsFile:
+    """The file of outcomes, open for one process at a time.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with RowsFile(folder) as file:
+    ...     file.append({"key": "a", "status": "ok"})
+    >>> read_rows(folder)
+    {'a': {'key': 'a', 'status': 'ok'}}
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / ROWS_FILE
+        self.path.touch()  # not "w": another study may be writing to it
+        self._file = self.path.open("r+b", buffering=0)
+        try:
+            # On Windows a locked file cannot be read.
+            if os.name == "posix" and not lock(self._file.fileno()):
+                raise RuntimeError(
+                    f"{self.path} is in use by another study. Wait for it to end, or choose another folder."
+                )
+            self._end = self._file.read().rfind(b"\n") + 1
+            self._file.truncate(self._end)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, outcome: Mapping[str, Any]) -> None:
+        """Write an outcome to the disk; leave none of it there if that fails."""
+        line = json.dumps(outcome, allow_nan=False).encode("ascii") + b"\n"
+        self._file.seek(self._end)
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(self._end)
+            why = f"an outcome could not be written ({error.strerror}); make room and run the study again, which runs "
+            raise OSError(error.errno, f"{why}only what is missing", str(self.path)) from None
+        self._end += len(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; an empty one if the file is missing or not whole."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    replace_file(path, [memoryview(json.dumps(content, indent=1).encode("ascii"))])

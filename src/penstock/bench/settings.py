@@ -1,152 +1,301 @@
-"""What a study is: which methods, on which data sets, with which seeds. `settings_file` reads it from TOML."""
+"""Describe a study: which methods on which data sets with which seeds; read it from a TOML file (docs/study.md)."""
 
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from penstock.bench.datasets import names
 from penstock.bench.methods import OURS
 
-TIME_LIMIT = 1800.0  # seconds per cell, if the file does not say
-_LONGEST = 1e9  # seconds, thirty years: more than clocks can wait for is more than anyone means
+TIME_LIMIT = 1800.0  # seconds per cell, if the settings do not say
+_LONGEST_LIMIT = 1e9  # seconds; clocks cannot wait longer
+_METHOD_KEYS = ("name", "detector", "parameters", "order", "rows", "datasets", "seeds", "mark", "detail")
 
 
 class SettingsError(ValueError):
-    """A settings file that cannot be used: where, and what to do."""
-
-
-@dataclass(frozen=True)
-class Above:
-    """Beyond so many rows a method runs with other parameters, and its cells bear a mark."""
-
-    rows: int
-    parameters: Mapping[str, Any]
-    mark: str
+    """Settings that cannot be used; the message names the place and what to do."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method of a study: a detector, its parameters, and what is done to the rows first.
+    """A method of a study: a detector, its parameters, and which rows it is fitted to.
 
-    `order` is "file" or "shuffled" (by the seed; scores go back to their rows), `rows` a number of rows drawn at random
-    (by the seed) or None for all. `paper` names the column of the paper's tables that it is held against.
+    Parameters
+    ----------
+    name : str
+        Its name in tables.
+    detector : str
+        A class name of penstock, or the import path of any other class.
+    parameters : Mapping, default={}
+        Of the detector. Solvers are tables with their name: ``{"BlockSGD": {"rounds": 100}}``.
+    datasets : tuple of str, optional
+        Where it runs; those of the study by default.
+    seeds : tuple of int, optional
+        Those of the study by default.
+    order : {"file", "shuffled"}, default="file"
+        The order of the rows; shuffled by the seed.
+    rows : int, optional
+        Fit to that many rows, drawn at random by the seed.
+    mark : str, default=""
+        A note shown beside its results, such as another way to compute the same.
+    labels : Mapping, default={}
+        Further columns of its rows in the results, as `Study.labels` lists them.
+    detail : Mapping, default={}
+        Further entries of the column `detail` of its rows.
     """
 
     name: str
     detector: str
-    part: str = "study"
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    paper: str = ""
-    order: str = "file"
-    rows: int | None = None
-    above: Above | None = None
     datasets: tuple[str, ...] | None = None
     seeds: tuple[int, ...] | None = None
-    sweep: str = ""
-    base: str = ""
-    value: Any = None
+    order: str = "file"
+    rows: int | None = None
+    mark: str = ""
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is to be run."""
+    """What is to be run.
+
+    Parameters
+    ----------
+    title : str
+    datasets : tuple of str
+        Labelled files, as `penstock.bench.load_file` takes them.
+    methods : tuple of Method
+    seeds : tuple of int, default=(0, 1, 2, 3, 4)
+    time_limit : float, default=1800
+        Seconds per cell.
+    text : str, default=""
+        The settings file, kept beside the results.
+    options : str, default=""
+        Options of the command line that reduced the settings.
+    labels : tuple of str, default=()
+        Columns that `Method.labels` adds to the results.
+    """
 
     title: str
     datasets: tuple[str, ...]
-    seeds: tuple[int, ...]
     methods: tuple[Method, ...]
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     time_limit: float = TIME_LIMIT
     text: str = ""
     options: str = ""
+    labels: tuple[str, ...] = ()
 
-    def only(
-        self,
-        *,
-        parts: Sequence[str] = (),
-        methods: Sequence[str] = (),
-        datasets: Sequence[str] = (),
-        seeds: int | None = None,
-    ) -> Study:
-        """The study cut down to these parts, methods (with what varies them), data sets and that many seeds.
+    def only(self, *, methods: Sequence[str] = (), datasets: Sequence[str] = (), seeds: int | None = None) -> Study:
+        """Reduce the study to these methods, data sets and number of seeds.
 
-        A method that the study does not have may be a detector of ours by its class name, with its default parameters.
-        On data sets none of which is in the study, it is another study, named after these.
+        A method that the study does not have may be a detector by its class name or import path, with its default
+        parameters. The first of the study's seeds are used, or 0, 1, … if it has fewer.
 
-        Seeds are the first of its own, or 0, 1, … if it has fewer; a method with seeds of its own keeps to these. What
-        was cut is remembered in `options`, in the words of the command line.
+        >>> study = parse_settings(example_settings()).only(methods=["LoMST", "SNMF"], datasets=["a.csv"], seeds=2)
+        >>> [method.name for method in study.methods], study.datasets, study.seeds
+        (['LoMST', 'SNMF'], ('a.csv',), (0, 1))
         """
-        _check_known(parts, {method.part for method in self.methods}, "part")
         there = {method.name for method in self.methods}
-        _check_known(methods, {*there, *OURS}, "method")
+        bases = {method.labels.get("base") for method in self.methods}
+        added = [name for name in dict.fromkeys(methods) if name not in there | bases]
+        for name in added:
+            if name not in OURS and "." not in name:
+                raise SettingsError(f"There is no method {name!r} in the study.{closest(name, {*there, *OURS})}")
         kept = [
-            replace(method, datasets=None if datasets else method.datasets, seeds=_first(method.seeds, seeds))
+            replace(
+                method,
+                datasets=None if datasets else method.datasets,
+                seeds=None if method.seeds is None else method.seeds[:seeds],
+            )
             for method in self.methods
-            if (not parts or method.part in parts) and (not methods or {method.name, method.base} & set(methods))
+            if not methods or {method.name, method.labels.get("base")} & set(methods)
         ]
-        kept += [Method(name, name) for name in dict.fromkeys(methods) if name not in there]
-        if not kept:
-            raise SettingsError(f"Nothing is left: no method {' or '.join(methods)} is in part {' or '.join(parts)}.")
-        given = tuple(expand_datasets(datasets)) if datasets else self.datasets
+        given = {"method": methods, "data": datasets, "seeds": [] if seeds is None else [str(seeds)]}
+        options = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
         counted = self.seeds if seeds is None or seeds <= len(self.seeds) else tuple(range(seeds))
-        options = [*_option("part", parts), *_option("method", methods), *_option("data", datasets)]
-        options += _option("seeds", [] if seeds is None else [str(seeds)])
-        title = self.title if set(given) & set(self.datasets) else f"Study of {', '.join(given)}"
+        chosen = tuple(dict.fromkeys(datasets)) or self.datasets
         return replace(
-            self, title=title, methods=tuple(kept), datasets=given, seeds=counted[:seeds], options=shlex.join(options)
+            self,
+            title=self.title if set(chosen) & set(self.datasets) else f"Study of {', '.join(chosen)}",
+            methods=(*kept, *(Method(_short_name(path, [*there, *added]), path) for path in added)),
+            datasets=chosen,
+            seeds=counted[:seeds],
+            options=" ".join(filter(None, [self.options, shlex.join(options)])),
         )
 
     def limited(self, seconds: float) -> Study:
-        """The study with another time limit for each cell."""
-        return replace(self, time_limit=checked_time_limit(seconds))
+        """Return the study with another time limit for each cell."""
+        return replace(self, time_limit=check_time_limit(seconds))
 
 
-def _option(name: str, values: Sequence[str]) -> list[str]:
-    return [word for value in values for word in (f"--{name}", value)]
+def _short_name(path: str, others: Iterable[str]) -> str:
+    """Return the class name of an import path, or the path where another method has that name."""
+    short = path.rpartition(".")[2]
+    return short if [other.rpartition(".")[2] for other in others].count(short) == 1 else path
 
 
-def checked_time_limit(seconds: object) -> float:
-    """A time limit that can be waited for.
+def example_settings() -> str:
+    """Return the text of an example, which `penstock bench settings` prints; its methods run where none are named."""
+    return (resources.files("penstock.bench") / "templates" / "example.toml").read_text(encoding="utf-8")
 
-    >>> checked_time_limit(60)
+
+def read_settings(path: str | Path) -> Study:
+    """Read and check the settings of a study from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        The file. `penstock bench settings` prints an example.
+
+    Raises
+    ------
+    SettingsError
+        With the file, the entry and the key that are wrong.
+    """
+    return parse_settings(Path(path).read_text(encoding="utf-8"), str(path))
+
+
+def parse_settings(text: str, place: str = "settings") -> Study:
+    """Check the text of a settings file; `place` names it in errors.
+
+    >>> study = parse_settings('''
+    ... datasets = ["pump.csv::fault"]
+    ... [[method]]
+    ... name = "mine"
+    ... detector = "KNNDistance"
+    ... ''')
+    >>> study.methods[0].name, study.seeds
+    ('mine', (0, 1, 2, 3, 4))
+    """
+    return make_study(parse_toml(text, place), text, place)
+
+
+def parse_toml(text: str, place: str) -> dict[str, Any]:
+    """Parse TOML; raise SettingsError where it is none."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(f"{place}: not TOML: {error}.") from None
+
+
+def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequence[str] = ()) -> Study:
+    """Check the content of a settings file; each [[method]] may have `labels` as further keys."""
+    check_keys(content, ("title", "datasets", "seeds", "time_limit", "method"), place)
+    methods = []
+    for number, entry in enumerate(tables_of(content, "method", place), 1):
+        methods.append(_method(entry, f"{place}: [[method]] {number}", labels))
+    if not methods:
+        raise SettingsError(f"{place}: there is no [[method]].")
+    seen = set()
+    for method in methods:
+        if (method.name, method.mark) in seen:
+            raise SettingsError(f"{place}: two methods are named {method.name!r}; tables could not tell them apart.")
+        seen.add((method.name, method.mark))
+    try:
+        limit = check_time_limit(content.get("time_limit", TIME_LIMIT))
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
+    return Study(
+        title=typed(content, "title", str, place, "Study"),
+        datasets=_datasets(content, place) or (),
+        methods=tuple(methods),
+        seeds=_seeds(content, place) or tuple(range(5)),
+        time_limit=limit,
+        text=text,
+        labels=tuple(labels),
+    )
+
+
+def _method(entry: Mapping[str, Any], place: str, labels: Sequence[str]) -> Method:
+    check_keys(entry, (*_METHOD_KEYS, *labels), place)
+    order, rows = entry.get("order", "file"), entry.get("rows")
+    if order not in ("file", "shuffled"):
+        raise SettingsError(f"{place}: order must be 'file' or 'shuffled'; got {order!r}.")
+    if rows is not None and (type(rows) is not int or rows < 1):
+        raise SettingsError(f"{place}: rows must be a whole number above 0; got {rows!r}.")
+    return Method(
+        name=typed(entry, "name", str, place),
+        detector=typed(entry, "detector", str, place),
+        parameters=typed(entry, "parameters", dict, place, {}),
+        datasets=_datasets(entry, place),
+        seeds=_seeds(entry, place),
+        order=order,
+        rows=rows,
+        mark=typed(entry, "mark", str, place, ""),
+        labels={name: entry.get(name, "") for name in labels},
+        detail=typed(entry, "detail", dict, place, {}),
+    )
+
+
+def _datasets(entry: Mapping[str, Any], place: str) -> tuple[str, ...] | None:
+    if "datasets" not in entry:
+        return None
+    given = entry["datasets"]
+    given = [given] if isinstance(given, str) else given
+    if not (isinstance(given, list) and given and all(isinstance(name, str) for name in given)):
+        raise SettingsError(f"{place}: datasets must be a list of files; got {entry['datasets']!r}.")
+    return tuple(dict.fromkeys(given))
+
+
+def _seeds(entry: Mapping[str, Any], place: str) -> tuple[int, ...] | None:
+    """Read a number of seeds, from 0 on, or a list of them."""
+    if "seeds" not in entry:
+        return None
+    given = entry["seeds"]
+    numbers = list(range(given)) if type(given) is int else given
+    if not (isinstance(numbers, list) and numbers and all(type(seed) is int and seed >= 0 for seed in numbers)):
+        raise SettingsError(f"{place}: seeds must be how many there are, or a list of them; got {given!r}.")
+    return tuple(dict.fromkeys(numbers))
+
+
+def check_time_limit(seconds: object) -> float:
+    """Check a time limit in seconds.
+
+    >>> check_time_limit(60)
     60.0
     """
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST:
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_LIMIT:
         return float(seconds)
-    raise SettingsError(f"time_limit must be a number of seconds above 0 and at most {_LONGEST:g}; got {seconds!r}.")
+    raise SettingsError(
+        f"time_limit must be a number of seconds above 0 and at most {_LONGEST_LIMIT:g}; got {seconds!r}."
+    )
 
 
-def expand_datasets(given: Iterable[str]) -> list[str]:
-    """ "paper" stands for the twenty, "-Name" leaves one out again; each is there once, in the order given.
-
-    >>> expand_datasets(["paper", "-ALOI", "mine.csv"])[-3:]
-    ['PenDigits', 'Lymphography', 'mine.csv']
-    """
-    expanded: dict[str, None] = {}
-    for item in given:
-        if item.startswith("-"):
-            if item[1:] not in expanded:
-                raise SettingsError(f"datasets: {item!r} leaves out a data set that is not there to be left out.")
-            del expanded[item[1:]]
-        else:
-            expanded |= dict.fromkeys(names() if item == "paper" else [item])
-    return list(expanded)
+def tables_of(content: Mapping[str, Any], kind: str, place: str) -> list[dict[str, Any]]:
+    """Return the entries [[kind]]."""
+    tables = content.get(kind, [])
+    if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+        raise SettingsError(f"{place}: write [[{kind}]] with two brackets on each side; there may be several.")
+    return tables
 
 
-def _first(seeds: tuple[int, ...] | None, count: int | None) -> tuple[int, ...] | None:
-    return None if seeds is None else seeds[:count]
+def typed(entry: Mapping[str, Any], key: str, kind: type, place: str, *default: Any) -> Any:
+    """Return a value of this type, or the default if there is one."""
+    if key not in entry:
+        if default:
+            return default[0]
+        raise SettingsError(f"{place}: {key!r} is missing.")
+    words = {str: "a text", int: "a whole number", dict: "a table", list: "a list"}
+    if type(entry[key]) is not kind:
+        raise SettingsError(f"{place}: {key} must be {words[kind]}; got {entry[key]!r}.")
+    return entry[key]
 
 
-def _check_known(given: Sequence[str], known: Iterable[str], kind: str) -> None:
-    there = sorted(set(known))
-    for name in given:
-        if name not in there:
-            raise SettingsError(f"There is no {kind} {name!r} in the study.{closest(name, there)}")
+def check_keys(entry: Mapping[str, Any], known: Sequence[str], place: str) -> None:
+    """Raise for a key that is not known."""
+    for key in entry:
+        if key not in known:
+            raise SettingsError(f"{place}: unknown key {key!r}.{closest(key, known)} Known are {', '.join(known)}.")
 
 
 def closest(name: str, known: Iterable[str]) -> str:
+    """Suggest the nearest of the known names, if one is near."""
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""`penstock bench`: methods × data sets × seeds, with the paper's figures beside ours; and what goes with it."""
+"""`penstock bench`: compare methods on labelled files, with tables, tests and a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-bench = typer.Typer(help="Run a study: methods on labelled data sets, with its tables, tests and report.")
+bench = typer.Typer(help="Compare methods on labelled files, with tables, tests and a report.")
 
 _FOLDER = Path("study")
 
@@ -15,18 +15,16 @@ _FOLDER = Path("study")
 @bench.callback(invoke_without_command=True)
 def run(
     context: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="The study's settings, a TOML file; the paper's study by default.")
-    ] = None,
-    folder: Annotated[Path, typer.Option("--folder", help="Where results are kept, and found again.")] = _FOLDER,
-    part: Annotated[list[str] | None, typer.Option("--part", help="Only this part of the study; repeatable.")] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", help="Only this method, or detector by its class name; repeatable.")
-    ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", help="This data set instead: a name, a file (CSV, Parquet), FILE::LABEL; repeatable."),
+        typer.Option("--data", help="A labelled file (CSV, Parquet, Excel), or FILE::LABEL; repeatable."),
     ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="Only this method: a name, a class of ours, an import path; repeatable."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="The study's settings, a TOML file.")] = None,
+    folder: Annotated[Path, typer.Option("--folder", help="Where results are kept, and found again.")] = _FOLDER,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time; as many as cores.")] = None,
     time_limit: Annotated[
@@ -35,10 +33,10 @@ def run(
     retry: Annotated[bool, typer.Option("--retry", help="Run cells again that failed or were stopped.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress and no tables.")] = False,
 ) -> int:
-    """Run a study, or what is missing of it: Ctrl-C loses nothing, the same command goes on.
+    """Run a study, or what is missing of it: an interrupted study goes on where it stopped.
 
-    Without options it is the study of Ahmed et al. (2021), all parts; `penstock bench settings` shows what is in it.
-    The data sets are read from the folder in PENSTOCK_DATA, or from what `penstock bench datasets --download` fetched.
+    Needs data: --data, or a settings file that names some ('penstock bench settings' prints an example). The study of
+    the paper by Ahmed et al. (2021) is in penstock's repository: 'make study' runs it.
     """
     if context.invoked_subcommand is not None:
         return 0
@@ -51,39 +49,22 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="The study's folder.")] = _FOLDER,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Where the Markdown goes, if not to FOLDER/reproduction.md.")
+        Path | None, typer.Option("--markdown", help="Where the Markdown goes, if not to FOLDER/study.md.")
     ] = None,
-    plant: Annotated[
-        bool, typer.Option("--plant", help="Also the paper's power plant tables, on the simulated plant (minutes).")
-    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> int:
-    """Write a study's report: FOLDER/study.html, one page, and Markdown with pictures. Unfinished studies are fine."""
+    """Write a study's report: FOLDER/study.html, one page, and the same as Markdown. Unfinished studies are fine."""
     from penstock.cli._run_bench import run_report
 
-    return run_report(folder, markdown, plant=plant, overwrite=overwrite, quiet=quiet)
-
-
-@bench.command()
-def datasets(
-    names: Annotated[list[str] | None, typer.Argument(help="Which; all twenty by default.")] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch those that are missing from the collection's public home.")
-    ] = False,
-    home: Annotated[str | None, typer.Option("--home", help="Another place to fetch from: a URL.")] = None,
-) -> int:
-    """List the paper's data sets: what they are, what differs from its Table 1, and whether they are here."""
-    from penstock.cli._bench_datasets import show_datasets
-
-    return show_datasets(names or [], fetch=download, home=home)
+    return run_report(folder, markdown, overwrite=overwrite, quiet=quiet)
 
 
 @bench.command()
 def settings() -> int:
-    """Print the settings of the paper's study, to copy and change."""
-    from penstock.bench.settings_file import paper_settings
+    """Print an example of a settings file, to copy and change."""
+    from penstock.bench.settings import example_settings
     from penstock.cli._console import print_text
 
-    print_text(paper_settings().rstrip("\n"))
+    print_text(example_settings().rstrip("\n"))
     return 0

@@ -116,7 +116,7 @@ class Job:
             seed = options.random_state
             if isinstance(seed, int) and not 0 <= seed < 2**32:
                 raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
-            detector._check_parameters()
+            detector.check_parameters()
         periods = Periods.of(options.since, options.until, options.exclude_periods)
         labels = LabelValues.of(options.fault_values, options.unknown_values)
         return cls(options, Reading.of(options), units, detector, settle, train_rule, periods, labels)

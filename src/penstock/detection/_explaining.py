@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._parts import SIMILAR, JudgedPart, SimilarRows, are_usual, rebuilds, to_compare
 from penstock.detection._wording import seen_as
+from penstock.detectors.views import VIEWS
 from penstock.explain import (
     Group,
     NormalSample,
@@ -29,7 +30,6 @@ from penstock.explain import (
     tree_layout,
 )
 from penstock.graph.search import RowSearch, search_over
-from penstock.views.composite import VIEWS
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings

@@ -15,8 +15,8 @@ from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import restore, state_of
-from penstock.detectors._packing import pack_scaling, unpack_scaling
 from penstock.io import TimeOptions, as_zone
+from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
 KIND = "model"
@@ -109,7 +109,7 @@ def _pack(model: Model) -> dict[str, Any]:
             {
                 "mode": part.mode,
                 "usual": float(part.usual),
-                "scaled_before": pack_scaling(part.scaled_before),
+                "scaled_before": None if part.scaled_before is None else part.scaled_before.pack(),
                 "reference": part.reference,
                 "detector": state_of(part.detector),
             }

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors import Detector, OnlineNSNMF
+from penstock.detectors.views import VIEWS
 from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
 from penstock.thresholds import Exceedance
-from penstock.views.composite import VIEWS
 
 MOST_REFERENCES = 2000
 _ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view

@@ -220,7 +220,7 @@ def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) ->
 def _refuse_strangers(prepared: Prepared, rows: IndexArray, detector: Any, of_mode: str) -> None:
     """Raise if a detector that compares rows would meet two without a common input, of which it could only warn."""
     seen = prepared.values.notna().to_numpy()[rows]
-    if seen.all() or not (getattr(detector, "_takes_missing", False) and detector._compares_rows):
+    if seen.all() or not (hasattr(detector, "needs") and detector.needs.missing and detector.needs.neighbors):
         return
     pair = find_incomparable(seen)
     if pair is not None:

@@ -11,17 +11,24 @@ from penstock.registry import DETECTORS, detector_class
 
 if TYPE_CHECKING:
     from penstock.detectors._base import BaseDetector as BaseDetector
+    from penstock.detectors._base import Copies as Copies
+    from penstock.detectors._base import FitNeeds as FitNeeds
+    from penstock.detectors._base import restore_on_failure as restore_on_failure
     from penstock.detectors._factor_base import CollapsedFactorsWarning as CollapsedFactorsWarning
     from penstock.detectors._factor_base import FactorDetector as FactorDetector
+    from penstock.detectors._factor_base import FactorModel as FactorModel
+    from penstock.detectors._factor_base import FactorTask as FactorTask
+    from penstock.detectors._factor_base import Problem as Problem
     from penstock.detectors._factor_base import limit_components as limit_components
+    from penstock.detectors._factor_base import nearest_distances as nearest_distances
+    from penstock.detectors._factor_base import row_maxima as row_maxima
+    from penstock.detectors._input import LARGEST_VALUE as LARGEST_VALUE
     from penstock.detectors._saving import load as load
     from penstock.detectors._saving import restore as restore
     from penstock.detectors._saving import state_of as state_of
     from penstock.detectors.controls import KNNDistance as KNNDistance
     from penstock.detectors.controls import MeanDistance as MeanDistance
     from penstock.detectors.controls import NormScore as NormScore
-    from penstock.detectors.deep import AER as AER
-    from penstock.detectors.deep import DAGMM as DAGMM
     from penstock.detectors.gnmf import GNMF as GNMF
     from penstock.detectors.lomst import LoMST as LoMST
     from penstock.detectors.nmf import NMF as NMF
@@ -29,17 +36,20 @@ if TYPE_CHECKING:
     from penstock.detectors.nsnmf import LaplacianNSNMF as LaplacianNSNMF
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.recommended import Detector as Detector
+    from penstock.detectors.recommended import ViewsModel as ViewsModel
     from penstock.detectors.snmf import SNMF as SNMF
 
-_OTHERS = {
-    "BaseDetector": "penstock.detectors._base",
-    "CollapsedFactorsWarning": "penstock.detectors._factor_base",
-    "FactorDetector": "penstock.detectors._factor_base",
-    "limit_components": "penstock.detectors._factor_base",
-    "load": "penstock.detectors._saving",
-    "restore": "penstock.detectors._saving",
-    "state_of": "penstock.detectors._saving",
+_HOMES = {
+    "_base": ("BaseDetector", "Copies", "FitNeeds", "restore_on_failure"),
+    "_factor_base": (
+        *("CollapsedFactorsWarning", "FactorDetector", "FactorModel", "FactorTask", "Problem"),
+        *("limit_components", "nearest_distances", "row_maxima"),
+    ),
+    "_input": ("LARGEST_VALUE",),
+    "_saving": ("load", "restore", "state_of"),
+    "recommended": ("ViewsModel",),
 }
+_OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604
 
 

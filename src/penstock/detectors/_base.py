@@ -1,9 +1,18 @@
-"""What all detectors share: the door where data are checked, the threshold, and scikit-learn's signs."""
+"""What all detectors share: the checks of data, the threshold, scikit-learn's signs, and the steps of a fit.
+
+`fit` does everything in one call. A program that computes parts of a fit elsewhere (`penstock.scale`) uses the public
+steps instead: `begin_fit` notes the table and says by `needs` what has to be computed, and `finish_fit` puts the scores
+together with the threshold. Between the two, `FactorDetector` and `Detector` have an `install` step for their model.
+"""
 
 from __future__ import annotations
 
 import os
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,45 +21,102 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from penstock._parameters import check_choice, check_whole_number
-from penstock._types import FloatArray
-from penstock.detectors._input import pandas_index, read_table, refuse_negative
-from penstock.detectors._labels import pack_labels, unpack_labels
-from penstock.detectors._missing import compare_rows, refuse_empty_columns, refuse_empty_rows
-from penstock.detectors._packing import pack_columns, pack_scaling, unpack_columns, unpack_scaling
-from penstock.detectors._saving import KIND, Saveable
-from penstock.detectors._undo import restored_if_it_fails
-from penstock.graph.rows import shares_seen
-from penstock.prepare import MinMaxScaling, learn_scaling
-from penstock.storage import Record, write_state
+from penstock._types import FloatArray, IndexArray
+from penstock.detectors._input import (
+    check_columns_seen,
+    check_comparable,
+    check_nonnegative,
+    check_rows_seen,
+    pandas_index,
+    read_table,
+)
+from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
+from penstock.detectors._saving import Saveable
+from penstock.graph.rows import different_rows, first_copies, shares_seen
+from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
+from penstock.storage import Record
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True)
+class FitNeeds:
+    """What has to be known of training rows before a detector can be fitted to them, and what may come.
+
+    tree : the minimum spanning tree of all rows.
+    merge_copies : rows that are equal are fitted once.
+    nonnegative : rows that are not scaled must lie between 0 and `LARGEST_VALUE`.
+    neighbors : rows are compared with each other.
+    missing : rows may miss values (NaN); they are compared by the columns that both have.
+    """
+
+    tree: bool
+    merge_copies: bool
+    nonnegative: bool
+    neighbors: bool
+    missing: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Which training rows are fitted.
+
+    kept : (m,) numbers of the rows that are fitted, ascending.
+    copy_of : (n,) for each training row, the place among those of the row that it is or equals.
+    """
+
+    kept: IndexArray
+    copy_of: IndexArray
+
+    @classmethod
+    def of(cls, A: FloatArray, *, merge: bool) -> Copies:
+        """Find the copies among rows; each row is its own if they are not to be merged."""
+        return cls.from_originals(first_copies(A) if merge else np.arange(len(A)))
+
+    @classmethod
+    def from_originals(cls, original: IndexArray) -> Copies:
+        """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
+        return cls(*different_rows(original))
+
+    def pack(self) -> dict[str, Any]:
+        """Return the copies for a file."""
+        return {"kept": self.kept.astype(np.int64, copy=False), "copy_of": self.copy_of.astype(np.int64, copy=False)}
+
+
+def unpack_copies(record: Record, n: int) -> Copies:
+    """Return the copies among n training rows that `Copies.pack` gave."""
+    record.only("kept", "copy_of")
+    kept = record.array("kept", np.int64, (None,), least=0, most=n - 1)
+    copy_of = record.array("copy_of", np.int64, (n,), least=0, most=len(kept) - 1)
+    if not np.array_equal(copy_of[kept], np.arange(len(kept))):
+        raise record.trouble("copy_of", "the number of each fitted row for that row itself")
+    return Copies(kept.astype(np.intp, copy=False), copy_of.astype(np.intp, copy=False))
+
+
 class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A detector: rows in, anomaly scores out; above the threshold a row is flagged.
+    """Score rows: the higher the score, the more anomalous; rows above the threshold are flagged.
 
     The only class that validates data and the only one that flips signs: below it high means anomalous, and
     `score_samples` and `decision_function` are scikit-learn's, where low does.
 
     A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
-    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `_check_parameters`; and
+    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `check_parameters`; and
     `_pack_model` and `_unpack_model`, if it is to be saved.
 
     A detector that takes missing values (NaN; `_takes_missing`) leaves them out: docs/missing_values.md.
 
-    Promises of every detector: scores are finite; a row's score does not depend on the rows scored with it; a row that
-    equals a training row gets that row's training score (the first one's, where a detector was told to treat equal
-    training rows as different); with scale="minmax", data whose columns are all constant
-    score 0.
+    Every detector promises: scores are finite; a row's score does not depend on the rows scored with it; a row that
+    equals a training row gets that row's training score (the first one's, where a parameter says that equal training
+    rows are treated as different); with scale="minmax", data whose columns are all constant score 0.
 
     Attributes
     ----------
-    scores_ : array of shape (n,)
+    scores_ : ndarray of shape (n,)
         Anomaly scores of the training rows.
-    seen_ : array of shape (n,)
-        How much of each training row there was to see: the share of its values that are not missing.
+    seen_ : ndarray of shape (n,)
+        The share of each training row's values that are not missing.
     threshold_ : float
         Rows with a higher score are flagged. Set it to change the verdicts after fitting.
     offset_ : float
@@ -61,12 +127,11 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         As in scikit-learn.
     """
 
-    # Whether the method needs A ≥ 0. Scaled data are; with scale=None, negative values are refused.
-    _needs_nonnegative: ClassVar[bool] = False
-    # Whether missing values (NaN) may be passed, and whether training rows are compared with each other: then rows
-    # without a common column count as infinitely far apart, and the others have to hold all rows together.
+    _needs_tree: ClassVar[bool] = False
+    _merges_copies: ClassVar[bool] = False  # equal rows are fitted once, so that they get one score
+    _needs_nonnegative: ClassVar[bool] = False  # with scale=None, negative values are refused
     _takes_missing: ClassVar[bool] = False
-    _compares_rows: ClassVar[bool] = True
+    _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
     contamination: Contamination
     scale: str | None
@@ -87,82 +152,145 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
     @abstractmethod
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        """Anomaly scores of new rows, each by itself to the last bit.
+        """Return anomaly scores of new rows, each by itself to the last bit.
 
         A_clipped has values outside the range learnt brought back to [0, 1], for the factorisation; A has not, for
         the residual. With scale=None the two are the same.
         """
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds. A subclass adds its own and calls this one."""
         check_contamination(self.contamination)
         check_choice("scale", self.scale, ("minmax", None))
 
+    @property
+    def needs(self) -> FitNeeds:
+        """What has to be known of training rows before the detector can be fitted to them."""
+        return FitNeeds(
+            self._needs_tree, self._merges_copies, self._needs_nonnegative, self._compares_rows, self._takes_missing
+        )
+
     def _fewest_rows(self) -> int:
-        """How many rows fitting needs, given the parameters."""
+        """Return how many rows fitting needs, given the parameters."""
         return 2
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what is normal from the rows of X. `y` is ignored, for scikit-learn's sake."""
-        with restored_if_it_fails(self):
-            return self._fit_table(X)
+        """Learn what is normal from the rows of X.
 
-    def _fit_table(self, X: Any) -> Self:
-        self._check_parameters()
-        table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
-        self._check_row_count(len(table))
-        refuse_empty_rows(table, X)
-        refuse_empty_columns(table, X)
-        if self._compares_rows:
-            compare_rows(table, X)
-        self._row_labels = pandas_index(X)
-        self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
-        scores = self._fit_rows(self._own_rows(table, X))
-        return self._conclude(scores, shares_seen(table))
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Numbers; a pandas DataFrame gives its index to `top`.
+        y : ignored
+            For scikit-learn.
 
-    def _conclude(self, scores: FloatArray, seen: FloatArray) -> Self:
-        """The end of every fit: scores, and the threshold that follows from them."""
+        Returns
+        -------
+        self
+        """
+        with restore_on_failure(self):
+            self.check_parameters()
+            table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
+            self._check_row_count(len(table))
+            check_rows_seen(table, X)
+            check_columns_seen(table, X)
+            if self._compares_rows:
+                check_comparable(table, X)
+            self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
+            scores = self._fit_rows(self._own_rows(table, X))
+            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+
+    def begin_fit(
+        self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
+    ) -> None:
+        """Note a complete table that is read elsewhere: the first step of a fit outside `fit`.
+
+        Afterwards `scaling_` says how its rows are to be scaled and `needs` what has to be found out about them.
+
+        Parameters
+        ----------
+        n_rows : int
+        minimum, maximum : ndarray of shape (p,)
+            The range of each column.
+        names : sequence of str or None, default=None
+            Names of the columns.
+        """
+        self.check_parameters()
+        self._check_row_count(n_rows)
+        self.n_features_in_ = len(minimum)
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.scaling_ = MinMaxScaling(minimum, maximum) if self.scale == "minmax" else None
+
+    def finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
+        """Take over the scores of the training rows and choose the threshold: the last step of every fit.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+        seen : ndarray of shape (n,) or None, default=None
+            The share of each row's values that are not missing; None: nothing is missing.
+        table : object, default=None
+            The table that was fitted: the index of a pandas DataFrame names the rows.
+        """
         self.scores_ = bounded(scores)
-        self.seen_ = seen
+        self.seen_ = np.ones(len(scores)) if seen is None else seen
         self.threshold_ = score_threshold(self.scores_, self.contamination)
+        self._row_labels = pandas_index(table)
         return self
+
+    def with_model(self, model: Any) -> Self:
+        """Return a copy that scores new rows by another `model_`, and holds nothing else of the training rows.
+
+        For `FactorDetector` and `Detector`, so that other processes need not be sent all that was fitted.
+        """
+        other = copy(self)
+        for name in ("scores_", "seen_", "_row_labels"):
+            other.__dict__.pop(name, None)
+        other.__dict__["model_"] = model
+        return other
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others."""
-        return self.fit(X)._verdicts(self.scores_)
+        return self._verdicts(self.fit(X).scores_)
 
     def anomaly_score(self, X: Any) -> FloatArray:
-        """How anomalous each row is: the higher, the more."""
-        table = self._read_rows(X)
-        A = self._own_rows(table, X)
-        A_clipped = A if self.scaling_ is None else self.scaling_.apply(table, clip=True)
-        return bounded(self._score_rows(A, A_clipped))
+        """Return how anomalous each row of X is: the higher, the more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._score_table(self._read_new(X), X)
+
+    def score_array(self, rows: FloatArray) -> FloatArray:
+        """Return `anomaly_score` of a checked C-contiguous float64 array, without reading it as a table."""
+        check_is_fitted(self)
+        return self._score_table(rows, rows)
 
     def seen_share(self, X: Any) -> FloatArray:
-        """How much of each row there is to see: the share of its values that are not missing, from 0 to 1.
+        """Return the share of each row's values that are not missing, from 0 to 1.
 
         A score is scaled up from the values that are there to all of them; the fewer there are, the less it says.
         """
         check_is_fitted(self)
         return shares_seen(read_table(self, X, reset=False, allow_missing=self._takes_missing))
 
-    def _read_rows(self, X: Any) -> FloatArray:
-        """New rows, each with a reading."""
-        check_is_fitted(self)
-        table = read_table(self, X, reset=False, allow_missing=self._takes_missing)
-        refuse_empty_rows(table, X)
-        return table
-
     def score_samples(self, X: Any) -> FloatArray:
-        """−anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
+        """Return −anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
         return 0.0 - self.anomaly_score(X)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """score_samples(X) − offset_: negative for flagged rows."""
+        """Return score_samples(X) − offset_: negative for flagged rows."""
         return self._decide(self.anomaly_score(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """−1 for rows whose score is above the threshold, 1 for the others."""
+        """Return −1 for rows whose score is above the threshold, 1 for the others."""
         return self._verdicts(self.anomaly_score(X))
 
     @property
@@ -177,7 +305,10 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     def set_contamination(self, contamination: Contamination) -> Self:
         """Choose the threshold anew from the training scores, without fitting again.
 
-        An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of the rows.
+        Parameters
+        ----------
+        contamination : "auto", float in (0, 0.5] or threshold
+            An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of rows.
         """
         check_is_fitted(self)
         self.threshold_ = score_threshold(self.scores_, contamination)
@@ -185,10 +316,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return self
 
     def top(self, n: int = 10) -> pd.DataFrame:
-        """The n training rows with the highest scores, best first, ties in order of rows: the paper's l_final.
+        """Return the n training rows with the highest scores, highest first, ties in order of rows (the paper's list).
 
-        Columns `rank` (from 1) and `score`; the index is that of the pandas DataFrame the detector was fitted on, else
-        row numbers.
+        Parameters
+        ----------
+        n : int, default=10
+
+        Returns
+        -------
+        DataFrame
+            Columns `rank` (from 1) and `score`; the index is that of the pandas DataFrame the detector was fitted on,
+            else row numbers.
         """
         import pandas as pd  # a third of a second that a first fit need not wait for
 
@@ -201,10 +339,15 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     def save(self, path: str | os.PathLike[str], *, labels: bool = True) -> None:
         """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
 
-        The file appears wholly or not at all. Attributes that you added yourself are not in it, nor, with
-        `labels=False`, the index of the rows: `top` of the loaded detector then shows row numbers.
+        The file appears wholly or not at all. Attributes that you added yourself are not in it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+        labels : bool, default=True
+            Whether the index of the rows is saved too; without it, `top` of the loaded detector shows row numbers.
         """
-        write_state(path, KIND, self._whole_state(labels=labels))
+        self._write(path, labels=labels)
 
     def _has_state(self) -> bool:
         return "scores_" in vars(self)
@@ -216,12 +359,12 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         state = {
             "columns": pack_columns(self),
             "row_labels": pack_labels(self._row_labels) if labels else None,
-            "scaling": pack_scaling(self.scaling_),
+            "scaling": None if self.scaling_ is None else self.scaling_.pack(),
             "scores": self.scores_,
             "threshold": float(self.threshold_),
             "model": self._pack_model(),
         }
-        # Without holes a file is as it was before there could be any.
+        # Files of complete tables have no such entry, as those of earlier versions.
         return state if (self.seen_ == 1).all() else state | {"seen": self.seen_}
 
     def _unpack(self, state: dict[str, Any]) -> None:
@@ -232,13 +375,13 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         n = len(self.scores_)
         self._check_row_count(n)
         self.seen_ = record.array("seen", np.float64, (n,), least=0.0, most=1.0) if "seen" in state else np.ones(n)
-        self._row_labels = unpack_labels(record.optional_part("row_labels"), len(self.scores_))
+        self._row_labels = unpack_labels(record.optional_part("row_labels"), n)
         self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
         self.threshold_ = record.number("threshold", infinite=True)
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
-        """What the subclass has learnt, beside what all detectors share; see `Saveable._pack`."""
+        """Return what the subclass has learnt, beside what all detectors share; see `Saveable._pack`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved yet: it lacks _pack_model.")
 
     def _unpack_model(self, record: Record) -> None:
@@ -250,13 +393,25 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         if n < fewest:
             raise ValueError(f"{self!r} needs at least {fewest} rows; got n_samples = {n}.")
 
+    def _read_new(self, X: Any) -> FloatArray:
+        """Return new rows as an array; each has a reading."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False, allow_missing=self._takes_missing)
+        check_rows_seen(table, X)
+        return table
+
     def _own_rows(self, table: FloatArray, X: Any) -> FloatArray:
-        """Scaled rows, in memory that is not the caller's."""
+        """Return scaled rows, in memory that is not the caller's."""
         if self.scaling_ is not None:
             return self.scaling_.apply(table)
         if self._needs_nonnegative:
-            refuse_negative(table, X, type(self).__name__)
+            check_nonnegative(table, X, type(self).__name__)
         return table.copy()
+
+    def _score_table(self, table: FloatArray, X: Any) -> FloatArray:
+        A = self._own_rows(table, X)
+        clipped = A if self.scaling_ is None else self.scaling_.apply(table, clip=True)
+        return bounded(self._score_rows(A, clipped))
 
     def _decide(self, scores: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -273,9 +428,32 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
 
 def bounded(scores: FloatArray) -> FloatArray:
-    """Scores that overflowed, at the largest float; a NaN would be a bug of a detector, and is not hidden."""
+    """Return scores with overflowed ones at the largest float; a NaN would be a bug of a detector, and is raised."""
     largest = np.finfo(np.float64).max
     result: FloatArray = np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)
     if np.isnan(result).any():
         raise FloatingPointError("A detector returned NaN as a score. Please report this as a bug.")
     return result
+
+
+@contextmanager
+def restore_on_failure(estimator: object) -> Iterator[None]:
+    """Restore an estimator's attributes if the block ends in any exception.
+
+    >>> class Counter: n = 0
+    >>> counter = Counter()
+    >>> with restore_on_failure(counter):
+    ...     counter.n = 1
+    ...     raise ValueError("no")
+    Traceback (most recent call last):
+    ValueError: no
+    >>> counter.n
+    0
+    """
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -1,8 +1,12 @@
-"""What the detectors that factorise share: fitting, placing new rows, and the transformer's half of scikit-learn."""
+"""What the detectors that factorise share: fitting, placing new rows, and the transformer's half of scikit-learn.
+
+A fit has two public steps. `pose` says what is to be computed: the objective over the rows that are fitted, and how
+training rows are scored. `install` puts the results together. In between, `fit` computes in this process, and
+`penstock.scale` on a cluster.
+"""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
@@ -14,27 +18,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from penstock._blas import one_blas_thread
+from penstock._messages import warn_caller
 from penstock._parameters import check_number, check_whole_number
-from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
-from penstock.detectors._base import BaseDetector
-from penstock.detectors._factor_state import (
-    pack_copies,
-    pack_objective,
-    unpack_copies,
-    unpack_factors,
-    unpack_objective,
-)
-from penstock.detectors._input import refuse_huge
+from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
+from penstock.detectors._base import BaseDetector, Copies, unpack_copies
+from penstock.detectors._input import check_not_huge
+from penstock.detectors._packing import pack_graph, unpack_graph
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import Settings, fit_factors
 from penstock.factor.start import draws_from
-from penstock.graph.rows import different_rows, first_copies
-from penstock.graph.search import FittedSearch, nearest_neighbors, search_over
-from penstock.scoring import residual_scores
+from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors, search_over
+from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 
 COLLAPSED = 0.05  # of ‖A‖²
+_LARGEST_WEIGHT, _LARGEST_PROFILE = 1e77, 1e150  # the objective has fourth powers of W, and squares of H
+_TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
 
 
 class CollapsedFactorsWarning(UserWarning):
@@ -50,8 +51,10 @@ class CollapsedFactorsWarning(UserWarning):
 class Problem:
     """What a detector minimises, and what is needed to attach new rows to it.
 
-    `reach` is each row's distance to its nearest neighbour, `strongest` its largest similarity; `decays` says whether
-    similarities fall with the distance.
+    objective : over the rows that are fitted.
+    reach : (m,) each row's distance to its nearest neighbour.
+    strongest : (m,) its largest similarity.
+    decays : whether similarities fall with the distance.
     """
 
     objective: Objective
@@ -60,8 +63,62 @@ class Problem:
     decays: bool = True
 
 
+@dataclass(frozen=True)
+class FactorTask:
+    """What is to be computed to fit a detector.
+
+    problem : what is minimised.
+    n_components : the number of latent groups.
+    settle : whether W is last set to the minimiser for H, row by row (rows are independent of each other), and the
+        objective is that of these weights.
+    structural : whether training rows are scored by the weights of their neighbours instead of their own.
+    """
+
+    problem: Problem
+    n_components: int
+    settle: bool
+    structural: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FactorModel:
+    """What a detector has learnt: enough to score new rows.
+
+    copies : which training rows were fitted.
+    problem : what was minimised over them.
+    factors : W and H.
+    search : the fitted rows, ready to find the nearest of a new one; None if rows are independent of each other.
+    tree : the spanning tree of all training rows, if the detector needs one.
+    """
+
+    copies: Copies
+    problem: Problem
+    factors: Factors
+    search: FittedSearch | None
+    tree: Tree | None = None
+
+    def in_memory(self) -> FactorModel:
+        """Return the same model with arrays that do not lie in files."""
+        objective, rows = self.problem.objective, None if self.problem.objective.A is None else np.array(self.rows)
+        return FactorModel(
+            self.copies,
+            replace(self.problem, objective=replace(objective, A=rows)),
+            Factors(np.array(self.factors.W), self.factors.H),
+            None if self.search is None else LazySearch(np.array(self.rows) if rows is None else rows),
+            None if self.tree is None else Tree(np.array(self.tree.edges), np.array(self.tree.lengths)),
+        )
+
+    @property
+    def rows(self) -> FloatArray:
+        """(m, p): the fitted rows."""
+        if self.problem.objective.A is not None:
+            return self.problem.objective.A
+        assert self.search is not None
+        return self.search.rows()
+
+
 class Ending(Protocol):
-    """What a detector is told of how a solver ended, wherever that ran."""
+    """How a solver ended, wherever it ran."""
 
     @property
     def objective(self) -> float: ...
@@ -82,44 +139,51 @@ class Ending(Protocol):
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
     """A detector that explains rows by a few latent groups: A ≈ WH.
 
+    A subclass implements `_pose`.
+
     Attributes
     ----------
-    components_ : array of shape (n_components_, p)
+    components_ : ndarray of shape (n_components_, p)
         H: one profile per latent group, in scaled units (`inverse_transform` leads back to the user's).
-    embedding_ : array of shape (n, n_components_)
+    embedding_ : ndarray of shape (n, n_components_)
         W: how much each training row belongs to each group.
     similarity_ : sparse array of shape (n, n)
         S, for the methods that have one. Copies of a row that was fitted once have no entries.
     objective_ : float
         The value that was reached.
-    start_objectives_ : array
+    start_objectives_ : ndarray
         What each of the starts tried had reached when the best was chosen: their spread says how rugged the problem is.
-    n_iter_, converged_ :
+    n_iter_, converged_ : int, bool
         Iterations, and whether they ended because the solver was done rather than by `max_iter`.
     n_components_ : int
         `n_components`, or the number of different rows where that is smaller.
     explained_ : float
         ‖WH‖²/‖A‖² over the readings that are there: which share of the rows that were fitted the groups rebuild. Below
         0.05 `NSNMF` and `LaplacianNSNMF` warn (`penstock.CollapsedFactorsWarning`).
+    model_ : FactorModel
+        All that scoring new rows needs.
     """
 
+    _merges_copies: ClassVar[bool] = True
     _needs_nonnegative: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
-    _merges_copies: ClassVar[bool] = True  # equal rows are fitted once, so that they get one score
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
+    _settles_rows: ClassVar[bool] = False
 
     n_components: int
     solver: Literal["auto"] | Settings
     max_iter: int
     tol: float
     random_state: Any
+    model_: FactorModel
 
     @abstractmethod
-    def _pose(self, A: FloatArray) -> Problem:
-        """The problem of fitting these rows."""
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        """Return the problem of fitting these rows, of which `copies` says which training rows they are."""
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         check_whole_number("n_components", self.n_components, least=1)
         check_whole_number("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, least=0.0)
@@ -133,45 +197,119 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _fewest_rows(self) -> int:
         return self.n_components
 
-    def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self._note_copies(first_copies(A) if self._merges_copies else np.arange(len(A)))
-        rows = np.ascontiguousarray(A[self._kept])
-        refuse_huge(rows)
-        self._problem = self._pose(rows)
-        self._factors = self._factorise(self._problem.objective, rows)
-        self._index_rows(rows)
-        self._show_factors()
-        self._note_explained(over_seen(nmf(rows)))
+    def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
+        """Return what is to be computed to fit rows: the first step of a fit.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, p)
+            The training rows that are fitted, scaled; may lie in a file.
+        copies : Copies
+            Which training rows they are.
+        tree : Tree or None, default=None
+            The spanning tree of all training rows, if `needs.tree`.
+        """
+        (n, p), K = rows.shape, self.n_components
+        problem = self._pose(rows, copies, tree)
+        if n < K:
+            warn_caller(f"Only {n} of the rows differ, so n_components = {K} was lowered to {n}.")
+        elif p < K:
+            warn_caller(
+                f"n_components = {K} is larger than the number of columns ({p}): some groups will be redundant."
+            )
+        structural = getattr(self, "score_kind", "residual") == "structural"
+        return FactorTask(problem, min(K, n), self._settles_rows, structural)
+
+    def install(self, model: FactorModel, solution: Ending, *, complete: bool = False) -> None:
+        """Take over what was computed, and warn where the solver did not converge or the factors rebuild little.
+
+        Parameters
+        ----------
+        model : FactorModel
+        solution : Solution or another record of how the solver ended
+        complete : bool, default=False
+            Whether it is known that no reading is missing, so that the rows need not be searched for NaN.
+        """
+        self._set_model(model, complete)
+        self.objective_, self.n_iter_ = solution.objective, solution.n_iter
+        self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
+        if not solution.converged:
+            warn_caller(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (KKT residual "
+                f"{solution.kkt_residual:.1e}). Raise max_iter, or the rounds of BlockSGD, to go on.",
+                ConvergenceWarning,
+            )
         self._warn_if_collapsed()
-        return self._training_scores(rows)[self._copy_of]
 
-    def _note_copies(self, original: IndexArray) -> None:
-        """Which rows are fitted, given for each row the first one that equals it (or itself, to be fitted anyway)."""
-        self._kept, self._copy_of = different_rows(original)
+    def _set_model(self, model: FactorModel, complete: bool = False) -> None:
+        self.model_ = model
+        objective = nmf(model.rows)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # a file may hold any factors
+            self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
-    def _show_factors(self) -> None:
-        """The attributes for users."""
-        self.components_ = self._factors.H
-        S = self._problem.objective.S
-        if S is not None:
-            self.similarity_ = _over_all_rows(S, self._kept, len(self._copy_of))
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        needs = self.needs
+        tree = spanning_tree_of_comparable(A) if needs.tree else None
+        copies = Copies.of(A, merge=needs.merge_copies)
+        rows = np.ascontiguousarray(A[copies.kept])
+        check_not_huge(rows)
+        task = self.pose(rows, copies, tree)
+        solution = fit_factors(
+            task.problem.objective,
+            task.n_components,
+            settings=None if self.solver == "auto" else self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+        )
+        if not (rows > 0).any():  # some solvers come near 0, not down to it; for a table of zeros H = 0 is exact
+            solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
+        with one_blas_thread():
+            solution = self._complete(solution, task.problem.objective, rows)
+        search = None if task.settle else search_over(rows)
+        self.install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
+        W, H = solution.factors.W, solution.factors.H
+        if task.structural:
+            scores = structural_scores(rows, W, H, task.problem.objective.S)
+        else:
+            scores = residual_scores(rows, W, H)
+        return scores[copies.copy_of]
+
+    def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
+        """Return the solution with what the method computes after the solver has ended."""
+        return solution
+
+    @property
+    def components_(self) -> FloatArray:
+        """H."""
+        return self.model_.factors.H
+
+    @property
+    def n_components_(self) -> int:
+        """The number of latent groups."""
+        return len(self.model_.factors.H)
 
     @property
     def embedding_(self) -> FloatArray:
         """W over all training rows, made anew each time: copies of few rows may be many."""
-        return self._factors.W[self._copy_of]
+        return self.model_.factors.W[self.model_.copies.copy_of]
 
-    def _note_explained(self, rows: Objective) -> None:
-        """The share of the fitted rows that the factors rebuild, for users."""
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # a file may hold any factors
-            self.explained_ = rows.explained(self._factors)
+    @property
+    def similarity_(self) -> SparseMatrix:
+        """S over all training rows, made anew each time."""
+        S, copies = self.model_.problem.objective.S, self.model_.copies
+        if S is None:
+            raise AttributeError(f"{type(self).__name__} has no similarity_: it knows no neighbours.")
+        entries, n = S.tocoo(), len(copies.copy_of)
+        rows, columns = copies.kept[entries.coords[0]], copies.kept[entries.coords[1]]
+        return sparse.csr_array((entries.data, (rows, columns)), shape=(n, n))
 
     def _warn_if_collapsed(self) -> None:
         """Warn, for the methods whose structure term has similarities to choose, if next to nothing is rebuilt."""
         kind = getattr(self, "similarity", None)
         if kind is None or self.explained_ >= COLLAPSED:
             return
-        weight = np.sort(np.square(self._factors.W).sum(axis=1))[::-1].cumsum()
+        weight = np.sort(np.square(self.model_.factors.W).sum(axis=1))[::-1].cumsum()
         few = int(np.searchsorted(weight, 0.9 * weight[-1])) + 1
         if kind in ("inverse", "relative") and few < len(weight) / 2:
             advice = (
@@ -181,77 +319,50 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             )
         else:
             advice = "Use more groups (n_components), or let the solver go on for longer."
-        warnings.warn(
+        warn_caller(
             f"{type(self).__name__} rebuilds only {self.explained_:.2%} of the readings (explained_ = "
             f"{self.explained_:.2g}), so that a score is little more than the size of the row. {advice}",
             CollapsedFactorsWarning,
-            stacklevel=6,
         )
-
-    def _index_rows(self, A: FloatArray) -> None:
-        """Make the fitted rows ready to be searched for the nearest of a new one."""
-        self._tree: FittedSearch = search_over(A)
-
-    def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
-        self.n_components_ = self._usable_components(*A.shape)
-        solution = fit_factors(
-            over_seen(objective),
-            self.n_components_,
-            settings=None if self.solver == "auto" else self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-        )
-        self._note_solution(solution)
-        # The multiplicative solver and block SGD come near 0, not down to it; for a table of zeros H = 0 is exact.
-        return solution.factors if (A > 0).any() else replace(solution.factors, H=np.zeros_like(solution.factors.H))
-
-    def _note_solution(self, solution: Ending) -> None:
-        """How the solver ended, for users; with a warning if it ran out of iterations."""
-        self.objective_, self.n_iter_ = solution.objective, solution.n_iter
-        self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
-        if not solution.converged:
-            warnings.warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (KKT residual "
-                f"{solution.kkt_residual:.1e}). Raise max_iter, or the rounds of BlockSGD, to go on.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-
-    def _usable_components(self, n: int, p: int) -> int:
-        if self.n_components > n:
-            warnings.warn(
-                f"Only {n} of the rows differ, so n_components = {self.n_components} was lowered to {n}.", stacklevel=6
-            )
-        elif self.n_components > p:
-            warnings.warn(
-                f"n_components = {self.n_components} is larger than the number of columns ({p}): some groups will be "
-                f"redundant.",
-                stacklevel=6,
-            )
-        return min(self.n_components, n)
-
-    def _training_scores(self, A: FloatArray) -> FloatArray:
-        return residual_scores(A, self._factors.W, self._factors.H)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return residual_scores(A, self._place(A_clipped)[0], self._factors.H)
+        return residual_scores(A, self._place(A_clipped)[0], self.model_.factors.H)
 
     def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Weights of new rows and of their surroundings."""
-        near, distances, equal = self._tree.nearest_or_equal(A)
-        problem = self._problem
+        """Return the weights of new rows and of their surroundings."""
+        model = self.model_
+        assert model.search is not None
+        near, distances, equal = model.search.nearest_or_equal(A)
+        problem = model.problem
         attachment = attach(near, distances, problem.reach, problem.strongest, decays=problem.decays, equal=equal)
-        return place_rows(problem.objective, self._factors, A, attachment)
+        return place_rows(problem.objective, model.factors, A, attachment)
 
     def transform(self, X: Any) -> FloatArray:
-        """The weights of rows in the latent groups, each row by itself; a training row gets its `embedding_`."""
-        table = self._read_rows(X)
+        """Return the weights of rows in the latent groups, each row by itself; a training row gets its `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components_)
+        """
+        table = self._read_new(X)
         rows = self._own_rows(table, X)
         return self._place(rows if self.scaling_ is None else self.scaling_.apply(table, clip=True))[0]
 
     def inverse_transform(self, W: Any) -> FloatArray:
-        """Rows rebuilt from weights, WH, in the user's units. Ahmed et al. (2021), eq:apx."""
+        """Return rows rebuilt from weights, WH, in the user's units. Ahmed et al. (2021), eq:apx.
+
+        Parameters
+        ----------
+        W : array-like of shape (n, n_components_)
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+        """
         check_is_fitted(self)
         weights = np.asarray(W, dtype=np.float64)
         if weights.ndim != 2 or weights.shape[1] != self.n_components_:
@@ -262,14 +373,18 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
 
     def _pack_model(self) -> dict[str, Any]:
-        objective = self._problem.objective
+        model = self.model_
+        objective = model.problem.objective
+        terms: dict[str, Any] = {term: float(getattr(objective, term)) for term in _TERMS}
+        terms["has_rows"] = objective.A is not None
+        terms["similarity"] = None if objective.S is None else pack_graph(objective.S)
         return {
-            "copies": pack_copies(self._kept, self._copy_of),
-            "rows": self._tree.rows() if objective.A is None else objective.A,
-            "factors": {"weights": self._factors.W, "profiles": self._factors.H},
-            "objective": pack_objective(objective),
-            "reach": self._problem.reach,
-            "decays": self._problem.decays,
+            "copies": model.copies.pack(),
+            "rows": model.rows,
+            "factors": {"weights": model.factors.W, "profiles": model.factors.H},
+            "objective": terms,
+            "reach": model.problem.reach,
+            "decays": model.problem.decays,
             "solution": {
                 "objective": float(self.objective_),
                 "n_iter": int(self.n_iter_),
@@ -279,51 +394,55 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         }
 
     def _unpack_model(self, record: Record) -> None:
+        self._unpack_factorisation(record, None)
+
+    def _unpack_factorisation(self, record: Record, tree: Tree | None) -> None:
         record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
-        self._kept, self._copy_of = unpack_copies(record.part("copies"), len(self.scores_))
-        m = len(self._kept)
-        rows = record.array("rows", np.float64, (m, self.n_features_in_), least=0.0, missing=True)
+        copies = unpack_copies(record.part("copies"), len(self.scores_))
+        m, p = len(copies.kept), self.n_features_in_
+        rows = record.array("rows", np.float64, (m, p), least=0.0, missing=True)
         if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
             raise record.trouble("rows", "numbers, some of them in each row and each column")
-        refuse_huge(rows)
-        self._factors = unpack_factors(record.part("factors"), m, self.n_features_in_)
-        self.n_components_ = self._factors.W.shape[1]
-        objective = unpack_objective(record.part("objective"), rows, has_graph=self._has_graph)
-        strongest = np.zeros(m) if objective.S is None else row_maxima(objective.S)
-        reach = record.array("reach", np.float64, (m,), least=0.0)
-        self._problem = Problem(objective, reach, strongest, record.flag("decays"))
-        self._index_rows(rows)
-        self._show_factors()
-        self._note_explained(over_seen(nmf(rows)))
-        self._unpack_solution(record.part("solution"))
-
-    def _unpack_solution(self, record: Record) -> None:
-        record.only("objective", "n_iter", "converged", "start_objectives")
-        self.objective_ = record.number("objective")
-        self.n_iter_, self.converged_ = record.whole("n_iter", least=0), record.flag("converged")
-        self.start_objectives_ = record.array("start_objectives", np.float64, (None,))
+        check_not_huge(rows)
+        part = record.part("factors").only("weights", "profiles")
+        W = part.array("weights", np.float64, (m, None), least=0.0, most=_LARGEST_WEIGHT)
+        if not 1 <= W.shape[1] <= m:
+            raise part.trouble("weights", f"of at least one group and at most {m}")
+        factors = Factors(W, part.array("profiles", np.float64, (W.shape[1], p), least=0.0, most=_LARGEST_PROFILE))
+        part = record.part("objective").only(*_TERMS, "has_rows", "similarity")
+        terms = {term: part.number(term, least=0.0, infinite=True) for term in _TERMS}
+        graph = part.optional_part("similarity")
+        if (graph is not None) != self._has_graph:
+            raise part.trouble("similarity", "there" if self._has_graph else "None")
+        S = None if graph is None else unpack_graph(graph, m)
+        objective = Objective(rows if part.flag("has_rows") else None, S, **terms)
+        strongest = np.zeros(m) if S is None else row_maxima(S)
+        problem = Problem(
+            objective, record.array("reach", np.float64, (m,), least=0.0), strongest, record.flag("decays")
+        )
+        search = None if self._settles_rows else search_over(rows)
+        if search is None and objective.A is None:
+            raise part.trouble("has_rows", "True")
+        self._set_model(FactorModel(copies, problem, factors, search, tree))
+        part = record.part("solution").only("objective", "n_iter", "converged", "start_objectives")
+        self.objective_ = part.number("objective")
+        self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
+        self.start_objectives_ = part.array("start_objectives", np.float64, (None,))
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-
-def _over_all_rows(S: SparseMatrix, kept: IndexArray, n: int) -> SparseMatrix:
-    """S over the rows that were fitted as a matrix over all rows."""
-    entries = S.tocoo()
-    rows, columns = kept[entries.coords[0]], kept[entries.coords[1]]
-    return sparse.csr_array((entries.data, (rows, columns)), shape=(n, n))
+        return self.n_components_
 
 
 def row_maxima(S: SparseMatrix) -> FloatArray:
-    """The largest entry of each row of a sparse S ≥ 0, 0 where it has none."""
+    """Return the largest entry of each row of a sparse S ≥ 0, 0 where it has none."""
     largest = np.zeros(S.shape[0])
     np.maximum.at(largest, np.repeat(np.arange(S.shape[0]), np.diff(S.indptr)), S.data)
     return largest
 
 
 def nearest_distances(A: FloatArray) -> FloatArray:
-    """Each row's distance to the nearest other one; 1 for a row that is alone.
+    """Return each row's distance to the nearest other one; 1 for a single row.
 
     Rows that differ may be at distance 0 where values are missing; then it is the median of the others' distances.
     """

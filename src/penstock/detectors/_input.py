@@ -1,4 +1,8 @@
-"""What `_base.py` checks at the door: a table of finite numbers, and parameters within their bounds."""
+"""Check tables and single rows that users pass to detectors.
+
+`read_table` is for whole tables; `read_rows` and `read_row` are for streams, where scikit-learn's checks would take
+longer than scoring a row. Messages name rows and columns as the user's table does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from penstock._messages import warn_caller
 from penstock._types import FloatArray
+from penstock.graph.rows import check_connected, find_incomparable
 
 LARGEST_VALUE = 1e70  # the squares of W are as large as the data
 _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
@@ -17,12 +23,12 @@ _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
 def read_table(
     estimator: Any, X: Any, *, reset: bool, allow_missing: bool = False, allow_empty: bool = False
 ) -> FloatArray:
-    """X as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
+    """Return X as a C-contiguous float64 array of finite numbers, or raise an error that says where it is wrong.
 
     NaN passes if `allow_missing`, a table without rows if `allow_empty`; what a masked array hides counts as NaN. Notes
     the number and names of columns on the estimator (`reset`), or compares with those it knows.
     """
-    _refuse_time_columns(X)
+    _check_no_times(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
@@ -39,17 +45,46 @@ def read_table(
         if "could not convert" in str(error) or "argument must be" in str(error):
             raise type(error)(f"{_describe_text(X)} ({error})") from error
         raise
-    refuse_nonfinite(table, X, allow_missing=allow_missing)
+    check_finite(table, X, allow_missing=allow_missing)
     return table
 
 
-def own(table: FloatArray) -> FloatArray:
-    """The table, or a copy where it cannot be written to: kernels are compiled for the ordinary kind."""
-    return table if table.flags.writeable else table.copy()
+def read_rows(estimator: Any, X: Any, *, first: bool, scaled: bool) -> FloatArray:
+    """Return rows of a stream as a table with NaN for missing readings.
+
+    first : whether to note the number and names of columns on the estimator, or to compare with those it knows.
+    scaled : whether values of any sign and size may come.
+    """
+    table: FloatArray
+    plain = not first and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+    if plain and X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_"):
+        table = np.ascontiguousarray(X)
+        check_finite(table, X, allow_missing=True)
+    else:
+        table = read_table(estimator, X, reset=first, allow_missing=True, allow_empty=not first)
+    if not scaled:
+        check_nonnegative(table, X, type(estimator).__name__)
+        check_not_huge(table)
+    return table if table.flags.writeable else table.copy()  # kernels are compiled for the writeable kind
+
+
+def read_row(estimator: Any, row: Any, *, scaled: bool) -> FloatArray:
+    """Return one row of a stream, without labels, as a table of one row; the estimator knows its columns."""
+    table: FloatArray = table_of_one(row)
+    if table.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"The sample has {table.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    check_finite(table, table, allow_missing=True)
+    if not scaled:
+        check_nonnegative(table, table, type(estimator).__name__)
+        check_not_huge(table)
+    return table
 
 
 def table_of_one(row: Any) -> Any:
-    """One sample as a table of one row: a pandas Series as a DataFrame, so that its labels are compared."""
+    """Return one sample as a table of one row: a pandas Series as a DataFrame, so that its labels are compared."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(row, pandas.Series):
         return row.to_frame().T.infer_objects()
@@ -67,23 +102,42 @@ def table_of_one(row: Any) -> Any:
 
 
 def pandas_index(X: Any) -> Any:
-    """The index of a pandas table, None for anything else; pandas itself is loaded only if the caller uses it."""
+    """Return the index of a pandas table, None for anything else; pandas is not imported if the caller has not."""
     pandas = sys.modules.get("pandas")
     return X.index if pandas is not None and isinstance(X, pandas.DataFrame) else None
 
 
-def refuse_negative(A: FloatArray, X: Any, name: str) -> None:
-    """Raise unless all values are ≥ 0, naming the first that is not."""
-    if not (A < 0).any():
+def check_finite(table: FloatArray, X: Any, *, allow_missing: bool) -> None:
+    """Raise if the table holds inf or, unless `allow_missing`, NaN, naming the first."""
+    bad = np.isinf(table) if allow_missing else ~np.isfinite(table)
+    if not bad.any():
         return
-    row, column = np.argwhere(A < 0)[0]
+    row, column = np.argwhere(bad)[0]
+    n_rows = int(bad.any(axis=1).sum())
+    kind = "NaN (missing values)" if np.isnan(table[bad]).all() else "inf (infinity)"
+    if np.isnan(table[bad]).any() and np.isinf(table[bad]).any():
+        kind = "NaN and inf"
+    advice = "Fill them (for example with sklearn.impute.SimpleImputer)"
+    if allow_missing:
+        advice = "Replace them by NaN, a missing reading,"
     raise ValueError(
-        f"Negative values in data passed to {name}: {int((A < 0).sum())} in all, the first ({A[row, column]:g}) in "
-        f"{_place(X, int(row), int(column))}. With scale=None the data must be ≥ 0; scale='minmax' takes any numbers."
+        f"Input X contains {kind}: {int(bad.sum())} of {table.size} values, the first in "
+        f"{_place(X, int(row), int(column))}. {advice} or leave out these {n_rows} rows."
     )
 
 
-def refuse_huge(A: FloatArray) -> None:
+def check_nonnegative(A: FloatArray, X: Any, name: str) -> None:
+    """Raise unless all values are ≥ 0, naming the first that is not."""
+    if (A < 0).any():
+        row, column = np.argwhere(A < 0)[0]
+        raise ValueError(
+            f"Negative values in data passed to {name}: {int((A < 0).sum())} in all, the first ({A[row, column]:g}) in "
+            f"{_place(X, int(row), int(column))}. With scale=None the data must be ≥ 0; scale='minmax' takes any "
+            f"numbers."
+        )
+
+
+def check_not_huge(A: FloatArray) -> None:
     """Raise if values are so large that the objective, with its fourth powers of W, would overflow."""
     if (A > LARGEST_VALUE).any():
         raise ValueError(
@@ -91,44 +145,56 @@ def refuse_huge(A: FloatArray) -> None:
         )
 
 
-def row_name(X: Any, row: int) -> str:
-    """How a message calls a row: by its number and, if a pandas table says more, by its index."""
+def check_rows_seen(table: FloatArray, X: Any) -> None:
+    """Raise if a row has no reading at all, naming the first."""
+    empty = np.flatnonzero(np.isnan(table).all(axis=1))
+    if len(empty):
+        others = f" ({len(empty)} such rows in all)" if len(empty) > 1 else ""
+        raise ValueError(
+            f"Input X contains NaN (missing values) only in {_row_name(X, int(empty[0]))}{others}: there is nothing to "
+            f"score. Leave out rows without any reading."
+        )
+
+
+def check_columns_seen(table: FloatArray, X: Any) -> None:
+    """Raise if a column has no reading at all, naming it."""
+    empty = np.flatnonzero(np.isnan(table).all(axis=0))
+    if len(empty):
+        named = ", ".join(_column_name(X, int(column)) for column in empty[:5])
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        raise ValueError(f"Input X contains NaN (missing values) only in {named}{more}. Leave out such columns.")
+
+
+def check_comparable(table: FloatArray, X: Any) -> None:
+    """Warn if two rows have no column in common; raise if the rows fall apart into groups that have none."""
+    if not np.isnan(table).any():
+        return
+    check_connected(table, lambda row: _row_name(X, row))
+    pair = find_incomparable(~np.isnan(table))
+    if pair is not None:
+        one, other = (_row_name(X, row) for row in pair)
+        warn_caller(
+            f"R{one[1:]} and {other} have no column in common and were not compared with each other, only with rows "
+            f"that share a column with one of them. Leave out one of the two, or columns that are seldom read, to "
+            f"compare all rows with each other."
+        )
+
+
+def _row_name(X: Any, row: int) -> str:
     index = pandas_index(X)
     return f"row {row}" if index is None or index[row] == row else f"row {row} (index {index[row]})"
 
 
-def column_name(X: Any, column: int) -> str:
-    """How a message calls a column."""
+def _column_name(X: Any, column: int) -> str:
     columns = getattr(X, "columns", None)
     return f"column {column if columns is None else repr(columns[column])}"
 
 
 def _place(X: Any, row: int, column: int) -> str:
-    return f"{row_name(X, row)}, {column_name(X, column)}"
+    return f"{_row_name(X, row)}, {_column_name(X, column)}"
 
 
-def refuse_nonfinite(table: FloatArray, X: Any, *, allow_missing: bool) -> None:
-    """Raise if the table holds inf or, unless `allow_missing`, NaN, naming the first."""
-    bad = np.isinf(table) if allow_missing else ~np.isfinite(table)
-    if not bad.any():
-        return
-    row, column = np.argwhere(bad)[0]
-    kind = "NaN (missing values)" if np.isnan(table[bad]).all() else "inf (infinity)"
-    if np.isnan(table[bad]).any() and np.isinf(table[bad]).any():
-        kind = "NaN and inf"
-    raise ValueError(
-        f"Input X contains {kind}: {int(bad.sum())} of {table.size} values, the first in "
-        f"{_place(X, int(row), int(column))}. {_way_out(int(bad.any(axis=1).sum()), allow_missing)}"
-    )
-
-
-def _way_out(n_rows: int, allow_missing: bool) -> str:
-    if allow_missing:
-        return f"Replace them by NaN, a missing reading, or leave out these {n_rows} rows."
-    return f"Fill them (for example with sklearn.impute.SimpleImputer) or leave out these {n_rows} rows."
-
-
-def _refuse_time_columns(X: Any) -> None:
+def _check_no_times(X: Any) -> None:
     if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         raise ValueError(
             f"The table holds times ({X.dtype}), not measurements. Leave them out, or use them as an index."
@@ -144,7 +210,7 @@ def _refuse_time_columns(X: Any) -> None:
 
 
 def _describe_text(X: Any) -> str:
-    """Which column holds text."""
+    """Return a sentence on the first cell that is no number."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
     for column in range(values.shape[1] if values.ndim == 2 else 0):
         for row, value in enumerate(values[:, column]):

@@ -1,25 +1,75 @@
-"""A stream under way: the warm-up, the scaling learnt in it, the factors that follow, and the threshold beside them.
+"""A stream of rows: the warm-up, the scaling learnt in it, the factors that follow, and the threshold beside them.
 
-Rows are clean arrays here (`online.py` checks them): float64, NaN where a reading is missing.
+Rows are checked arrays here (`online.py` checks them): float64, NaN where a reading is missing.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, StreamScores
-from penstock.detectors._stream_settings import StreamSettings
-from penstock.detectors._warmup import WarmUp
-from penstock.factor.online import OnlineFactors
-from penstock.prepare import MinMaxScaling
-from penstock.thresholds import Threshold
+from penstock.detectors._input import LARGEST_VALUE
+from penstock.factor.objectives import nsnmf
+from penstock.factor.online import OnlineFactors, OnlineSettings
+from penstock.factor.solve import fit_factors
+from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
+from penstock.storage import Record
+from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
+
+if TYPE_CHECKING:
+    from penstock.detectors.online import OnlineNSNMF
 
 _ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
 
 
+@dataclass(frozen=True)
+class StreamSettings:
+    """The parameters of `OnlineNSNMF` that matter once a stream has begun; they do not change while it runs."""
+
+    n_components: int
+    buffer_size: int
+    warmup: int
+    gamma: float
+    scale: Literal["auto", "minmax"] | None
+    learn_flagged: bool
+    random_state: Any
+    online: OnlineSettings
+
+    @classmethod
+    def of(cls, detector: OnlineNSNMF) -> StreamSettings:
+        """Return the settings of a detector whose parameters have been checked."""
+        online = OnlineSettings(
+            float(detector.alpha),
+            detector.similarity,
+            detector.duplicates,
+            int(detector.max_iter),
+            float(detector.tol),
+            float(detector.forgetting),
+            int(detector.refresh_every),
+        )
+        return cls(
+            int(detector.n_components),
+            int(detector.buffer_size),
+            int(detector.buffer_size if detector.warmup is None else detector.warmup),
+            float(detector.gamma),
+            detector.scale,
+            bool(detector.learn_flagged),
+            detector.random_state,
+            online,
+        )
+
+
 class Stream:
-    """All that a stream has left behind so far."""
+    """The state of a stream.
+
+    waiting, n_waiting : (n, p) rows with readings that the warm-up has collected, and how many; none after it.
+    tightest : the shortest edge of the tree of the warm-up in units of the middle one, edges of length 0 apart.
+    """
 
     def __init__(self, settings: StreamSettings, n_columns: int, threshold: Threshold) -> None:
         self.settings = settings
@@ -32,15 +82,21 @@ class Stream:
         self.scaling: MinMaxScaling | None = None
         self.factors: OnlineFactors | None = None
         self.warmup_scores: FloatArray | None = None
-        self.warmup = WarmUp(settings, n_columns)
-        self.tightest = 1.0  # of the tree of the warm-up: `penstock.detectors._warmup.Start`
+        self.tightest = 1.0
+        self.n_waiting = 0
+        self._waiting: list[FloatArray] = []
         self._proposed = (b"", np.nan)
 
+    @property
+    def waiting(self) -> FloatArray:
+        """The rows that the warm-up has collected."""
+        return np.concatenate([np.empty((0, self.n_columns)), *self._waiting])
+
     def take(self, table: FloatArray) -> FloatArray:
-        """Scores of the rows in turn, each learnt before the next."""
+        """Score the rows in turn, and learn each before the next; NaN for those of the warm-up."""
         scores = np.full(len(table), np.nan)
-        for start, stop in self._pieces(table):
-            scores[start:stop] = self._pass(table[start:stop])
+        for part in self._pieces(table):
+            scores[part] = self._pass(table[part])
         return scores
 
     def take_and_explain(self, table: FloatArray, n_variables: int) -> StreamScores:
@@ -53,29 +109,28 @@ class Stream:
             np.full((n, m), -1, dtype=np.intp),
             np.full((n, m), np.nan),
         )
-        for start, stop in self._pieces(table):
-            part = slice(start, stop)
-            expected = np.empty((stop - start, self.n_columns))
+        for part in self._pieces(table):
+            expected = np.empty((len(table[part]), self.n_columns))
             result.scores[part] = self._pass(table[part], expected, result.thresholds[part], result.flags[part])
             self._explain(table[part], expected, result.variables[part], result.residuals[part])
         return result
 
     def score(self, table: FloatArray) -> FloatArray:
-        """What `take` would score each row if it came next; nothing is learnt."""
+        """Return what `take` would score each row if it came next; nothing is learnt."""
         scores = np.empty(len(table))
         for at in range(0, len(table), _ROWS_AT_ONCE):
             part = slice(at, at + _ROWS_AT_ONCE)
-            scores[part] = self._running.score(*self.scaled(table[part]))
+            scores[part] = self._running.score(*self._scaled(table[part]))
         return scores
 
     def propose(self, table: FloatArray) -> float:
-        """Score the one row given; should it be learnt next, nothing is worked out again."""
-        score = self._running.propose(*self.scaled(table))
+        """Score one row; if it is learnt next, nothing is computed again."""
+        score = self._running.propose(*self._scaled(table))
         self._proposed = (table.tobytes(), score)
         return score
 
     def learn(self, table: FloatArray) -> None:
-        """Learn the one row given, after the warm-up: `take`, but sparing what `propose` did."""
+        """Learn one row after the warm-up: as `take`, but without computing again what `propose` did."""
         known = self._running.has_proposal and self._proposed[0] == table.tobytes()
         score = self._proposed[1] if known else self.propose(table)
         self.n_seen += 1
@@ -87,46 +142,74 @@ class Stream:
         if not score <= self.highest:  # also if that is NaN: the first score of all
             self._note(np.array([score]))
 
-    def scaled(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows as residuals see them, and, brought into the range learnt, as the factorisation does."""
-        if self.scaling is None:
-            return table, table
-        return self.scaling.apply_both(table)
-
     def end_warmup(self) -> None:
-        """Go on from the samples collected. Should that fail, nothing has changed."""
-        start = self.warmup.end()
-        self.scaling, self.n_iter, self.tightest = start.scaling, start.n_iter, start.tightest
-        self.warmup_scores = start.scores
-        self._note(start.scores)
-        self.warmup = WarmUp(self.settings, self.n_columns)
-        self.factors = start.factors
+        """Factorise the samples collected. Ahmed et al. (2021), Algorithm 2, d = z. If that fails, nothing changes."""
+        chosen, table = self.settings, self.waiting
+        scaling = self._learn_scaling(table)
+        X, A = (table, table) if scaling is None else scaling.apply_both(table)
+        n = min(chosen.buffer_size, len(table))
+        n_components = min(chosen.n_components, n)
+        first = np.ascontiguousarray(A[:n])
+        factors = OnlineFactors(chosen.online, chosen.buffer_size, self.n_columns, n_components)
+        factors.fill(first)
+        lengths, S = factors.tree().lengths, factors.similarity()
+        objective = nsnmf(first, S, chosen.online.alpha, chosen.gamma)
+        solution = fit_factors(objective, n_components, random_state=chosen.random_state)
+        factors.begin(solution.factors)
+        residuals = X[:n] - solution.factors.W @ solution.factors.H
+        share = self.n_columns / (~np.isnan(residuals)).sum(axis=1)
+        own = np.sqrt(np.nansum(residuals**2, axis=1) * share)
+        # The threshold does not see the later ones: it would take a model that is still settling for normal.
+        scores = np.concatenate([own, factors.update(X[n:], A[n:])])
+        positive = lengths[(lengths > 0) & np.isfinite(lengths)]
+        self.tightest = float(positive.min() / np.median(positive)) if len(positive) else 1.0
+        self.scaling, self.n_iter, self.warmup_scores = scaling, solution.n_iter, scores
+        self._note(scores)
+        self._waiting, self.n_waiting = [], 0
+        self.factors = factors
+
+    def _learn_scaling(self, table: FloatArray) -> MinMaxScaling | None:
+        if self.settings.scale is None:
+            return None
+        learnt = learn_scaling(table)
+        within = np.fmin.reduce(learnt.minimum) >= 0 and np.fmax.reduce(learnt.maximum) <= 1
+        if self.settings.scale == "auto" and within:
+            return MinMaxScaling(np.zeros(self.n_columns), np.ones(self.n_columns))
+        return learnt
 
     @property
     def _running(self) -> OnlineFactors:
         assert self.factors is not None, "the warm-up has not ended"
         return self.factors
 
-    def _pieces(self, table: FloatArray) -> list[tuple[int, int]]:
-        """Let the warm-up have the rows it needs, cut up the rest, and count all."""
+    def _scaled(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rows for residuals and, clipped to the range learnt, for the factorisation."""
+        return (table, table) if self.scaling is None else self.scaling.apply_both(table)
+
+    def _pieces(self, table: FloatArray) -> list[slice]:
+        """Give the warm-up the rows it needs, count all rows, and cut the others into pieces."""
         absent = np.isnan(table)
         start = 0 if self.factors is not None else self._collect(table, absent)
         self.n_seen += len(table)
         if absent.any():
             self.missing = self.missing + absent.sum(axis=0)
-        return [(at, min(at + _ROWS_AT_ONCE, len(table))) for at in range(start, len(table), _ROWS_AT_ONCE)]
+        return [slice(at, min(at + _ROWS_AT_ONCE, len(table))) for at in range(start, len(table), _ROWS_AT_ONCE)]
 
     def _collect(self, table: FloatArray, absent: NDArray[np.bool_]) -> int:
-        """How many rows the warm-up took. Should it fail to end, it has not seen them."""
-        before = self.warmup.n_rows
-        taken = self.warmup.add(table, absent)
-        if self.warmup.is_complete:
-            try:
-                self.end_warmup()
-            except BaseException:
-                self.warmup.drop_from(before)
-                raise
-        return taken
+        """Let the warm-up take the rows with readings that it needs; return how many rows were looked at."""
+        usable = np.flatnonzero(~absent.all(axis=1))
+        needed = self.settings.warmup - self.n_waiting
+        if len(usable):
+            self._waiting.append(table[usable[:needed]].copy())
+            self.n_waiting += len(self._waiting[-1])
+        if len(usable) < needed:
+            return len(table)
+        try:
+            self.end_warmup()
+        except BaseException:
+            self.n_waiting -= len(self._waiting.pop())
+            raise
+        return int(usable[needed - 1]) + 1
 
     def _pass(
         self,
@@ -135,44 +218,32 @@ class Stream:
         thresholds: FloatArray | None = None,
         flags: NDArray[np.bool_] | None = None,
     ) -> FloatArray:
-        X, A = self.scaled(table)
+        """Score and learn rows; fill what is given: expected readings, thresholds and flags."""
+        X, A = self._scaled(table)
+        running, threshold = self._running, self.threshold
         if self.settings.learn_flagged:
-            scores = self._running.update(X, A, expected)
-            self._judge(scores, thresholds, flags)
-        else:
-            scores = self._learn_unflagged(X, A, expected, thresholds, flags)
-        self._note(scores)
-        return scores
-
-    def _judge(self, scores: FloatArray, thresholds: FloatArray | None, flags: NDArray[np.bool_] | None) -> None:
-        if thresholds is None or flags is None:
-            self.threshold.update_many(scores)
-            return
-        for i, score in enumerate(scores.tolist()):
-            thresholds[i] = self.threshold.value
-            flags[i] = self.threshold.update(score)
-
-    def _learn_unflagged(
-        self,
-        X: FloatArray,
-        A: FloatArray,
-        expected: FloatArray | None,
-        thresholds: FloatArray | None,
-        flags: NDArray[np.bool_] | None,
-    ) -> FloatArray:
-        scores, running = np.empty(len(X)), self._running
-        for i in range(len(X)):
-            row = slice(i, i + 1)
-            if thresholds is not None:
-                thresholds[i] = self.threshold.value
-            scores[i] = running.propose(X[row], A[row], None if expected is None else expected[row])
-            flagged = self.threshold.update(float(scores[i]))
-            if flags is not None:
-                flags[i] = flagged
-            if flagged:
-                running.decline()
+            scores = running.update(X, A, expected)
+            if thresholds is None or flags is None:
+                threshold.update_many(scores)
             else:
-                running.accept()
+                for i, score in enumerate(scores.tolist()):
+                    thresholds[i] = threshold.value
+                    flags[i] = threshold.update(score)
+        else:
+            scores = np.empty(len(X))
+            for i in range(len(X)):
+                row = slice(i, i + 1)
+                if thresholds is not None:
+                    thresholds[i] = threshold.value
+                scores[i] = running.propose(X[row], A[row], None if expected is None else expected[row])
+                flagged = threshold.update(float(scores[i]))
+                if flags is not None:
+                    flags[i] = flagged
+                if flagged:
+                    running.decline()
+                else:
+                    running.accept()
+        self._note(scores)
         return scores
 
     def _note(self, scores: FloatArray) -> None:
@@ -183,7 +254,7 @@ class Stream:
         m = variables.shape[1]
         if m == 0 or len(table) == 0:
             return
-        size = np.abs(self.scaled(table)[0] - expected)
+        size = np.abs(self._scaled(table)[0] - expected)
         size[np.isnan(size)] = -1.0
         largest = np.argsort(-size, axis=1, kind="stable")[:, :m]
         rows = np.arange(len(table))[:, None]
@@ -191,3 +262,52 @@ class Stream:
         missing = size[rows, largest] < 0
         variables[:] = np.where(missing, -1, largest)
         residuals[:] = np.where(missing, np.nan, in_units[rows, largest])
+
+    def pack(self) -> dict[str, Any]:
+        """Return the stream for a file."""
+        warm = None
+        if self.factors is not None:
+            warm = {
+                "scaling": None if self.scaling is None else self.scaling.pack(),
+                "warmup_scores": self.warmup_scores,
+                "n_iter": self.n_iter,
+                "n_components": len(self.factors.H),
+                "factors": self.factors.get_state(),
+            }
+        return {
+            "n_seen": self.n_seen,
+            "missing": self.missing.astype(np.int64),
+            "highest": None if math.isnan(self.highest) else self.highest,
+            "waiting": self.waiting,
+            "threshold": pack_threshold(self.threshold),
+            "warm": warm,
+        }
+
+    def unpack(self, record: Record) -> None:
+        """Bring a stream that has not begun to where `pack` was called."""
+        record.only("n_seen", "missing", "highest", "waiting", "threshold", "warm")
+        p, chosen = self.n_columns, self.settings
+        self.n_seen = record.whole("n_seen", least=0)
+        self.missing = record.array("missing", np.int64, (p,), least=0, most=self.n_seen).astype(np.intp)
+        self.highest = math.nan if record.value("highest") is None else record.number("highest", least=0.0)
+        least, most = (0.0, LARGEST_VALUE) if chosen.scale is None else (-math.inf, math.inf)
+        waiting = record.array("waiting", np.float64, (None, p), least=least, most=most, missing=True)
+        self.threshold = unpack_threshold(record.value("threshold"))
+        warm = record.optional_part("warm")
+        if len(waiting) >= chosen.warmup or (warm is not None and len(waiting)) or len(waiting) > self.n_seen:
+            raise record.trouble("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
+        if np.isnan(waiting).all(axis=1).any():
+            raise record.trouble("waiting", "rows with at least one reading")
+        self._waiting, self.n_waiting = [waiting], len(waiting)
+        if warm is None:
+            return
+        warm.only("scaling", "warmup_scores", "n_iter", "n_components", "factors")
+        self.scaling = unpack_scaling(warm.optional_part("scaling"), p, missing=True)
+        if (self.scaling is None) != (chosen.scale is None):
+            raise warm.trouble("scaling", f"what scale={chosen.scale!r} leads to")
+        self.warmup_scores = warm.array("warmup_scores", np.float64, (None,), least=0.0, missing=True)
+        self.n_iter = warm.whole("n_iter", least=0)
+        n_components = warm.whole("n_components", least=1, most=chosen.n_components)
+        factors = OnlineFactors(chosen.online, chosen.buffer_size, p, n_components)
+        factors.set_state(warm.value("factors"))
+        self.factors = factors

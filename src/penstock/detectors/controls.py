@@ -9,7 +9,7 @@ import numpy as np
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._company import FittedRows, keep_rows, unpack_rows
+from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.search import search_over
 from penstock.scoring import distance_scores
 from penstock.storage import Record
@@ -97,8 +97,8 @@ class KNNDistance(BaseDetector):
         self.contamination = contamination
         self.scale = scale
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
 
     def _fewest_rows(self) -> int:
@@ -107,13 +107,13 @@ class KNNDistance(BaseDetector):
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         tree = search_over(A)
         distances = tree.neighbors(self.n_neighbors)[1]
-        self._fitted: FittedRows = keep_rows(tree, distances)
+        self._fitted: FittedRows = FittedRows.of(tree, distances)
         return _last_found(distances, self.n_neighbors)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        company = self._fitted.company(A, self.n_neighbors)
-        without_twin = _last_found(company.distances, self.n_neighbors + 1)
-        return company.mix(without_twin, _last_found(company.distances, self.n_neighbors))
+        near = self._fitted.neighbors(A, self.n_neighbors)
+        without_twin = _last_found(near.distances, self.n_neighbors + 1)
+        return near.blend(without_twin, _last_found(near.distances, self.n_neighbors))
 
     def _pack_model(self) -> dict[str, Any]:
         return self._fitted.pack()

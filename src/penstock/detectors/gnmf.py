@@ -7,7 +7,8 @@ from typing import Any, Literal
 from scipy import sparse
 
 from penstock._parameters import check_number, check_whole_number
-from penstock._types import FloatArray
+from penstock._types import FloatArray, Tree
+from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.objectives import gnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
@@ -26,9 +27,9 @@ class GNMF(FactorDetector):
     ----------
     n_components, solver, contamination, scale, max_iter, tol, random_state :
         As in `NSNMF`.
-    penalty : float
+    penalty : float, default=100.0
         λ, the weight of the graph; 0 makes it NMF.
-    n_neighbors : int
+    n_neighbors : int, default=5
         q, the neighbours that each row is joined to; fewer, where fewer rows share a column with it.
 
     Examples
@@ -62,12 +63,13 @@ class GNMF(FactorDetector):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         check_number("penalty", self.penalty, least=0.0)
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
 
-    def _pose(self, A: FloatArray) -> Problem:
-        # A single row (all were equal) has nobody to be joined to.
-        S = binary_knn_graph(A, self.n_neighbors) if len(A) > 1 else sparse.csr_array((1, 1))
-        return Problem(gnmf(A, S, self.penalty), nearest_distances(A), row_maxima(S), decays=False)
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        # A single row (all were equal) has no neighbour.
+        S = binary_knn_graph(rows, self.n_neighbors) if len(rows) > 1 else sparse.csr_array((1, 1))
+        return Problem(gnmf(rows, S, self.penalty), nearest_distances(rows), row_maxima(S), decays=False)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from penstock._blas import one_blas_thread
-from penstock._types import Factors, FloatArray
+from penstock._types import FloatArray, Solution, Tree
+from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import settle_rows
@@ -32,6 +32,7 @@ class NMF(FactorDetector):
     _merges_copies: ClassVar[bool] = False  # rows are independent: equal ones get equal weights by themselves
     _has_graph: ClassVar[bool] = False
     _compares_rows: ClassVar[bool] = False
+    _settles_rows: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -51,20 +52,14 @@ class NMF(FactorDetector):
         self.tol = tol
         self.random_state = random_state
 
-    def _pose(self, A: FloatArray) -> Problem:
-        return Problem(nmf(A), np.ones(len(A)), np.zeros(len(A)))
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        return Problem(nmf(rows), np.ones(len(rows)), np.zeros(len(rows)))
 
-    def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
-        factors = super()._factorise(objective, A)
+    def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
         # The last half-step exactly: then a training row and a new row that equals it have the same weights.
-        with one_blas_thread():
-            factors = replace(factors, W=settle_rows(objective, factors, A))
-            self.objective_ = over_seen(objective).value(factors)
-        return factors
-
-    def _index_rows(self, A: FloatArray) -> None:
-        """Rows are independent: nobody is looked for."""
+        factors = replace(solution.factors, W=settle_rows(objective, solution.factors, rows))
+        return replace(solution, factors=factors, objective=over_seen(objective).value(factors))
 
     def _place(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
-        placed = settle_rows(self._problem.objective, self._factors, A)
+        placed = settle_rows(self.model_.problem.objective, self.model_.factors, A)
         return placed, placed

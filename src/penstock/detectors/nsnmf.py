@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from penstock._parameters import check_choice, check_number
-from penstock._types import FloatArray, SparseMatrix
+from penstock._types import FloatArray, SparseMatrix, Tree
+from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.edges import shortest_edges, tree_among
-from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.similarities import Kind, similarity
-from penstock.scoring import residual_scores, structural_scores
+from penstock.scoring import residual_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
 
@@ -22,7 +22,9 @@ Duplicates = Literal["collapse", "zero", "floor"]
 
 
 class _TreeDetector(FactorDetector):
-    """A factorisation held together by the minimum spanning tree."""
+    """A factorisation with a structure term over the minimum spanning tree."""
+
+    _needs_tree: ClassVar[bool] = True
 
     alpha: float
     similarity: Kind
@@ -36,8 +38,9 @@ class _TreeDetector(FactorDetector):
         """
         return float(self.score_samples(X).mean())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         check_number("alpha", self.alpha, least=0.0, above=True)
         check_choice("similarity", self.similarity, get_args(Kind))
         check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
@@ -47,77 +50,75 @@ class _TreeDetector(FactorDetector):
     def _merges_copies(self) -> bool:  # type: ignore[override]
         return self.duplicates == "collapse"
 
-    def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self.tree_ = spanning_tree_of_comparable(A)
-        return super()._fit_rows(A)
+    @property
+    def tree_(self) -> Tree:
+        """The minimum spanning tree of all training rows."""
+        assert self.model_.tree is not None
+        return self.model_.tree
 
-    def _pose(self, A: FloatArray) -> Problem:
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        assert tree is not None
         # Once copies are merged, an edge of length 0 joins rows that agree wherever both have a value, and no more.
         zero_edges: Literal["floor", "zero"] = "zero" if self.duplicates == "zero" else "floor"
-        S = similarity(tree_among(self.tree_, self._kept), self.similarity, duplicates=zero_edges)
-        reach = shortest_edges(self.tree_)[self._kept]
-        return Problem(self._objective(A, S), reach, row_maxima(S), decays=self.similarity != "binary")
+        S = similarity(tree_among(tree, copies.kept), self.similarity, duplicates=zero_edges)
+        reach = shortest_edges(tree)[copies.kept]
+        return Problem(self._objective(rows, S), reach, row_maxima(S), decays=self.similarity != "binary")
 
     @abstractmethod
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
-        """What is minimised, given the scaled rows and their similarities."""
-
-    def _training_scores(self, A: FloatArray) -> FloatArray:
-        if self.score_kind == "residual":
-            return super()._training_scores(A)
-        return structural_scores(A, self._factors.W, self._factors.H, self._problem.objective.S)
+        """Return what is minimised, given the scaled rows and their similarities."""
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)
-        return residual_scores(A, placed if self.score_kind == "residual" else around, self._factors.H)
+        return residual_scores(A, placed if self.score_kind == "residual" else around, self.model_.factors.H)
 
     def _pack_model(self) -> dict[str, Any]:
         return {"tree": pack_tree(self.tree_), "factorisation": super()._pack_model()}
 
     def _unpack_model(self, record: Record) -> None:
         record.only("tree", "factorisation")
-        self.tree_ = unpack_tree(record.part("tree"), len(self.scores_))
-        super()._unpack_model(record.part("factorisation"))
+        tree = unpack_tree(record.part("tree"), len(self.scores_))
+        self._unpack_factorisation(record.part("factorisation"), tree)
 
 
 class NSNMF(_TreeDetector):
     """Neighbourhood-structure-assisted NMF. Ahmed et al. (2021), eq:main.
 
-    A minimum spanning tree over the rows says who is near whom, S holds the similarity of rows it joins, and
+    A minimum spanning tree joins near rows, S holds the similarity of rows that it joins, and
     ‖S−WWᵀ‖² + alpha·‖A−WH‖² + gamma·(‖W‖²+‖H‖²) is minimised over W, H ≥ 0. What cannot be rebuilt from the latent
     groups is anomalous: the score of a row is ‖a − wH‖.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=5
         K, the number of latent groups.
-    alpha : float
+    alpha : float, default=0.8
         Weight of the attributes against the structure.
-    gamma : float
+    gamma : float, default=0.2
         Weight of the ridge term, which also pins the scale of W and H.
-    similarity : {"inverse", "binary", "relative", "normalized"}
+    similarity : {"inverse", "binary", "relative", "normalized"}, default="inverse"
         How lengths become similarities (`penstock.similarity`); "inverse" is the paper's. It has no upper bound:
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
         norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound.
-    duplicates : {"collapse", "zero", "floor"}
+    duplicates : {"collapse", "zero", "floor"}, default="collapse"
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
         "floor" counts the length as the shortest positive one. Rows with missing values are equal if they miss the same
         ones; rows that only agree where both have a value are not, and "collapse" counts the length between them as
         "floor" does.
-    solver : "auto" or settings
+    solver : "auto" or settings, default="auto"
         "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
         `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
         `Auto(n_starts=…)`; for many rows and several cores `Auto(n_blocks=…)` or `RowBlocks()`.
     score_kind : {"residual", "structural"}, default="residual"
         "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
-    contamination : "auto" or float in (0, 0.5]
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
         The share of rows to flag; "auto" flags above mean + 3 standard deviations of the unflagged scores.
-    scale : {"minmax", None}
+    scale : {"minmax", None}, default="minmax"
         Take each column to [0, 1] first, as the paper does. With None the data must be non-negative.
-    max_iter, tol :
+    max_iter, tol : int, float
         Stop after so many iterations, or when the KKT residual is at most `tol`.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seeds the starts; the same seed gives the same result on any number of threads.
 
     Attributes
@@ -166,8 +167,9 @@ class NSNMF(_TreeDetector):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         check_number("gamma", self.gamma, least=0.0)
 
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:

@@ -1,32 +1,35 @@
-"""NS-NMF for streams: the paper's online algorithm with the faces of scikit-learn and of a plain loop."""
+"""NS-NMF for streams: the paper's online algorithm, with the interface of scikit-learn and for single rows."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Literal, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.exceptions import NotFittedError
 
-from penstock._parameters import check_whole_number
-from penstock._types import FloatArray, StreamScores
-from penstock.detectors._input import table_of_one
+from penstock._messages import warn_caller
+from penstock._parameters import check_choice, check_number, check_whole_number
+from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock.detectors._base import restore_on_failure
+from penstock.detectors._input import read_row, read_rows, table_of_one
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
-from penstock.detectors._stream import Stream
-from penstock.detectors._stream_attributes import StreamAttributes
-from penstock.detectors._stream_input import read_first_rows, read_later_row, read_later_rows
-from penstock.detectors._stream_settings import check_stream_parameters, stream_settings
-from penstock.detectors._stream_state import pack_stream, unpack_stream
-from penstock.detectors._undo import restored_if_it_fails
-from penstock.detectors._warmup_warnings import announcing
+from penstock.detectors._stream import Stream, StreamSettings
+from penstock.factor.start import draws_from
 from penstock.graph.similarities import Kind
+from penstock.prepare import MinMaxScaling
 from penstock.storage import Record
-from penstock.thresholds import MeanDeviation, Threshold, score_threshold
+from penstock.thresholds import Fixed, MeanDeviation, Threshold, score_threshold
+
+LARGEST_BUFFER = 2000  # samples; the distances between them take 32 MB
+_TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
 
 
-class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """NS-NMF over a stream: each sample is scored when it comes. Ahmed et al. (2021), Algorithm 2.
 
     The first `buffer_size` samples are collected and factorised by NS-NMF. Each later one joins the exact spanning tree
@@ -120,6 +123,8 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
     True
     """
 
+    _stream: Stream
+
     def __init__(
         self,
         n_components: int = 5,
@@ -157,13 +162,13 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
     def update(self, row: Any) -> float:
         """Score one sample (p numbers, NaN for a missing reading) and learn it; NaN during the warm-up."""
         table = self._read_row(row)
-        with announcing(self):
+        with self._announcing():
             return float(self._begun().take(table)[0])
 
     def update_many(self, X: Any) -> FloatArray:
         """Score samples in turn, learning each before the next; NaN for those of the warm-up."""
         table = self._read(X)
-        with announcing(self):
+        with self._announcing():
             return self._begun().take(table)
 
     def process(self, X: Any, n_variables: int = 3) -> StreamScores:
@@ -178,7 +183,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         """
         check_whole_number("n_variables", n_variables, least=0)
         table = self._read(X)
-        with announcing(self):
+        with self._announcing():
             return self._begun().take_and_explain(table, n_variables)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -191,7 +196,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
 
         With fewer rows than the warm-up asks for, it ends with the last of them.
         """
-        with restored_if_it_fails(self):
+        with restore_on_failure(self):
             return self._fit_table(X)
 
     def _fit_table(self, X: Any) -> Self:
@@ -199,7 +204,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
             self.__dict__.pop(name, None)
         table = self._read(X)
         stream = self._begun()
-        with announcing(self):
+        with self._announcing():
             scores = stream.take(table)
             if stream.factors is None:
                 self._end_warmup_early(stream, len(table))
@@ -213,15 +218,35 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         return self
 
     def _end_warmup_early(self, stream: Stream, n: int) -> None:
-        found = stream.warmup.n_rows
+        found = stream.n_waiting
         if found < 2:
             raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} (n_samples = {n}).")
         if found < self.n_components:
-            warnings.warn(
-                f"Only {found} rows have readings, so n_components = {self.n_components} was lowered to {found}.",
-                stacklevel=4,
+            warn_caller(
+                f"Only {found} rows have readings, so n_components = {self.n_components} was lowered to {found}."
             )
         stream.end_warmup()
+
+    @contextmanager
+    def _announcing(self) -> Iterator[None]:
+        """Warn, when the warm-up ends in the block, of what it could not learn and of what may go wrong."""
+        was_warm = self.is_warm
+        yield
+        if was_warm or not self.is_warm:
+            return
+        stream, unseen = self._begun(), self.unseen_columns_
+        if unseen:
+            warn_caller(
+                f"Columns {unseen} had no reading in the warm-up of {len(self.warmup_scores_)} samples, so they cannot "
+                f"be scaled: their readings are left out. A longer warmup would include them."
+            )
+        similarity = stream.settings.online.similarity
+        if stream.tightest < _TIGHT and similarity in ("inverse", "relative"):
+            warn_caller(
+                f"Two samples of the warm-up are {1 / stream.tightest:.0e} times nearer to each other than is usual "
+                f"among them. With similarity={similarity!r} they may outweigh all others; 'binary' and 'normalized' "
+                f"are safe from that."
+            )
 
     def anomaly_score(self, X: Any) -> FloatArray:
         """What each row would score if it came next: the higher, the more anomalous. Nothing is learnt."""
@@ -240,27 +265,169 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         """−1 for rows whose score is above the threshold as it is now, 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def _check_parameters(self) -> None:
-        check_stream_parameters(self)
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        check_whole_number("n_components", self.n_components, least=1)
+        check_whole_number("buffer_size", self.buffer_size, least=2)
+        if self.buffer_size > LARGEST_BUFFER:
+            raise ValueError(
+                f"buffer_size must be at most {LARGEST_BUFFER:,}: memory and the time for a sample grow with its "
+                f"square. Got {self.buffer_size}."
+            )
+        if self.n_components > self.buffer_size:
+            raise ValueError(
+                f"n_components = {self.n_components} groups cannot be learnt from a buffer of {self.buffer_size} "
+                f"samples. Lower n_components or raise buffer_size."
+            )
+        if self.warmup is not None:
+            check_whole_number("warmup", self.warmup, least=self.buffer_size)
+        check_number("alpha", self.alpha, least=0.0, above=True)
+        check_number("gamma", self.gamma, least=0.0)
+        check_choice("similarity", self.similarity, get_args(Kind))
+        check_choice("duplicates", self.duplicates, ("join", "zero"))
+        check_whole_number("max_iter", self.max_iter, least=1)
+        check_number("tol", self.tol, least=0.0)
+        check_number("forgetting", self.forgetting, least=0.0, above=True)
+        if self.forgetting > 1:
+            raise ValueError(f"forgetting must be at most 1 (1: nothing is forgotten); got {self.forgetting!r}.")
+        check_whole_number("refresh_every", self.refresh_every, least=0)
+        check_choice("learn_flagged", self.learn_flagged, (True, False))
+        check_choice("scale", self.scale, ("auto", "minmax", None))
+        draws_from(self.random_state)
+        if self.threshold is not None:
+            if not isinstance(self.threshold, Threshold):
+                raise ValueError(
+                    f"threshold must be None or an object from penstock.thresholds, such as Fixed(1.5); got "
+                    f"{self.threshold!r}."
+                )
+            self.threshold._check_parameters()
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the warm-up has ended, so that samples are scored."""
+        stream = self.__dict__.get("_stream")
+        return stream is not None and stream.factors is not None
+
+    @property
+    def warmup_scores_(self) -> FloatArray:
+        """Scores of the samples of the warm-up."""
+        scores = self._warm().warmup_scores
+        assert scores is not None
+        return scores
+
+    @property
+    def running_threshold_(self) -> Threshold:
+        """The threshold that follows the scores."""
+        return self._warm().threshold
+
+    @property
+    def threshold_(self) -> float:
+        """What scores are compared with now."""
+        stream = self._warm()
+        seen, value = self.__dict__.get("_batch_threshold", (-1, np.nan))
+        if seen != stream.n_seen:
+            value = stream.threshold.value
+        return float(stream.highest if np.isnan(value) else value)
+
+    @threshold_.setter
+    def threshold_(self, value: float) -> None:
+        if np.isnan(value):
+            raise ValueError("threshold_ must be a number; got NaN.")
+        self._warm().threshold = Fixed(float(value))
+        self.__dict__.pop("_batch_threshold", None)
+
+    @property
+    def offset_(self) -> float:
+        """−threshold_, scikit-learn's word for it; setting one sets the other."""
+        return 0.0 - self.threshold_
+
+    @offset_.setter
+    def offset_(self, value: float) -> None:
+        self.threshold_ = 0.0 - float(value)
+
+    @property
+    def components_(self) -> FloatArray:
+        """H as it is now."""
+        factors = self._warm().factors
+        assert factors is not None
+        return factors.H
+
+    @property
+    def n_components_(self) -> int:
+        """The number of latent groups."""
+        return len(self.components_)
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the factorisation that ended the warm-up."""
+        return self._warm().n_iter
+
+    @property
+    def scaling_(self) -> MinMaxScaling | None:
+        """How columns are taken to [0, 1]."""
+        return self._warm().scaling
+
+    @property
+    def n_seen_(self) -> int:
+        """How many samples came."""
+        return self._begun().n_seen
+
+    @property
+    def missing_(self) -> IndexArray:
+        """Missing readings of each column."""
+        return self._begun().missing.copy()
+
+    @property
+    def n_missing_(self) -> int:
+        """Missing readings of all columns."""
+        return int(self._begun().missing.sum())
+
+    @property
+    def unseen_columns_(self) -> list[Any]:
+        """Columns without a reading in the warm-up."""
+        scaling = self._warm().scaling
+        unseen = [] if scaling is None else np.flatnonzero(np.isnan(scaling.minimum)).tolist()
+        names = getattr(self, "feature_names_in_", None)
+        return unseen if names is None else [str(names[column]) for column in unseen]
+
+    @property
+    def stream(self) -> Stream:
+        """The running stream, for programs that pass single rows without checks; raises before the first score."""
+        return self._warm()
+
+    def _begun(self) -> Stream:
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None:
+            raise NotFittedError(f"{type(self).__name__} has not seen any sample yet. Call update_many, fit or update.")
+        return stream
+
+    def _warm(self) -> Stream:
+        stream = self._begun()
+        if stream.factors is None:
+            raise NotFittedError(
+                f"{type(self).__name__} is still warming up: it has seen {stream.n_waiting} of the "
+                f"{stream.settings.warmup} samples it needs before it can score."
+            )
+        return stream
 
     def _new_stream(self) -> Stream:
         threshold = MeanDeviation() if self.threshold is None else self.threshold
-        return Stream(stream_settings(self), self.n_features_in_, threshold.fresh())
+        return Stream(StreamSettings.of(self), self.n_features_in_, threshold.fresh())
 
     def _read(self, X: Any) -> FloatArray:
-        """X as a table; the first one begins the stream."""
+        """Return X as a table; the first one begins the stream."""
         if "_stream" in self.__dict__:
-            return read_later_rows(self, X, self._stream.settings.scale)
-        self._check_parameters()
-        table = read_first_rows(self, X, self.scale)
+            return read_rows(self, X, first=False, scaled=self._stream.settings.scale is not None)
+        self.check_parameters()
+        table = read_rows(self, X, first=True, scaled=self.scale is not None)
         self._stream = self._new_stream()
         return table
 
     def _read_row(self, row: Any) -> FloatArray:
-        """One sample as a table of one row."""
+        """Return one sample as a table of one row."""
         if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
             return self._read(table_of_one(row))
-        return read_later_row(self, row, self._stream.settings.scale)
+        return read_row(self, row, scaled=self._stream.settings.scale is not None)
 
     def _pack(self) -> dict[str, Any]:
         stream = self._begun()
@@ -268,14 +435,14 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
         return {
             "columns": pack_columns(self),
-            "stream": pack_stream(stream),
+            "stream": stream.pack(),
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
         }
 
     def _refuse_changed_parameters(self, stream: Stream) -> None:
         """A file holds the parameters and the stream; they must belong together."""
-        now = stream_settings(self)
+        now = StreamSettings.of(self)
         if now != stream.settings:
             changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
             raise ValueError(
@@ -287,7 +454,7 @@ class OnlineNSNMF(StreamAttributes, Saveable, OutlierMixin, BaseEstimator):  # t
         record = Record(state, "fitted").only("columns", "stream", "scores", "batch_threshold")
         unpack_columns(self, record.part("columns"))
         stream = self._new_stream()
-        unpack_stream(stream, record.part("stream"))
+        stream.unpack(record.part("stream"))
         if record.value("scores") is not None:
             self.scores_ = record.array("scores", np.float64, (None,), least=0.0, missing=True)
         if record.value("batch_threshold") is not None:

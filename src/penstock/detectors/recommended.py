@@ -1,29 +1,51 @@
-"""The detector to begin with."""
+"""The detector to begin with: four views of a row, of which the two highest count."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from penstock._parameters import check_share
-from penstock._types import FloatArray, IndexArray
-from penstock.detectors._base import BaseDetector
-from penstock.detectors._factor_state import pack_copies, unpack_copies
+from penstock._types import FloatArray, Tree
+from penstock.detectors._base import BaseDetector, Copies, unpack_copies
 from penstock.detectors._packing import pack_tree, unpack_tree
-from penstock.detectors._views_state import pack_views, unpack_views
+from penstock.detectors.views import VIEWS, Composite, counted, learn_composite, total_of, unpack_views
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.edges import tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.rows import different_rows, first_copies
+from penstock.graph.search import LazySearch
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Exceedance
-from penstock.views.composite import VIEWS, counted, learn_composite, total_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class ViewsModel:
+    """What a `Detector` has learnt.
+
+    copies : which training rows were fitted.
+    tree : the spanning tree of all training rows.
+    views : the four views of any row.
+    parts : (n, 4) of the training rows.
+    """
+
+    copies: Copies
+    tree: Tree
+    views: Composite
+    parts: FloatArray
+
+    def in_memory(self) -> ViewsModel:
+        """Return the same model with arrays that do not lie in files."""
+        rows, views = np.array(self.views.plain.search.rows()), self.views
+        plain = replace(views.plain, search=LazySearch(rows))
+        logged = replace(views.logged, search=LazySearch(views.encoding.apply(rows)))
+        tree = Tree(np.array(self.tree.edges), np.array(self.tree.lengths))
+        return replace(self, tree=tree, views=replace(views, plain=plain, logged=logged))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +82,21 @@ class Detector(BaseDetector):
 
     Parameters
     ----------
-    contamination : "auto", float in (0, 0.5] or threshold
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
         See `penstock.thresholds.score_threshold`. `set_false_alarm_rate` is the other way to a threshold.
-    scale : "minmax" or None
+    scale : "minmax" or None, default="minmax"
         Whether columns are first scaled to [0, 1]; matters for the local view only.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=0
         Seeds the draws. The same seed, the same scores.
 
     Attributes
     ----------
     tree_ : Tree
         The minimum spanning tree of the training rows.
-    parts_ : array of shape (n, 4)
+    parts_ : ndarray of shape (n, 4)
         How odd each training row is in each view.
+    model_ : ViewsModel
+        All that scoring new rows needs.
 
     Examples
     --------
@@ -85,6 +109,8 @@ class Detector(BaseDetector):
     True
     """
 
+    _needs_tree: ClassVar[bool] = True
+    _merges_copies: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
 
     def __init__(
@@ -94,31 +120,42 @@ class Detector(BaseDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         draws_from(self.random_state)  # raises if it is no source of random numbers
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        self._note_copies(first_copies(A))
-        self.tree_ = spanning_tree_of_comparable(A)
+        copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
-        among = tree_among(self.tree_, self._kept)
-        self._views, self.parts_ = learn_composite(A, self._kept, self._copy_of, among, rng)
-        return total_of(counted(self.parts_))
+        views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
+        return self.install(ViewsModel(copies, tree, views, parts))
 
-    def _note_copies(self, original: IndexArray) -> None:
-        self._kept, self._copy_of = different_rows(original)
+    def install(self, model: ViewsModel) -> FloatArray:
+        """Take over what was computed, and return the scores of the training rows for `finish_fit`."""
+        self.model_ = model
+        return total_of(counted(model.parts))
+
+    @property
+    def tree_(self) -> Tree:
+        """The minimum spanning tree of the training rows."""
+        return self.model_.tree
+
+    @property
+    def parts_(self) -> FloatArray:
+        """(n, 4): how odd each training row is in each view."""
+        return self.model_.parts
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return total_of(counted(self._views.parts(A)))
+        return total_of(counted(self.model_.views.parts(A)))
 
     def explain(self, X: Any) -> ScoreParts:
         """Which views, and which variables, make the scores of rows what they are."""
         import pandas as pd  # see `top`
 
-        table = self._read_rows(X)
+        table = self._read_new(X)
         A = self._own_rows(table, X)
-        parts, shares = self._views.parts_and_shares(A)
+        parts, shares = self.model_.views.parts_and_shares(A)
         parts = counted(parts)
         index = getattr(X, "index", None)
         index = index if isinstance(index, pd.Index) else pd.RangeIndex(len(A), name="row")
@@ -161,17 +198,19 @@ class Detector(BaseDetector):
         return Exceedance.of(self.scores_)
 
     def _pack_model(self) -> dict[str, Any]:
+        model = self.model_
         return {
-            "copies": pack_copies(self._kept, self._copy_of),
-            "tree": pack_tree(self.tree_),
-            "parts": self.parts_,
-            "views": pack_views(self._views),
+            "copies": model.copies.pack(),
+            "tree": pack_tree(model.tree),
+            "parts": model.parts,
+            "views": model.views.pack(),
         }
 
     def _unpack_model(self, record: Record) -> None:
         record.only("copies", "tree", "parts", "views")
         n = len(self.scores_)
-        self._kept, self._copy_of = unpack_copies(record.part("copies"), n)
-        self.tree_ = unpack_tree(record.part("tree"), n)
-        self.parts_ = record.array("parts", np.float64, (n, len(VIEWS)))
-        self._views = unpack_views(record.part("views"), len(self._kept), self.n_features_in_)
+        copies = unpack_copies(record.part("copies"), n)
+        tree = unpack_tree(record.part("tree"), n)
+        parts = record.array("parts", np.float64, (n, len(VIEWS)))
+        views = unpack_views(record.part("views"), len(copies.kept), self.n_features_in_)
+        self.model_ = ViewsModel(copies, tree, views, parts)

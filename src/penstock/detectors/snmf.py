@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from scipy import sparse
 
-from penstock._blas import one_blas_thread
 from penstock._parameters import check_choice
-from penstock._types import Factors, FloatArray
+from penstock._types import Factors, FloatArray, Solution, Tree
+from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.coordinate import fit_profiles
 from penstock.factor.objectives import Objective, snmf
@@ -21,14 +21,14 @@ from penstock.thresholds import Contamination
 class SNMF(FactorDetector):
     """Symmetric NMF of a similarity graph, ‖S−WWᵀ‖²; profiles are fitted afterwards. Ahmed et al. (2021), eq:SNMF.
 
-    It sees only who is similar to whom. To score rows, H = argmin ‖A−WH‖² over H ≥ 0. Equal rows are fitted once and
-    share a score.
+    It uses only similarities of rows, not the readings. To score rows, H = argmin ‖A−WH‖² over H ≥ 0. Equal rows are
+    fitted once and share a score.
 
     Parameters
     ----------
     n_components, solver, contamination, scale, max_iter, tol, random_state :
         As in `NSNMF`.
-    graph : {"self_tuning", "gaussian"}
+    graph : {"self_tuning", "gaussian"}, default="self_tuning"
         "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
         memory (several GB at 12,000 rows) and is refused beyond that.
 
@@ -61,18 +61,18 @@ class SNMF(FactorDetector):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
         check_choice("graph", self.graph, ("self_tuning", "gaussian"))
 
-    def _pose(self, A: FloatArray) -> Problem:
-        if len(A) == 1:  # all rows are equal: there is nobody to be similar to
+    def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
+        if len(rows) == 1:  # all rows are equal
             S = sparse.csr_array((1, 1))
         else:
-            S = self_tuning_graph(A) if self.graph == "self_tuning" else sparse.csr_array(gaussian_graph(A))
-        return Problem(snmf(S), nearest_distances(A), row_maxima(S))
+            S = self_tuning_graph(rows) if self.graph == "self_tuning" else sparse.csr_array(gaussian_graph(rows))
+        return Problem(snmf(S), nearest_distances(rows), row_maxima(S))
 
-    def _factorise(self, objective: Objective, A: FloatArray) -> Factors:
-        factors = super()._factorise(objective, A)
-        with one_blas_thread():
-            return replace(factors, H=fit_profiles(A, factors.W))
+    def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
+        W = solution.factors.W
+        return replace(solution, factors=Factors(W, fit_profiles(rows, W)))

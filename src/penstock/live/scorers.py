@@ -207,7 +207,7 @@ def _online_parameters(options: WatchOptions) -> dict[str, Any]:
     if detector.scale is not None and "warmup" not in chosen:
         chosen["warmup"] = max(_LEAST_WARMUP, detector.buffer_size)
     try:
-        OnlineNSNMF(**chosen)._check_parameters()
+        OnlineNSNMF(**chosen).check_parameters()
     except ParameterError:
         raise
     except ValueError as error:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.detectors import NMF, LaplacianNSNMF
+from penstock.detectors import Copies, FactorModel, LaplacianNSNMF
 from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, RowBlock, State, cut_graph
 from penstock.factor.loop import Outcome
@@ -27,7 +27,7 @@ from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskExecutor, save_block
-from penstock.scale.job import Job, adopt, fitted_file, fitted_rows, in_table_order
+from penstock.scale.job import Job, fitted_file, fitted_rows, in_table_order
 from penstock.scale.model_files import save_model
 from penstock.scale.plan import Plan, group_count, settled_plan
 from penstock.scale.tree import LaidRows
@@ -39,12 +39,6 @@ from penstock.scoring import residual_scores
 class FactorJob(Job):
     """For detectors that factorise."""
 
-    def _has_tree(self) -> bool:
-        return bool(self.detector._has_graph)
-
-    def _merges_copies(self) -> bool:
-        return bool(self.detector._merges_copies)
-
     def _counts_as(self) -> tuple[int, int]:
         return self.source.n_columns, self.detector.n_components
 
@@ -52,37 +46,29 @@ class FactorJob(Job):
         p, n_components = self._counts_as()
         return settled_plan(self.space / "plan.json", self.cluster, n, p, n_components, self.n_parts)
 
-    def _learn(self, laid: LaidRows, plan: Plan) -> None:
-        detector = self.detector
-        rows = fitted_rows(self.space, detector._kept)
-        detector._problem = detector._pose(rows)
-        detector.n_components_ = detector._usable_components(*rows.shape)
-        self._factorise(laid.parts, is_zero=not (laid.high > 0).any())
-
-    def _factorise(self, parts: Sequence[int], *, is_zero: bool) -> None:
-        detector, space = self.detector, self.space
-        objective = detector._problem.objective
-        blocks, coupling = make_blocks(space, parts, detector._kept, objective.S)
-        n_groups = group_count(self.cluster, objective.n_rows, detector.n_components_, len(blocks))
+    def _learn(self, laid: LaidRows, plan: Plan, copies: Copies, tree: Tree | None) -> FloatArray:
+        detector, space, parts = self.detector, self.space, laid.parts
+        task = detector.pose(fitted_rows(space, copies.kept), copies, tree)
+        objective = task.problem.objective
+        blocks, coupling = make_blocks(space, parts, copies.kept, objective.S)
+        n_groups = group_count(self.cluster, objective.n_rows, task.n_components, len(blocks))
         executor = DaskExecutor(self.cluster, space, self.name, blocks, n_groups)
         with one_blas_thread():  # as on one machine: the norms of the objective are sums
             problem = BlockProblem(executor, coupling, objective.terms)
         settings = block_settings(detector.solver, len(parts))
         limits = detector.max_iter, detector.tol, self._seed()
-        H, outcome = Factorisation(self.cluster, space, executor).solve(
-            problem, detector.n_components_, settings, *limits
-        )
-        if is_zero:  # as on one machine: solvers that come near 0 but not down to it, where H = 0 is exact
+        H, outcome = Factorisation(self.cluster, space, executor).solve(problem, task.n_components, settings, *limits)
+        if not (laid.high > 0).any():  # as on one machine: solvers that come near 0 but not down to it
             H = np.zeros_like(H)
-        settle = isinstance(detector, NMF)
-        structural = getattr(detector, "score_kind", "residual") == "structural"
-        scores = score_training_rows(executor, coupling, Scoring(H, structural, settle))
-        places = [np.searchsorted(detector._kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
+        found = score_training_rows(executor, coupling, Scoring(H, task.structural, task.settle))
+        places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
         W = in_table_order(space, "weights", places, executor.gather("W"))
-        found = in_table_order(space, "scores", places, scores)
-        adopt(detector, Factors(W, H), outcome, found)
-        if settle:
-            detector.objective_ = float(np.vdot(found, found))
+        scores = in_table_order(space, "scores", places, found)
+        if task.settle:
+            outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
+        search = None if task.settle else LazySearch(objective.A)
+        detector.install(FactorModel(copies, task.problem, Factors(W, H), search, tree), outcome, complete=True)
+        return np.asarray(scores)[copies.copy_of]
 
     def _seed(self) -> int:
         """The detector's seed, or one drawn from its source of random numbers and kept.
@@ -98,22 +84,13 @@ class FactorJob(Job):
 
     def _leave_in_files(self, laid: LaidRows) -> None:
         """New rows are searched for in the parts' trees, and workers open the rest from the folder."""
-        detector, space = self.detector, self.space
-        if not self._has_tree():
+        detector, space, model = self.detector, self.space, self.detector.model_
+        if model.search is None:
             return
         numbers = space / "fitted.npy"
-        save_array(numbers, detector._kept)
-        detector._tree = laid.search(numbers, fitted_file(space, detector._kept, laid.n))
-        save_model(space / "model", detector)
-
-    def _read_into_memory(self) -> None:
-        detector, problem = self.detector, self.detector._problem
-        rows = np.array(problem.objective.A)
-        detector._problem = replace(problem, objective=replace(problem.objective, A=rows))
-        detector._factors = Factors(np.array(detector._factors.W), detector._factors.H)
-        if self._has_tree():
-            detector._tree = LazySearch(rows)
-            detector.tree_ = Tree(np.array(detector.tree_.edges), np.array(detector.tree_.lengths))
+        save_array(numbers, model.copies.kept)
+        detector.model_ = replace(model, search=laid.search(numbers, fitted_file(space, model.copies.kept, laid.n)))
+        save_model(space / "model", model.problem)
 
 
 _CHECKPOINT_EVERY = 5  # iterations: the line of tasks that a lost worker would cost

@@ -11,10 +11,7 @@ import numpy as np
 
 import penstock
 from penstock._parameters import check_choice, check_whole_number
-from penstock.detectors import Detector
-from penstock.detectors._base import BaseDetector
-from penstock.detectors._input import pandas_index
-from penstock.detectors._undo import restored_if_it_fails
+from penstock.detectors import BaseDetector, Detector, restore_on_failure
 from penstock.graph.approximate import Approximation
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.factor_fit import FactorJob, asked_blocks, refuse_solver
@@ -89,17 +86,16 @@ def fit(
     if not isinstance(tree, Approximation):
         check_choice("tree", tree, ("exact", "approximate"))
     with (
-        restored_if_it_fails(detector),
+        restore_on_failure(detector),
         terminal_progress(progress) as report,
         open_workspace(folder) as space,
         use_cluster(client, report) as cluster,
     ):
-        detector._check_parameters()
+        detector.check_parameters()
         cluster.check()
         cluster.check_sees(space.folder)
         job = _open_job(cluster, space, detector, source, columns, n_parts, tree)
-        job.run(keeps_files=folder is not None)
-        detector._row_labels = pandas_index(source)
+        job.run(keeps_files=folder is not None, table=source)
     return detector
 
 

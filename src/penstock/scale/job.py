@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from penstock._types import Factors, FloatArray, IndexArray, Tree
-from penstock.detectors import NMF, NSNMF, Detector, LaplacianNSNMF
-from penstock.detectors._factor_base import FactorDetector
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.detectors import NMF, NSNMF, Copies, Detector, LaplacianNSNMF
 from penstock.graph.approximate import Approximation
 from penstock.prepare import MinMaxScaling
 from penstock.scale.cluster import Cluster
@@ -35,27 +34,22 @@ class Job(ABC):
     n_parts: int | None
     tree: Literal["exact", "approximate"] | Approximation
 
-    def run(self, *, keeps_files: bool) -> None:
+    def run(self, *, keeps_files: bool, table: Any) -> None:
         detector, (p, n_components) = self.detector, self._counts_as()
         extents = measure(self.cluster, self.space, self.name, self.source)
         check_memory_of_driver(extents.n_rows, p, n_components, keeps_files=keeps_files)
-        self._open_door(extents)
+        vars(detector).pop("tree_excess_", None)
+        detector.begin_fit(extents.n_rows, extents.minimum, extents.maximum, self.source.columns)
         plan = self._plan(extents.n_rows)
         laid = self._prepare_rows(extents, plan)
-        detector._note_copies(self._originals(laid))
-        if self._has_tree():
-            detector.tree_ = self._tree(laid)
-        self._learn(laid, plan)
+        copies = Copies.from_originals(self._originals(laid))
+        tree = self._tree(laid) if detector.needs.tree else None
+        scores = self._learn(laid, plan, copies, tree)
         if keeps_files:
             self._leave_in_files(laid)
         else:
-            self._read_into_memory()
-
-    @abstractmethod
-    def _has_tree(self) -> bool: ...
-
-    @abstractmethod
-    def _merges_copies(self) -> bool: ...
+            detector.model_ = detector.model_.in_memory()
+        detector.finish_fit(scores, table=table)
 
     @abstractmethod
     def _counts_as(self) -> tuple[int, int]:
@@ -65,29 +59,12 @@ class Job(ABC):
     def _plan(self, n: int) -> Plan: ...
 
     @abstractmethod
-    def _learn(self, laid: LaidRows, plan: Plan) -> None:
-        """Fit the detector to rows that are cut into parts, whose tree it has; large arrays may stay in files."""
+    def _learn(self, laid: LaidRows, plan: Plan, copies: Copies, tree: Tree | None) -> FloatArray:
+        """Install the model of rows that are cut into parts, and return their scores; arrays may stay in files."""
 
     @abstractmethod
     def _leave_in_files(self, laid: LaidRows) -> None:
         """Let the detector work from the folder, where workers find it too."""
-
-    @abstractmethod
-    def _read_into_memory(self) -> None:
-        """Let the detector do without the folder."""
-
-    def _open_door(self, extents: Extents) -> None:
-        """What a detector notes of a table when it comes in."""
-        detector = self.detector
-        detector._check_row_count(extents.n_rows)
-        detector.n_features_in_ = self.source.n_columns
-        for name in ("feature_names_in_", "tree_excess_"):
-            vars(detector).pop(name, None)
-        if self.source.columns is not None:
-            detector.feature_names_in_ = np.array(self.source.columns, dtype=object)
-        detector._row_labels = None
-        scaled = detector.scale == "minmax"
-        detector.scaling_ = MinMaxScaling(extents.minimum, extents.maximum) if scaled else None
 
     def _prepare_rows(self, extents: Extents, plan: Plan) -> LaidRows:
         """The rows, scaled and cut into parts."""
@@ -101,15 +78,15 @@ class Job(ABC):
             extents,
             scaling,
             plan.n_parts,
-            needs_nonnegative=self.detector._needs_nonnegative,
+            needs_nonnegative=self.detector.needs.nonnegative,
         )
-        parts = cut_into_parts(cluster, space, self.name, n, sample, plan, self._merges_copies())
+        parts = cut_into_parts(cluster, space, self.name, n, sample, plan, self.detector.needs.merge_copies)
         return LaidRows(space, parts, n, *rows_range(extents, scaling))
 
     def _originals(self, laid: LaidRows) -> IndexArray:
         """For each row the first one that equals it, or itself if copies are not merged."""
         original = np.arange(laid.n)
-        if self._merges_copies():
+        if self.detector.needs.merge_copies:
             for part in laid.parts:
                 copies = open_array(self.space / f"part-{part}" / "copies.npy").reshape(-1, 2)
                 original[copies[:, 0]] = copies[:, 1]
@@ -179,16 +156,3 @@ def in_table_order(space: Workspace, name: str, parts: Sequence[IndexArray], val
     everything.flush()
     result: FloatArray = open_array(file)
     return result
-
-
-def adopt(detector: FactorDetector, factors: Factors, solution: Any, scores: FloatArray) -> None:
-    """Give a detector whose problem is posed the factors and scores of its fitted rows.
-
-    What is as large as the table stays in its files: an array that is mapped to a file is an array like any other.
-    """
-    detector._factors = factors
-    detector._note_solution(solution)
-    detector._show_factors()
-    detector._note_explained(detector._problem.objective)  # no value is missing
-    detector._warn_if_collapsed()
-    detector._conclude(np.asarray(scores)[detector._copy_of], np.ones(len(detector._copy_of)))

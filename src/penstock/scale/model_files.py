@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -10,32 +9,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penstock._types import Factors
-from penstock.detectors._factor_base import FactorDetector, Problem
+from penstock._types import Factors, FloatArray, Tree
+from penstock.detectors import Copies, FactorModel, Problem, ViewsModel
+from penstock.detectors.views import Composite, Joining, LogEncoding, LogStandard, Margins, Sampling, Standards
 from penstock.factor.objectives import Objective
 from penstock.scale.tree import PartsSearch
 from penstock.scale.workspace import load_arrays, open_array, open_arrays, save_arrays
-from penstock.views.composite import Composite, Standards
-from penstock.views.encoding import LogEncoding
-from penstock.views.joining import Joining
-from penstock.views.margins import Margins
-from penstock.views.sampling import Sampling
-from penstock.views.standard import LogStandard
 
-_LARGE = (
-    "_copy_of",
-    "_factors",
-    "_kept",
-    "_problem",
-    "_row_labels",
-    "_views",
-    "parts_",
-    "scores_",
-    "seen_",
-    "similarity_",
-    "tree_",
-)
 _JOINING = [field.name for field in fields(Joining) if field.name != "search"]
+_NO_COPIES = Copies(np.empty(0, np.intp), np.empty(0, np.intp))
+_NO_TREE = Tree(np.empty((0, 2), np.intp), np.empty(0))
 _TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
 
 
@@ -44,19 +27,19 @@ class FolderModel:
     """What a worker is sent: all that is small of a detector, and where the rest is."""
 
     small: Any
-    folder: Path
+    search: PartsSearch
+    H: FloatArray
     terms: dict[str, float]
     decays: bool
 
     def open(self) -> Any:
-        """The detector, as far as scoring new rows needs it; its arrays are read from the files as they are used."""
-        detector, arrays = copy.copy(self.small), open_arrays(self.folder)
-        rows = detector._tree.rows()
+        """Return the detector, as far as scoring new rows needs it; arrays are read from the files as they are used."""
+        space = self.search.file.parent
+        arrays, rows = open_arrays(space / "model"), self.search.rows()
         S = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(rows), len(rows)))
-        objective = Objective(rows, S, **self.terms)
-        detector._problem = Problem(objective, arrays["reach"], arrays["strongest"], self.decays)
-        detector._factors = Factors(open_array(self.folder.parent / "weights.npy"), detector.components_)
-        return detector
+        problem = Problem(Objective(rows, S, **self.terms), arrays["reach"], arrays["strongest"], self.decays)
+        factors = Factors(open_array(space / "weights.npy"), self.H)
+        return self.small.with_model(FactorModel(_NO_COPIES, problem, factors, self.search))
 
 
 @dataclass(frozen=True)
@@ -68,10 +51,10 @@ class FolderViews:
     logged: PartsSearch
 
     def open(self) -> Any:
-        """As of a `FolderModel`."""
-        detector, space = copy.copy(self.small), self.plain.file.parent
+        """Return the detector, as `FolderModel.open` does."""
+        space = self.plain.file.parent
         arrays = open_arrays(space / "model")
-        detector._views = Composite(
+        views = Composite(
             load_encoding(space / "encoding"),
             Joining(self.plain, **{name: arrays[f"plain_{name}"] for name in _JOINING}),
             Joining(self.logged, **{name: arrays[f"logged_{name}"] for name in _JOINING}),
@@ -79,7 +62,7 @@ class FolderViews:
             load_margins(space / "margins"),
             Standards(*(LogStandard(*numbers) for numbers in arrays["standards"].tolist())),
         )
-        return detector
+        return self.small.with_model(ViewsModel(_NO_COPIES, _NO_TREE, views, np.empty((0, 4))))
 
 
 def save_views(folder: Path, views: Composite) -> None:
@@ -89,28 +72,24 @@ def save_views(folder: Path, views: Composite) -> None:
     save_arrays(folder, {**arrays, "standards": np.array(astuple(views.standards))})
 
 
-def save_model(folder: Path, detector: FactorDetector) -> None:
-    """Put what a detector's `_problem` holds in memory beside its other files."""
-    problem = detector._problem
+def save_model(folder: Path, problem: Problem) -> None:
+    """Put what a fitted problem holds in memory beside its other files."""
     S: Any = problem.objective.S
     arrays = {"indptr": S.indptr, "indices": S.indices, "data": S.data}
     save_arrays(folder, {**arrays, "reach": problem.reach, "strongest": problem.strongest})
 
 
 def folder_model(detector: Any) -> FolderModel | FolderViews | None:
-    """The detector as files, if it was fitted into a folder that is still there."""
-    views = getattr(detector, "_views", None)
-    search = getattr(detector, "_tree", None) if views is None else views.plain.search
-    if not isinstance(search, PartsSearch):
+    """Return the detector as files, if it was fitted into a folder that is still there."""
+    model = getattr(detector, "model_", None)
+    if isinstance(model, ViewsModel) and isinstance(model.views.plain.search, PartsSearch):
+        assert isinstance(model.views.logged.search, PartsSearch)
+        return FolderViews(detector.with_model(None), model.views.plain.search, model.views.logged.search)
+    if not isinstance(model, FactorModel) or not isinstance(model.search, PartsSearch):
         return None
-    small = copy.copy(detector)
-    for name in _LARGE:
-        vars(small).pop(name, None)
-    if views is not None:
-        return FolderViews(small, search, views.logged.search)
-    objective = detector._problem.objective
+    objective = model.problem.objective
     terms = {term: float(getattr(objective, term)) for term in _TERMS}
-    return FolderModel(small, search.file.parent / "model", terms, detector._problem.decays)
+    return FolderModel(detector.with_model(None), model.search, model.factors.H, terms, model.problem.decays)
 
 
 def load_encoding(folder: Path) -> LogEncoding:

@@ -128,7 +128,7 @@ def check_memory_for_model(cluster: Cluster, detector: Any) -> None:
 
     A `Detector` has two of both, of plain and of encoded rows.
     """
-    if not getattr(detector, "_compares_rows", True):
+    if not detector.needs.neighbors:
         return
     times = 2 if isinstance(detector, Detector) else 1
     needed = times * len(detector.scores_) * part_bytes(detector.n_features_in_)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detectors._input import LARGEST_VALUE
+from penstock.detectors import LARGEST_VALUE
+from penstock.detectors.views import BLOCK
 from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct, sample_size
 from penstock.graph.rows import first_copies
 from penstock.prepare import MinMaxScaling
@@ -31,7 +32,6 @@ from penstock.scale.workspace import (
     save_arrays,
     write_json,
 )
-from penstock.views.blocks import BLOCK
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._types import FloatArray
-from penstock.detectors import load
-from penstock.detectors._base import BaseDetector, bounded
+from penstock.detectors import BaseDetector, load
 from penstock.scale.cluster import Call, Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.model_files import FolderModel, FolderViews, folder_model
 from penstock.scale.plan import check_memory_for_model, check_pieces
@@ -89,16 +88,9 @@ def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, 
     if rows.shape[1] != detector.n_features_in_:
         raise SourceError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
     chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
-    scores = [np.empty(0), *(_scores(detector, chunk) for chunk in chunks)]
+    scores = [np.empty(0), *(detector.score_array(chunk) for chunk in chunks)]
     save_array(file, np.concatenate(scores))
     return len(rows)
-
-
-def _scores(detector: Any, rows: FloatArray) -> FloatArray:
-    """Columns were compared when the source was opened: rows come as bare numbers, in the detector's order."""
-    A = detector._own_rows(rows, rows)
-    clipped = A if detector.scaling_ is None else detector.scaling_.apply(rows, clip=True)
-    return bounded(detector._score_rows(A, clipped))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.detectors.recommended import Detector
+from penstock.detectors import Copies, ViewsModel
+from penstock.detectors.views import (
+    COARSE,
+    FINE,
+    NO_STANDARDS,
+    Composite,
+    Joining,
+    LogEncoding,
+    Margins,
+    Places,
+    Sampling,
+    count_readings,
+    draw_nodes,
+    empty_bins,
+    encoding_of,
+    join_rows,
+    sums_in_units,
+    sums_of_squares,
+    sums_of_surprises,
+    unit_of,
+    with_counts,
+    with_usual,
+)
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.approximate import Approximation
 from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_distinct, sample_size
-from penstock.graph.search import LazySearch
 from penstock.scale.cluster import Cluster
 from penstock.scale.job import Job, fitted_file, fitted_rows
 from penstock.scale.model_files import load_draws, load_encoding, load_margins, save_views
@@ -38,11 +59,6 @@ from penstock.scale.workspace import (
     save_array,
     save_arrays,
 )
-from penstock.views.composite import COARSE, FINE, NO_STANDARDS, Composite, counted, total_of
-from penstock.views.encoding import LogEncoding, encoding_of, sums_in_units, sums_of_squares, unit_of
-from penstock.views.joining import Joining, Places, join_rows
-from penstock.views.margins import Margins, count_readings, empty_bins, sums_of_surprises, with_counts, with_usual
-from penstock.views.sampling import Sampling, draw_nodes
 
 
 @dataclass(frozen=True)
@@ -175,37 +191,12 @@ def encoded_too(cluster: Cluster) -> Cluster:
     return again
 
 
-def adopt_views(detector: Detector, views: Composite, parts: FloatArray) -> None:
-    """Give a detector its views and the parts of its rows, from which its scores follow."""
-    detector._views, detector.parts_ = views, parts
-    detector._conclude(total_of(counted(parts)), np.ones(len(parts)))
-
-
-def read_into_memory(detector: Detector) -> None:
-    """Let the detector do without the folder."""
-    views, tree = detector._views, detector.tree_
-    rows = np.array(views.plain.search.rows())
-    encoded = views.encoding.apply(rows)
-    detector._views = replace(
-        views,
-        plain=replace(views.plain, search=LazySearch(rows)),
-        logged=replace(views.logged, search=LazySearch(encoded)),
-    )
-    detector.tree_ = Tree(np.array(tree.edges), np.array(tree.lengths))
-
-
 _VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
 
 @dataclass(frozen=True)
 class ViewsJob(Job):
     """For `penstock.Detector`."""
-
-    def _has_tree(self) -> bool:
-        return True
-
-    def _merges_copies(self) -> bool:
-        return True
 
     def _counts_as(self) -> tuple[int, int]:
         return 2 * self.source.n_columns, _VIEWS_COUNT_AS  # rows are kept as they are, and encoded
@@ -216,19 +207,19 @@ class ViewsJob(Job):
             check_disk(self.space.folder, n, *self._counts_as())
         return settled_plan(file, self.cluster, n, self.source.n_columns, 0, self.n_parts)
 
-    def _learn(self, laid: LaidRows, plan: Plan) -> None:
+    def _learn(self, laid: LaidRows, plan: Plan, copies: Copies, tree: Tree | None) -> FloatArray:
+        assert tree is not None
         detector, approximate = self.detector, self._approximation()
         runs = settled_runs(self.space / "runs.json", self.cluster, laid.n, plan)
-        views = ViewsFit(runs, self.space, laid, plan, detector._kept, detector._copy_of)
-        adopt_views(detector, *views.learn(detector.tree_, detector.random_state, approximate))
+        fit = ViewsFit(runs, self.space, laid, plan, copies.kept, copies.copy_of)
+        views, parts = fit.learn(tree, detector.random_state, approximate)
         if approximate is not None:
-            detector.tree_excess_ = max(detector.tree_excess_, views.excess(approximate))
+            detector.tree_excess_ = max(detector.tree_excess_, fit.excess(approximate))
+        scores: FloatArray = detector.install(ViewsModel(copies, tree, views, parts))
+        return scores
 
     def _leave_in_files(self, laid: LaidRows) -> None:
         pass  # its views are there already
-
-    def _read_into_memory(self) -> None:
-        read_into_memory(self.detector)
 
 
 def add_units(file: Path, start: int, stop: int, unit: FloatArray) -> FloatArray:

@@ -1,0 +1,243 @@
+"""Run a study: cells that are not done yet, each in a process of its own, outcomes written as they come."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock._threads import thread_count
+from penstock.bench.cell_server import receive, send
+from penstock.bench.cells import Cell, Loader, failed, plan
+from penstock.bench.datasets import load_file
+from penstock.bench.results import Results, RowsFile, collect, read_rows, write_circumstances, write_plan
+from penstock.bench.settings import Study
+
+_GRACE = 60.0  # seconds beyond the limit, after which the server itself hangs and is replaced
+# Libraries read these at their start. One thread each: a pool of threads made before a fork hangs in the child, and
+# rounding must not depend on how many cells run at a time.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is: cells done of all, those kept from before among them, and the one just ended."""
+
+    done: int
+    total: int
+    kept: int
+    cell: Cell
+    outcome: Mapping[str, Any]
+
+
+def run_study(
+    study: Study,
+    folder: str | Path,
+    *,
+    jobs: int | None = None,
+    retry: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    load: Loader = load_file,
+) -> Results:
+    """Run the cells of a study that are not done yet, and return all of its results.
+
+    Outcomes go to `rows.jsonl` in the folder as they come, so that an interrupted study goes on where it stopped. A
+    cell is run again only if its data, parameters, seed or code changed, if `retry` asks for those that failed, or if
+    it was stopped by a lower time limit.
+
+    Parameters
+    ----------
+    study : Study
+        From `read_settings`.
+    folder : path
+        Where the results are kept; made if it does not exist.
+    jobs : int, optional
+        How many cells run at a time, each on one thread (more, if there are more cores than jobs); by default as many
+        as there are cores.
+    retry : bool, default=False
+        Run cells again that failed, timed out or were killed.
+    progress : callable, optional
+        Called with a `Progress` after each cell.
+    load : callable, default=load_file
+        Reads a data set by the name that the study gives it.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    OSError
+        If an outcome could not be written, for example on a full disk. Outcomes written before are kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from penstock.bench import parse_settings
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = "".join(f"{i % 7},{i % 5},0\\n" for i in range(30))
+    >>> _ = (folder / "pump.csv").write_text(f"flow,head,fault\\n{rows}40,40,1\\n")
+    >>> study = parse_settings(f'''
+    ... datasets = ["{(folder / "pump.csv").as_posix()}::fault"]
+    ... [[method]]
+    ... name = "distance"
+    ... detector = "MeanDistance"
+    ... ''')
+    >>> run_study(study, folder / "study", jobs=1).rows[["method", "dataset", "true_detections"]].values.tolist()
+    [['distance', 'pump', 1.0]]
+    """
+    place = Path(folder)
+    cells = list(plan(study, load))
+    with RowsFile(place) as file:
+        known = read_rows(place)
+        write_plan(place, study, [cell.planned() for cell in cells], known)
+        wanted = {cell.key: cell for cell in cells if _is_wanted(known.get(cell.key), study.time_limit, retry)}
+        kept = len({cell.key for cell in cells}) - len(wanted)
+        with closing(_outcomes(list(wanted.values()), jobs, study.time_limit)) as outcomes:
+            for done, (cell, outcome) in enumerate(outcomes, start=kept + 1):
+                named = {"method": cell.method.name, "dataset": cell.dataset, "seed": cell.seed}
+                known[cell.key] = {"key": cell.key, "mark": cell.method.mark} | outcome
+                file.append(named | known[cell.key])
+                if progress is not None:
+                    progress(Progress(done, kept + len(wanted), kept, cell, outcome))
+        if wanted:
+            write_circumstances(place, {cell.method.detector for cell in cells})
+    return collect(place, known)
+
+
+def _is_wanted(outcome: Mapping[str, Any] | None, time_limit: float, retry: bool) -> bool:
+    if outcome is None:
+        return True
+    return outcome["status"] != "ok" and (retry or outcome.get("limit", time_limit) < time_limit)
+
+
+_Outcome = tuple[Cell, dict[str, Any]]
+
+
+def _outcomes(cells: Sequence[Cell], jobs: int | None, limit: float) -> Generator[_Outcome, None, None]:
+    """Yield cells and their outcomes in the order in which they end. Closing the generator ends the workers at once."""
+    for cell in cells:
+        if cell.trouble:
+            yield cell, failed(cell.trouble)
+    runnable = [cell for cell in cells if not cell.trouble]
+    runnable.sort(key=lambda cell: -cell.size)  # the largest first, so that no core idles at the end
+    waiting: queue.Queue[Cell] = queue.Queue()
+    for cell in runnable:
+        waiting.put(cell)
+    n_workers = max(1, thread_count() if jobs is None else jobs)
+    threads = max(1, thread_count() // n_workers)
+    detectors = list(dict.fromkeys(cell.method.detector for cell in runnable))
+    workers = [_Worker(limit, threads, detectors) for _ in range(min(n_workers, len(runnable)))]
+    done: queue.Queue[_Outcome | BaseException] = queue.Queue()
+    with ThreadPoolExecutor(max(len(workers), 1)) as pool:
+        try:
+            for worker in workers:
+                pool.submit(worker.work, waiting, done)
+            for _ in runnable:
+                outcome = done.get()
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                yield outcome
+        finally:
+            with suppress(queue.Empty):
+                while True:
+                    waiting.get_nowait()
+            for worker in workers:
+                worker.close()
+
+
+class _Worker:
+    """A `penstock.bench.cell_server` process, started when it is needed and again if it dies."""
+
+    def __init__(self, limit: float, threads: int, detectors: list[str]) -> None:
+        self._limit, self._threads, self._detectors = limit, threads, detectors
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def work(self, waiting: queue.Queue[Cell], done: queue.Queue[_Outcome | BaseException]) -> None:
+        """Run cells until none waits."""
+        try:
+            while not self._closed:
+                try:
+                    cell = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                done.put((cell, self._run(cell)))
+        except BaseException as error:  # the main thread waits for something to come
+            done.put(error)
+
+    def close(self) -> None:
+        """End the server and the cell in it; `work` ends too."""
+        with self._lock:
+            self._closed = True
+            self._kill()
+
+    def _run(self, cell: Cell) -> dict[str, Any]:
+        process = self._started()
+        alarm = threading.Timer(self._limit + (_GRACE if hasattr(os, "fork") else 0.0), self._kill)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            send(process.stdin, (cell, self._limit))
+            outcome: dict[str, Any] = receive(process.stdout)
+            return outcome
+        except (EOFError, OSError):
+            late = not alarm.is_alive()
+            self._kill()
+            if late:
+                return failed(f"stopped after the time limit of {self._limit:g} s", "timed out") | {
+                    "limit": self._limit
+                }
+            return failed("its worker was killed", "killed")
+        finally:
+            alarm.cancel()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("The study was ended.")
+            if self._process is not None and self._process.poll() is None:
+                return self._process
+            limits = dict.fromkeys(_THREAD_VARIABLES, "1") | {"PENSTOCK_THREADS": str(self._threads)}
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "penstock.bench.cell_server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | limits,
+                start_new_session=True,  # with its children it is a group of its own, to be ended as one
+            )
+        try:
+            send(process.stdin, (list(sys.path), self._detectors, self._threads))
+            receive(process.stdout)
+        except (EOFError, OSError):
+            if self._closed:
+                raise RuntimeError("The study was ended.") from None
+            raise RuntimeError(
+                f"A worker ended while it started (exit code {process.wait()}); see the messages above."
+            ) from None
+        return process
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()

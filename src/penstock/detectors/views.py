@@ -1,0 +1,592 @@
+"""The four views of a row that make up `penstock.Detector`, each on one scale.
+
+A view gives a number that is high for odd rows; the logarithm of that number, standardised by the training rows, is the
+view's part of the score. Rows are arrays of shape (n, p); NaN marks a missing reading. A training row is looked at as
+if it came last, without itself, so that new rows are measured as training rows are.
+
+What is learnt from all rows (encoding, histograms) is learnt from sums over blocks of rows, so that other programs can
+learn it from parts of the rows and get the same numbers to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._threads import for_each_range
+from penstock._types import FloatArray, IndexArray, Tree
+from penstock.detectors._view_kernels import (
+    encode_rows,
+    gaps_to_nodes,
+    mean_to_nodes,
+    standardise,
+    surprises_of,
+    two_largest,
+)
+from penstock.graph.edges import nearest_by_tree, shortest_edges
+from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.rows import first_copies
+from penstock.graph.search import FittedSearch, LazySearch
+from penstock.storage import Record
+
+VIEWS = ("coarse", "fine", "local", "marginal")
+# How often, and how many rows are drawn: docs/decisions/0015-default-detector.md.
+COARSE = (128, 4)
+FINE = (64, 32)
+BLOCK = 1024  # rows that are added up together
+_LARGEST = float(np.finfo(np.float64).max)
+_TINY = float(np.finfo(np.float64).tiny)
+_FEWEST_BINS = 5
+_ROWS_AT_ONCE = 4096  # of the marginal view, which needs several numbers per reading
+_LARGEST_LOG, _SMALLEST_SPREAD = 1000.0, 1e-20  # no logarithm of a float is larger; below it, scores may overflow
+
+
+def block_sums(rows: FloatArray, measure: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return (blocks, p): `measure` of each block of rows, added up per column without missing values.
+
+    >>> block_sums(np.ones((1500, 2)), lambda rows: 2 * rows).tolist()
+    [[2048.0, 2048.0], [952.0, 952.0]]
+    """
+    starts = range(0, len(rows), BLOCK)
+    return np.stack([np.nansum(measure(rows[start : start + BLOCK]), axis=0) for start in starts])
+
+
+@dataclass(frozen=True, eq=False)
+class LogEncoding:
+    """sign(z)·log(1 + |z|), where z = (x − median)/standard deviation of a column; NaN stays NaN.
+
+    unit : what readings are divided by first, so that no square of them overflows.
+    center, spread : median and standard deviation in that unit; a constant column has a spread of 1.
+
+    >>> rows = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
+    >>> learn_encoding(rows).apply(rows).round(2).ravel().tolist()
+    [-0.05, -0.03, 0.0, 0.03, 1.25]
+    """
+
+    unit: FloatArray
+    center: FloatArray
+    spread: FloatArray
+
+    def apply(self, A: FloatArray) -> FloatArray:
+        """Encode rows."""
+        out = np.empty(A.shape)
+        encode_rows(A, self.unit, self.center, self.spread, out)
+        return out
+
+
+def learn_encoding(A: FloatArray) -> LogEncoding:
+    """Learn an encoding from rows in which every column has a reading."""
+    low, high = np.nanmin(A, axis=0), np.nanmax(A, axis=0)
+    unit, n_seen = unit_of(low, high), np.count_nonzero(~np.isnan(A), axis=0)
+    mean = sums_in_units(A, unit).sum(axis=0) / n_seen
+    spread = np.sqrt(sums_of_squares(A, unit, mean).sum(axis=0) / n_seen)
+    return encoding_of(low, high, np.nanmedian(A / unit, axis=0), spread)
+
+
+def encoding_of(low: FloatArray, high: FloatArray, center: FloatArray, spread: FloatArray) -> LogEncoding:
+    """Return the encoding of columns with these ranges and, in their units, medians and standard deviations."""
+    unit = unit_of(low, high)
+    constant = low / unit == high / unit  # where rounding may leave a spread above 0
+    return LogEncoding(unit, center, np.where((spread > 0) & ~constant, spread, 1.0))
+
+
+def unit_of(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the largest size of a reading per column; 1 where all are 0."""
+    largest = np.maximum(np.abs(low), np.abs(high))
+    return np.where(largest > 0, largest, 1.0)
+
+
+def sums_in_units(A: FloatArray, unit: FloatArray) -> FloatArray:
+    """Return the sums of readings by blocks of rows."""
+    return block_sums(A, lambda rows: rows / unit)
+
+
+def sums_of_squares(A: FloatArray, unit: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the sums of squares around the mean by blocks of rows."""
+    return block_sums(A, lambda rows: (rows / unit - mean) ** 2)
+
+
+@dataclass(frozen=True)
+class LogStandard:
+    """(log value − mean)/spread over the rows learnt from; values below `floor` count as `floor`.
+
+    >>> standard = learn_standard(np.array([1.0, 10.0, 100.0]))
+    >>> standard.apply(np.array([10.0, 100.0, 1000.0])).round(3).tolist()
+    [0.0, 1.225, 2.449]
+    """
+
+    floor: float
+    mean: float
+    spread: float
+
+    def apply(self, values: FloatArray) -> FloatArray:
+        """Put values on the scale; NaN becomes 0."""
+        out = np.empty(len(values))
+        standardise(values, self.floor, self.mean, self.spread, out)
+        return out
+
+
+def learn_standard(values: FloatArray) -> LogStandard:
+    """Learn a scale from the values of training rows; NaN is left out.
+
+    `floor` is half the smallest value above 0 (a millionth, if all are 0). Values that are equal to rounding are all at
+    0, with a spread of 1.
+    """
+    known = values[~np.isnan(values)]
+    positive = known[known > 0]
+    floor = max(float(positive.min()) / 2, _TINY) if len(positive) else 1e-6
+    logs = np.log(np.maximum(known, floor)) if len(known) else np.zeros(1)
+    if np.ptp(logs) <= 1e-6:
+        return LogStandard(floor, float(logs[0]), 1.0)
+    return LogStandard(floor, float(logs.mean()), float(logs.std()))
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where rows are among the fitted ones.
+
+    near : the nearest fitted row; −1 if none shares a column with the row.
+    distance : to it.
+    apart : 0 if the row *is* that fitted row, 1 if it is at least as far from it as its nearest neighbour. In between a
+        view blends what it says of the fitted row and of a new row, so that values do not jump.
+    """
+
+    near: IndexArray
+    distance: FloatArray
+    apart: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Joining:
+    """The local view: the edge that joins a row to the tree of the others, plus the mean edge at the row it joins.
+
+    By the cut property the first is the distance to the nearest row. A fitted row's own edge counts once, and not among
+    those of the row that it joins.
+
+    search : the fitted rows, all different.
+    reach : (m,) distance of each to its nearest neighbour at a distance above 0.
+    around : (m,) mean length of its edges.
+    own : (m,) value of this view for it.
+    joins : (m,) its nearest other row.
+    """
+
+    search: FittedSearch
+    reach: FloatArray
+    around: FloatArray
+    own: FloatArray
+    joins: IndexArray
+
+    def places(self, Q: FloatArray, likely: IndexArray | None = None) -> Places:
+        """Find rows. A row that equals fitted ones is the one in `likely`, if that is among them, else the first."""
+        near, distance, equal = self.search.nearest_or_equal(Q)
+        # The search takes rows for equal that are nearer than 1e-150 of the largest range: compare them.
+        rows, claimed = self.search.rows(), np.flatnonzero(equal)
+        unclear = claimed[~_same(rows[near[claimed]], Q[claimed])]
+        if len(unclear):
+            original = first_copies(np.concatenate([rows, Q[unclear]]))[len(rows) :]
+            equal[unclear] = original < len(rows)
+            near[unclear] = np.where(equal[unclear], original, near[unclear])
+        if likely is not None:
+            near = np.where(equal & _same(rows[likely], Q), likely, near)
+        with np.errstate(over="ignore"):
+            apart = np.minimum(1.0, distance / self.reach[near])
+        return Places(near, distance, np.where(near < 0, 1.0, np.where(equal, 0.0, apart)))
+
+    def own_places(self) -> Places:
+        """Return the places of the fitted rows themselves."""
+        m = len(self.own)
+        return Places(np.arange(m), np.zeros(m), np.zeros(m))
+
+    def values(self, places: Places) -> FloatArray:
+        """Return the view's values; NaN for rows that share no column with any fitted one."""
+        own = self.own[places.near]
+        with np.errstate(invalid="ignore", over="ignore"):
+            joined = np.minimum(places.distance + self.around[places.near], _LARGEST)
+            blended = np.where(places.apart == 1, joined, (1 - places.apart) * own + places.apart * joined)
+        return np.where(places.near < 0, np.nan, np.where(places.apart == 0, own, blended))
+
+    def gaps(self, Q: FloatArray, places: Places) -> FloatArray:
+        """Return (n, p): what each variable adds to the squared length of the edge, up to a factor per row.
+
+        0 where one of the two readings is missing. Of a row that equals a fitted one, the edge that joins that one.
+        """
+        neighbors = self.search.rows()[np.where(places.apart == 0, self.joins[places.near], places.near)]
+        gaps = np.abs(np.nan_to_num(Q / 2 - neighbors / 2))
+        largest = gaps.max(axis=1, keepdims=True)
+        squares: FloatArray = (gaps / np.where(largest > 0, largest, 1.0)) ** 2  # neither overflow nor vanish
+        return np.where((places.near < 0)[:, None], 0.0, squares)
+
+
+def join_rows(rows: FloatArray, tree: Tree) -> Joining:
+    """Return the local view of rows that are all different, given their spanning tree."""
+    search = LazySearch(rows)
+    if len(rows) == 1:
+        return Joining(search, np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
+    near, edge, total, degree = nearest_by_tree(tree)
+    alone = degree[near] == 1  # the row it joins has no other edge
+    total = np.minimum(total, _LARGEST)
+    others = np.where(alone, edge, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
+    with np.errstate(over="ignore"):
+        own = np.minimum(edge + others, _LARGEST)
+    return Joining(search, shortest_edges(tree), total / degree, own, near)
+
+
+def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
+    """Return whether each row equals the other, missing readings included."""
+    same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
+    return same
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """The coarse and the fine view: mean Manhattan distance to the nearest of a few fitted rows, over several draws.
+
+    A few rows of a table with few anomalies hold none most of the time: anomalies do not hide each other.
+
+    members : (draws, size) which of the fitted rows.
+    rows : (m, p) the fitted rows; or (draws, size, p), only those drawn.
+    """
+
+    members: IndexArray
+    rows: FloatArray
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """(draws, size, p): the rows drawn, made when they are needed, as they may take far more than `rows`."""
+        return self.rows if self.rows.ndim == 3 else np.ascontiguousarray(self.rows[self.members])
+
+    @cached_property
+    def _has_holes(self) -> bool:
+        return bool(np.isnan(self.nodes).any())
+
+    def values(self, Q: FloatArray, places: Places) -> FloatArray:
+        """Return the view's values; a row is no node for itself. NaN where no node shares a column with a row."""
+        out = np.empty(len(Q))
+
+        def measure(start: int, stop: int) -> None:
+            mean_to_nodes(Q, self.nodes, self.members, self._has_holes, places.near, places.apart, start, stop, out)
+
+        for_each_range(measure, len(Q), smallest=64)
+        return out
+
+    def gaps(self, Q: FloatArray, places: Places) -> FloatArray:
+        """Return (n, p): what each variable adds to `values`."""
+        out = np.zeros(Q.shape)
+        gaps_to_nodes(Q, self.nodes, self.members, self._has_holes, places.near, places.apart, out)
+        return out
+
+
+def draw_nodes(rows: FloatArray, draws: int, size: int, rng: np.random.Generator) -> Sampling:
+    """Draw `size` different rows (all, if there are fewer) `draws` times."""
+    size = min(size, len(rows))
+    members = [rng.choice(len(rows), size, replace=False) for _ in range(draws)]
+    return Sampling(np.stack(members).astype(np.intp), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """The marginal view: Σ over variables of how much more surprising than usual a reading is.
+
+    max(0, −log share − usual). The share is that of a histogram with about log₂ n bins, interpolated between the
+    middles of the bins and down to 0 beyond the ends. With missing readings the sum is scaled up to all variables.
+
+    low, width : (p,) of the bins.
+    counts : (p, bins + 2) with an empty bin at either end.
+    total : (p,) readings.
+    usual : (p,) the mean surprise of the readings learnt from.
+    """
+
+    low: FloatArray
+    width: FloatArray
+    counts: FloatArray
+    total: FloatArray
+    usual: FloatArray
+
+    def surprises(self, Q: FloatArray) -> FloatArray:
+        """Return (n, p): −log share of each reading."""
+        out = np.empty(Q.shape)
+        surprises_of(Q, self.low, self.width, self.counts, self.total, out)
+        return out
+
+    def excesses(self, Q: FloatArray) -> FloatArray:
+        """Return (n, p): how much more surprising than usual each reading is; NaN where it is missing."""
+        excess: FloatArray = np.maximum(self.surprises(Q) - self.usual, 0.0)
+        return excess
+
+    def values(self, Q: FloatArray) -> FloatArray:
+        """Return the view's values."""
+        out = np.empty(len(Q))
+        for start in range(0, len(Q), _ROWS_AT_ONCE):
+            excess = self.excesses(Q[start : start + _ROWS_AT_ONCE])
+            seen = (~np.isnan(excess)).sum(axis=1)
+            total = np.zeros(len(excess))
+            for column in np.nan_to_num(excess).T:  # one after the other: a row's sum never depends on its batch
+                total += column
+            out[start : start + _ROWS_AT_ONCE] = total * (excess.shape[1] / seen)
+        return out
+
+
+def learn_margins(rows: FloatArray) -> Margins:
+    """Learn the marginal view from rows in which every column has a reading; copies count as often as they occur."""
+    bins = empty_bins(len(rows), np.nanmin(rows, axis=0), np.nanmax(rows, axis=0))
+    filled = with_counts(bins, count_readings(bins, rows))
+    return with_usual(filled, sums_of_surprises(filled, rows).sum(axis=0))
+
+
+def empty_bins(n: int, low: FloatArray, high: FloatArray) -> Margins:
+    """Return empty histograms for n rows whose columns range from low to high."""
+    bins = max(_FEWEST_BINS, round(np.log2(n) + 1))
+    varies = high > low
+    width = np.where(varies, (high - low) / bins, 1.0)
+    width = np.where(width > 0, width, 1.0)  # a range that is no more than rounding
+    low = np.where(varies, low, low - 0.5)  # a constant is in the middle of its bin
+    nothing = np.zeros(len(low))
+    return Margins(low, width, np.zeros((len(low), bins + 2)), nothing, nothing)
+
+
+def count_readings(margins: Margins, rows: FloatArray) -> FloatArray:
+    """Return (p, bins + 2): how many readings of these rows are in each bin."""
+    counts = np.zeros_like(margins.counts)
+    bins = margins.counts.shape[1] - 2
+    for d, column in enumerate(rows.T):
+        place = (column[~np.isnan(column)] - margins.low[d]) / margins.width[d]
+        counts[d, 1:-1] = np.bincount(np.clip(place.astype(np.intp), 0, bins - 1), minlength=bins)
+    return counts
+
+
+def with_counts(margins: Margins, counts: FloatArray) -> Margins:
+    """Return the histograms with these counts."""
+    return replace(margins, counts=counts, total=counts.sum(axis=1))
+
+
+def sums_of_surprises(margins: Margins, rows: FloatArray) -> FloatArray:
+    """Return the sums of surprises by blocks of rows."""
+    return block_sums(rows, margins.surprises)
+
+
+def with_usual(margins: Margins, surprise: FloatArray) -> Margins:
+    """Return the view, given the sum of the surprises of all readings of each column."""
+    # Readings that are all equally surprising are not more so than usual, however their mean is rounded.
+    return replace(margins, usual=surprise / margins.total + 1e-12)
+
+
+@dataclass(frozen=True)
+class Standards:
+    """The scale of each view; the local one is the mean of `plain` and `logged`."""
+
+    coarse: LogStandard
+    fine: LogStandard
+    plain: LogStandard
+    logged: LogStandard
+    marginal: LogStandard
+
+
+NO_STANDARDS = Standards(*[LogStandard(1.0, 0.0, 1.0)] * 5)
+_STANDARDS = tuple(field.name for field in fields(Standards))
+_MARGINS = tuple(field.name for field in fields(Margins))
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """Four views of any row.
+
+    plain, logged : the local view, of readings as they are and as `encoding` makes them.
+    coarse, fine, marginal : of encoded readings.
+    """
+
+    encoding: LogEncoding
+    plain: Joining
+    logged: Joining
+    coarse: Sampling
+    fine: Sampling
+    marginal: Margins
+    standards: Standards
+
+    def parts(self, A: FloatArray) -> FloatArray:
+        """Return (n, 4): how odd each row is in each view; 0 is usual, 1 a standard deviation above it."""
+        return self._on_one_scale(self._raw(*self._places(A)))
+
+    def parts_and_shares(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `parts`, and (n, 4, p): each variable's share of a view's value, summing to 1.
+
+        Missing readings have no share.
+        """
+        encoded, at, log_at = self._places(A)
+        seen = ~np.isnan(A)
+        local = (_shares(self.plain.gaps(A, at), seen) + _shares(self.logged.gaps(encoded, log_at), seen)) / 2
+        shares = [
+            _shares(self.coarse.gaps(encoded, log_at), seen),
+            _shares(self.fine.gaps(encoded, log_at), seen),
+            local,
+            _shares(np.nan_to_num(self.marginal.excesses(encoded)), seen),
+        ]
+        return self._on_one_scale(self._raw(encoded, at, log_at)), np.stack(shares, axis=1)
+
+    def own_raw(self, encoded: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the values of each view for the fitted rows, given their encoding, before they are standardised."""
+        return self._raw(encoded, self.plain.own_places(), self.logged.own_places())
+
+    def on_their_scale(self, raw: tuple[FloatArray, ...], copy_of: IndexArray) -> tuple[Composite, FloatArray]:
+        """Return the views with scales learnt from `own_raw`, and the parts (n, 4) of all training rows.
+
+        copy_of : (n,) which fitted row each training row is or equals.
+        """
+        standards = Standards(*(learn_standard(values[copy_of]) for values in raw))
+        views = replace(self, standards=standards)
+        return views, views._on_one_scale(raw)[copy_of]
+
+    def _places(self, A: FloatArray) -> tuple[FloatArray, Places, Places]:
+        """Encode and find rows; different fitted rows may be equal when encoded."""
+        encoded, at = self.encoding.apply(A), self.plain.places(A)
+        return encoded, at, self.logged.places(encoded, at.near)
+
+    def _raw(self, encoded: FloatArray, at: Places, log_at: Places) -> tuple[FloatArray, ...]:
+        """Return the values of the views, in the order of `Standards`."""
+        return (
+            self.coarse.values(encoded, log_at),
+            self.fine.values(encoded, log_at),
+            self.plain.values(at),
+            self.logged.values(log_at),
+            self.marginal.values(encoded),
+        )
+
+    def _on_one_scale(self, raw: tuple[FloatArray, ...]) -> FloatArray:
+        scales = (getattr(self.standards, name) for name in _STANDARDS)
+        coarse, fine, plain, logged, marginal = (scale.apply(values) for scale, values in zip(scales, raw, strict=True))
+        return np.column_stack([coarse, fine, (plain + logged) / 2, marginal])
+
+    def pack(self) -> dict[str, Any]:
+        """Return the views for a file: the rows once, as they are; encoded ones and nodes follow from them."""
+        packed: dict[str, Any] = {"rows": self.plain.search.rows(), "encoding": dict(vars(self.encoding))}
+        for name, joining in (("plain", self.plain), ("logged", self.logged)):
+            joins = joining.joins.astype(np.int64, copy=False)
+            packed[name] = {"reach": joining.reach, "around": joining.around, "own": joining.own, "joins": joins}
+        for name, sampling in (("coarse", self.coarse), ("fine", self.fine)):
+            packed[name] = sampling.members.astype(np.int64, copy=False)
+        packed["marginal"] = {name: getattr(self.marginal, name) for name in _MARGINS}
+        packed["standards"] = {name: dict(vars(getattr(self.standards, name))) for name in _STANDARDS}
+        return packed
+
+
+def learn_composite(
+    A: FloatArray, kept: IndexArray, copy_of: IndexArray, tree: Tree, rng: np.random.Generator
+) -> tuple[Composite, FloatArray]:
+    """Learn the views of rows; return them and the parts (n, 4) of the rows.
+
+    A : all rows.
+    kept, copy_of : the rows that differ from all before them, and which of these each row is or equals.
+    tree : the spanning tree of the kept rows.
+    """
+    rows = np.ascontiguousarray(A[kept])
+    encoding = learn_encoding(A)
+    encoded = encoding.apply(rows)
+    log_tree = spanning_tree_of_comparable(encoded) if len(rows) > 1 else tree
+    views = Composite(
+        encoding,
+        join_rows(rows, tree),
+        join_rows(encoded, log_tree),
+        draw_nodes(encoded, *COARSE, rng),
+        draw_nodes(encoded, *FINE, rng),
+        learn_margins(encoded if len(kept) == len(A) else encoding.apply(A)),
+        NO_STANDARDS,
+    )
+    return views.on_their_scale(views.own_raw(encoded), copy_of)
+
+
+def counted(parts: FloatArray) -> FloatArray:
+    """Return the parts that count: the two largest of each row, 0 for the others.
+
+    An anomaly far from all rows is seen by every view; a tight group of anomalies escapes the local view, and a row
+    that is odd only as a whole escapes the marginal one. Two views that agree are enough.
+
+    >>> counted(np.array([[3.0, 1.0, 2.0, 0.5]])).tolist()
+    [[3.0, 0.0, 2.0, 0.0]]
+    """
+    out = np.empty(parts.shape)
+    two_largest(np.ascontiguousarray(parts), out)
+    return out
+
+
+def total_of(parts: FloatArray) -> FloatArray:
+    """Return the sum of the parts of each row, added in the order of the views."""
+    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
+    return total
+
+
+def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
+    """Return shares of the row's sum; equal ones for all readings that are there, where the sum is 0."""
+    largest = gaps.max(axis=1, initial=0.0)
+    scaled = gaps / np.where(largest > 0, largest, 1.0)[:, None]  # so that no sum overflows
+    even = np.where((largest > 0)[:, None], scaled, seen)
+    shares: FloatArray = even / even.sum(axis=1, keepdims=True)
+    return shares
+
+
+def unpack_views(record: Record, m: int, p: int) -> Composite:
+    """Return the views of m different rows of p columns that `Composite.pack` gave, all of it checked."""
+    record.only("rows", "encoding", "plain", "logged", "coarse", "fine", "marginal", "standards")
+    rows = record.array("rows", np.float64, (m, p), missing=True)
+    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
+        raise record.trouble("rows", "numbers, some of them in each row and each column")
+    part = record.part("encoding").only("unit", "center", "spread")
+    center = part.array("center", np.float64, (p,), least=-1.0, most=1.0)
+    encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p))
+    encoded = encoding.apply(rows)
+    standards = record.part("standards").only(*_STANDARDS)
+    return Composite(
+        encoding,
+        _unpack_joining(record.part("plain"), rows),
+        _unpack_joining(record.part("logged"), encoded),
+        _unpack_sampling(record, "coarse", COARSE, encoded),
+        _unpack_sampling(record, "fine", FINE, encoded),
+        _unpack_margins(record.part("marginal"), p),
+        Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
+    )
+
+
+def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
+    record.only("reach", "around", "own", "joins")
+    m = len(rows)
+    around, own = (record.array(name, np.float64, (m,), least=0.0) for name in ("around", "own"))
+    joins = record.array("joins", np.int64, (m,), least=0, most=m - 1).astype(np.intp, copy=False)
+    return Joining(LazySearch(rows), _positive(record, "reach", m), around, own, joins)
+
+
+def _unpack_sampling(record: Record, name: str, drawn: tuple[int, int], encoded: FloatArray) -> Sampling:
+    shape = (drawn[0], min(drawn[1], len(encoded)))  # as `draw_nodes` has it
+    members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
+    return Sampling(members.astype(np.intp, copy=False), encoded)
+
+
+def _unpack_margins(record: Record, p: int) -> Margins:
+    record.only(*_MARGINS)
+    counts = record.array("counts", np.float64, (p, None), least=0.0)
+    if counts.shape[1] < 3:
+        raise record.trouble("counts", "of at least one bin between two empty ones")
+    low, usual = (record.array(name, np.float64, (p,)) for name in ("low", "usual"))
+    return Margins(low, _positive(record, "width", p), counts, _positive(record, "total", p), usual)
+
+
+def _unpack_standard(record: Record) -> LogStandard:
+    record.only("floor", "mean", "spread")
+    floor, spread = (record.number(name, least=0.0) for name in ("floor", "spread"))
+    mean = record.number("mean")
+    if not floor > 0:
+        raise record.trouble("floor", "positive")
+    if not abs(mean) <= _LARGEST_LOG:
+        raise record.trouble("mean", f"that of logarithms, between −{_LARGEST_LOG:g} and {_LARGEST_LOG:g}")
+    if not _SMALLEST_SPREAD <= spread <= _LARGEST_LOG:
+        raise record.trouble("spread", f"that of logarithms, between {_SMALLEST_SPREAD:g} and {_LARGEST_LOG:g}")
+    return LogStandard(floor, mean, spread)
+
+
+def _positive(record: Record, name: str, length: int) -> FloatArray:
+    values: FloatArray = record.array(name, np.float64, (length,), least=0.0)
+    if not (values > 0).all():
+        raise record.trouble(name, "positive")
+    return values

@@ -1,0 +1,66 @@
+"""Choose the rows of the study that a table is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from penstock.bench import results
+from penstock.bench.summary import distinct_cells, saw_labels
+
+LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study beside those of penstock.bench
+COLUMNS = (*LABELS, *results.COLUMNS)
+# Parts whose methods are variants of others, in tables of their own; in the rest each method is what its name says.
+SIDE_PARTS = ("nearest", "sensitivity", "central claim", "convergence", "variants")
+
+
+def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of methods as such: no sweeps, no variants; a cell that several parts share once.
+
+    >>> main_rows(pd.DataFrame(columns=list(COLUMNS))).empty
+    True
+    """
+    return distinct_cells(rows[(rows["sweep"] == "") & ~rows["part"].isin(SIDE_PARTS)])
+
+
+def fair_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of methods that did not see the labels.
+
+    >>> rows = pd.DataFrame({"method": ["LoMST", "best"], "detail": [{}, {"uses_labels": True}]})
+    >>> fair_rows(rows)["method"].tolist()
+    ['LoMST']
+    """
+    return rows[~saw_labels(rows)]
+
+
+def rows_of_column(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows held against a column of the paper's tables: those of the method of that very name.
+
+    If none has it, those of the one other method that names the column in `paper`; if there are several, it cannot be
+    decided which is meant, and the frame is empty.
+
+    >>> rows_of_column(pd.DataFrame(columns=list(COLUMNS)), "NMF").empty
+    True
+    """
+    return _held_against(main_rows(rows), column)
+
+
+def _held_against(candidates: pd.DataFrame, column: str) -> pd.DataFrame:
+    named = candidates[candidates["method"] == column]
+    if len(named):
+        return named
+    others = candidates[candidates["paper"] == column]
+    return others if others["method"].nunique() == 1 else others.iloc[:0]
+
+
+def rename_to_columns(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the rows held against these columns, in their order, with the paper's names for the methods.
+
+    >>> len(rename_to_columns(pd.DataFrame(columns=list(COLUMNS)), ["NMF", "GNMF"]))
+    0
+    """
+    candidates = main_rows(rows)
+    parts = [_held_against(candidates, column).assign(method=column) for column in columns]
+    parts = [part for part in parts if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else rows.iloc[:0]

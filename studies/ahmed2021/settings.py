@@ -1,0 +1,228 @@
+"""Read the settings of the study: those of `penstock bench`, with sweeps, grids and the paper's data sets by name.
+
+Everything becomes plain [[method]] entries, which `penstock.bench.settings` checks. Beside its keys there are `part`
+(of the study), `paper` (the column of the paper's tables to hold the method against), `above` (other parameters beyond
+so many rows; the cells are marked), and [[sweep]] and [[grid]].
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from penstock.bench import Study
+from penstock.bench.settings import SettingsError, check_keys, closest, make_study, parse_toml, tables_of, typed
+from studies.ahmed2021 import registry
+from studies.ahmed2021.rows import LABELS
+
+SETTINGS = Path(__file__).with_name("settings.toml")
+_CHOICES = ("form", "graph")  # parameters that the central claim is judged by
+_Entry = dict[str, Any]
+
+
+def paper_study() -> Study:
+    """Return the study as it is in settings.toml.
+
+    >>> study = paper_study()
+    >>> len(study.datasets), study.seeds, len(study.methods)
+    (20, (0, 1, 2, 3, 4), 247)
+    """
+    return parse(SETTINGS.read_text(encoding="utf-8"), SETTINGS.name)
+
+
+def read(path: str | Path) -> Study:
+    """Read the study from a TOML file of this format."""
+    return parse(Path(path).read_text(encoding="utf-8"), str(path))
+
+
+def parse(text: str, place: str = "settings") -> Study:
+    """Read the study from the text of a TOML file; `place` names it in errors.
+
+    >>> [(method.name, method.parameters) for method in parse('''
+    ... datasets = ["paper", "-ALOI"]
+    ... [[method]]
+    ... name = "NMF"
+    ... detector = "NMF"
+    ... [[sweep]]
+    ... name = "K"
+    ... methods = ["NMF"]
+    ... parameter = "n_components"
+    ... values = [2, 5]
+    ... ''').methods]
+    [('NMF', {}), ('NMF, K 2', {'n_components': 2}), ('NMF, K 5', {'n_components': 5})]
+    """
+    content = parse_toml(text, place)
+    known = ("title", "datasets", "seeds", "time_limit", "method", "sweep", "grid")
+    check_keys(content, known, place)
+    plain = [{"part": "study", **entry} for entry in tables_of(content, "method", place)]
+    by_name = {entry["name"]: entry for entry in plain if isinstance(entry.get("name"), str)}
+    varied: list[_Entry] = []
+    for number, entry in enumerate(tables_of(content, "sweep", place), 1):
+        varied += _sweep(entry, by_name, f"{place}: [[sweep]] {number}")
+    for number, entry in enumerate(tables_of(content, "grid", place), 1):
+        varied += _grid(entry, by_name, f"{place}: [[grid]] {number}")
+    sets = _expanded(content.get("datasets", ["paper"]), place)
+    methods = [each for entry in [*plain, *varied] for each in _split(_named_sets(entry, place), sets, place)]
+    whole = {key: content[key] for key in ("title", "seeds", "time_limit") if key in content}
+    return make_study(whole | {"datasets": sets, "method": methods}, text, place, LABELS)
+
+
+def choose(
+    study: Study,
+    parts: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    seeds: int | None = None,
+) -> Study:
+    """Reduce the study to these parts, methods (with what varies them), data sets and number of seeds."""
+    known = {str(method.labels["part"]) for method in study.methods}
+    for part in parts:
+        if part not in known:
+            raise SettingsError(f"There is no part {part!r} in the study.{closest(part, known)}")
+    kept = tuple(method for method in study.methods if not parts or method.labels["part"] in parts)
+    options = " ".join(f"--part '{part}'" if " " in part else f"--part {part}" for part in parts)
+    sets = _expanded(list(datasets), "--data") if datasets else []
+    if sets:  # a method that has data sets of its own keeps those that are asked for
+        wanted = [replace(method, datasets=_common(method.datasets, sets)) for method in kept]
+        kept = tuple(method for method in wanted if method.datasets != ())
+    chosen = replace(study, methods=kept, options=options).only(methods=methods, seeds=seeds)
+    if not chosen.methods:
+        raise SettingsError("Nothing is left of the study: no method is in these parts and on these data sets.")
+    given = " ".join(f"--data {name}" for name in datasets)
+    return replace(chosen, datasets=tuple(sets) or study.datasets, options=f"{chosen.options} {given}".strip())
+
+
+def _common(own: tuple[str, ...] | None, wanted: Sequence[str]) -> tuple[str, ...] | None:
+    return None if own is None else tuple(name for name in own if name in wanted)
+
+
+def _expanded(given: Any, place: str) -> list[str]:
+    """Replace "paper" by the twenty; "-Name" leaves one out again; each name once, in the order given.
+
+    >>> _expanded(["paper", "-ALOI", "WBC_nodup"], "")[-3:]
+    ['PenDigits', 'Lymphography', 'WBC_nodup']
+    """
+    if not (isinstance(given, list) and given and all(isinstance(name, str) for name in given)):
+        raise SettingsError(f"{place}: datasets must be a list of names; got {given!r}.")
+    expanded: dict[str, None] = {}
+    for item in given:
+        if not item.startswith("-"):
+            expanded |= dict.fromkeys(registry.names() if item == "paper" else [item])
+        elif item[1:] in expanded:
+            del expanded[item[1:]]
+        else:
+            raise SettingsError(f"{place}: {item!r} leaves out a data set that is not there to be left out.")
+    return list(expanded)
+
+
+def _named_sets(entry: _Entry, place: str) -> _Entry:
+    return entry if "datasets" not in entry else entry | {"datasets": _expanded(entry["datasets"], place)}
+
+
+def _split(entry: _Entry, sets: list[str], place: str) -> list[_Entry]:
+    """Turn an entry with `above` into two methods of one name: on small data sets, and marked on large ones."""
+    parameters = entry.get("parameters", {})
+    chosen = {name: parameters[name] for name in _CHOICES if name in parameters}
+    entry = entry | ({"detail": chosen} if chosen else {})
+    if "above" not in entry:
+        return [entry]
+    above = typed(entry, "above", dict, place)
+    check_keys(above, ("rows", "parameters", "mark"), f"{place}: above")
+    limit = typed(above, "rows", int, f"{place}: above")
+    used = entry.get("datasets", sets)
+    large = [name for name in used if name in registry.known_names() and registry.entry(name).n > limit]
+    rest = {key: value for key, value in entry.items() if key != "above"}
+    other = {key: typed(above, key, kind, f"{place}: above") for key, kind in (("parameters", dict), ("mark", str))}
+    both = [(rest, [name for name in used if name not in large]), (rest | other, large)]
+    return [made | {"datasets": on} for made, on in both if on]
+
+
+def _sweep(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_Entry]:
+    """Repeat each method once per value of one parameter, or of `rows` or `order`."""
+    check_keys(entry, ("name", "methods", "parameter", "values", "part", "datasets", "seeds"), place)
+    parameter, name = typed(entry, "parameter", str, place), typed(entry, "name", str, place)
+    made = []
+    for key in _filled(entry, "methods", list, place):
+        base = _named(methods, key, place)
+        for value in _filled(entry, "values", list, place):
+            made.append(
+                _varied(base, parameter, value)
+                | {
+                    "name": f"{base['name']}, {name} {_shown(value)}",
+                    "part": entry.get("part", "sensitivity"),
+                    "paper": "",
+                    "sweep": name,
+                    "base": base["name"],
+                    "value": value if isinstance(value, str | int | float) else _shown(value),
+                }
+                | {key: entry[key] for key in ("datasets", "seeds") if key in entry}
+            )
+    return made
+
+
+def _grid(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_Entry]:
+    """Repeat a method in all combinations of some parameters' values."""
+    check_keys(entry, ("base", "axes", "part", "datasets", "seeds"), place)
+    base = _named(methods, typed(entry, "base", str, place), place)
+    axes = _filled(entry, "axes", dict, place)
+    made = []
+    for values in itertools.product(*(_filled(axes, key, list, f"{place}: axes") for key in axes)):
+        method = base
+        for parameter, value in zip(axes, values, strict=True):
+            method = _varied(method, parameter, value)
+        shown = ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in zip(axes, values, strict=True))
+        labels = {"name": f"{base['name']}: {shown}", "part": entry.get("part", "nearest"), "base": base["name"]}
+        made.append(method | labels | {key: entry[key] for key in ("datasets", "seeds") if key in entry})
+    return made
+
+
+def _varied(method: _Entry, parameter: str, value: Any) -> _Entry:
+    """Set one parameter; "order" and "rows" are the protocol's, a dotted name leads into tables."""
+    if parameter in ("order", "rows"):
+        return method | {parameter: value}
+    path = parameter.split(".")
+    varied = method | {"parameters": _set_inside(method.get("parameters", {}), path, value)}
+    if "above" in method:  # varied there too
+        inner = method["above"]
+        varied["above"] = inner | {"parameters": _set_inside(inner["parameters"], path, value)}
+    return varied
+
+
+def _set_inside(table: Mapping[str, Any], path: list[str], value: Any) -> _Entry:
+    first, *rest = path
+    if not rest:
+        return dict(table) | {first: value}
+    inner = table.get(first)
+    return dict(table) | {first: _set_inside(inner if isinstance(inner, Mapping) else {}, rest, value)}
+
+
+def _shown(value: Any) -> str:
+    """Format a value in a name: a solver as it would be called.
+
+    >>> _shown({"BlockSGD": {"rounds": 100}}), _shown(0.5)
+    ('BlockSGD(rounds=100)', '0.5')
+    """
+    if not isinstance(value, Mapping):
+        return str(value)
+    return ", ".join(
+        f"{name}({', '.join(f'{key}={inner}' for key, inner in fields.items())})"
+        if isinstance(fields, Mapping)
+        else f"{name}={fields}"
+        for name, fields in value.items()
+    )
+
+
+def _named(methods: Mapping[str, _Entry], name: Any, place: str) -> _Entry:
+    if not isinstance(name, str) or name not in methods:
+        raise SettingsError(f"{place}: there is no [[method]] named {name!r}.{closest(str(name), methods)}")
+    return methods[name]
+
+
+def _filled(entry: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    found = typed(entry, key, kind, place)
+    if not found:
+        raise SettingsError(f"{place}: {key} must not be empty.")
+    return found

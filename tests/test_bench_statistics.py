@@ -1,0 +1,358 @@
+"""Statistics of a study: ranks, tests, groups and measures, beside slow twins, SciPy and scikit-posthocs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from naive import detection as naive_detect
+from naive import significance as naive
+from scipy import stats
+from study_rows import make_rows, paper_rows
+
+from penstock.bench import (
+    average_precision,
+    compare_rows,
+    compare_table,
+    conover,
+    friedman,
+    mean_ranks,
+    nemenyi,
+    precision_at_n,
+    roc_auc,
+    true_detections,
+    wilcoxon,
+)
+from penstock.bench.significance import alike, critical_difference, without_last_bits
+from studies.ahmed2021 import paper
+
+OFFLINE = ["NS-NMF", "NMF", "GNMF", "SNMF"]
+TABLE = paper.true_positives[OFFLINE]
+ALL = [mean_ranks, friedman, conover, wilcoxon]
+
+
+@st.composite
+def tables(draw: st.DrawFn, max_rows: int = 8, max_columns: int = 5) -> pd.DataFrame:
+    """Whole numbers from a short range, for many ties, or from a long one."""
+    n, k = draw(st.integers(2, max_rows)), draw(st.integers(2, max_columns))
+    element = st.integers(0, draw(st.sampled_from([2, 6, 1000])))
+    rows = draw(st.lists(st.lists(element, min_size=k, max_size=k), min_size=n, max_size=n))
+    return pd.DataFrame(rows, columns=list("ABCDE"[:k]), index=[f"set {i}" for i in range(n)])
+
+
+def rows_of(table: pd.DataFrame) -> list[list[int]]:
+    return table.to_numpy().tolist()
+
+
+def says_something(table: pd.DataFrame) -> bool:
+    return bool((table.nunique(axis=1) > 1).any())
+
+
+def orders_vary(table: pd.DataFrame) -> bool:
+    return len({tuple(naive.ranks(row)) for row in rows_of(table)}) > 1
+
+
+def upper(square: pd.DataFrame) -> np.ndarray:
+    return square.to_numpy()[np.triu_indices(len(square), 1)]
+
+
+# The paper's own table.
+
+
+def test_the_papers_friedman_test() -> None:
+    result = friedman(TABLE)
+    assert f"{result.p_value:.2e}" == "1.23e-07"
+    assert result.statistic == pytest.approx(34.988, abs=5e-4)
+    assert (result.n, result.k, result.degrees_of_freedom) == (20, 4, 3)
+    assert result.mean_ranks.to_dict() == dict(zip(OFFLINE, [1.2, 3.1, 2.6, 3.1], strict=True))
+    assert result.uncorrected == pytest.approx(29.04)
+    assert f"{stats.chi2.sf(result.uncorrected, 3):.2e}" == "2.20e-06"  # not what the paper reports
+
+
+def test_the_papers_conover_values_are_those_of_the_swapped_formula() -> None:
+    """tbl:11: NMF and SNMF to all three digits; GNMF to two (3.38e-15, printed as 3.40e-15)."""
+    printed = paper.claims.query("where == 'tbl:11'").set_index("method")["value"]
+    swapped = naive.conover(rows_of(TABLE), swapped=True)
+    found = {other: 6 * swapped[0, place] for place, other in enumerate(OFFLINE) if place}
+    assert f"{found['NMF']:.2e}" == f"{found['SNMF']:.2e}" == f"{printed['NMF']:.2e}" == "7.11e-21"
+    assert f"{found['GNMF']:.1e}" == f"{printed['GNMF']:.1e}" == "3.4e-15"
+    assert f"{found['GNMF']:.2e}" == "3.38e-15"
+    correct = naive.conover(rows_of(TABLE))
+    assert f"{6 * correct[0, 1]:.2e}" == "1.24e-09"
+
+
+# Twins.
+
+
+@given(tables())
+@settings(max_examples=100, deadline=None)
+def test_friedman_is_its_twin(table: pd.DataFrame) -> None:
+    assume(says_something(table))
+    statistic, p_value = naive.friedman(rows_of(table))
+    result = friedman(table)
+    assert result.statistic == pytest.approx(float(statistic), rel=1e-12, abs=1e-12)
+    assert result.p_value == pytest.approx(p_value, rel=1e-9)
+    assert result.uncorrected == pytest.approx(float(naive.uncorrected_friedman(rows_of(table))), rel=1e-12, abs=1e-12)
+    expected = [float(mean) for mean in naive.mean_ranks(rows_of(table))]
+    assert result.mean_ranks.tolist() == pytest.approx(expected, rel=1e-15)
+    assert mean_ranks(table).tolist() == result.mean_ranks.tolist()
+
+
+@given(tables())
+@settings(max_examples=100, deadline=None)
+def test_conover_is_its_twin(table: pd.DataFrame) -> None:
+    assume(says_something(table) and orders_vary(table))
+    expected = list(naive.conover(rows_of(table)).values())
+    np.testing.assert_allclose(upper(conover(table, None)), expected, rtol=1e-9)
+    np.testing.assert_allclose(upper(conover(table, "bonferroni")), naive.bonferroni(expected), rtol=1e-9)
+    np.testing.assert_allclose(upper(conover(table, "holm")), naive.holm(expected), rtol=1e-9)
+
+
+@given(tables(max_columns=3))
+@settings(max_examples=60, deadline=None)
+def test_wilcoxon_is_its_twin(table: pd.DataFrame) -> None:
+    columns = table.to_numpy().T.tolist()
+    expected = [naive.wilcoxon(first, second) for first, second in itertools.combinations(columns, 2)]
+    np.testing.assert_allclose(upper(wilcoxon(table, None)), expected, rtol=1e-12)
+    np.testing.assert_allclose(upper(wilcoxon(table)), naive.holm(expected), rtol=1e-12)
+
+
+# Second opinions.
+
+
+def test_scipy_on_friedman() -> None:
+    rng = np.random.default_rng(3)
+    for top in (3, 1000):
+        table = pd.DataFrame(rng.integers(0, top, (12, 5)))
+        other = stats.friedmanchisquare(*table.to_numpy().T)
+        result = friedman(table)
+        assert (result.statistic, result.p_value) == pytest.approx((other.statistic, other.pvalue), rel=1e-10)
+
+
+def test_scipy_on_wilcoxon_without_ties() -> None:
+    rng = np.random.default_rng(4)
+    for n in (2, 5, 20, 45):
+        table = pd.DataFrame(rng.random((n, 2)) - [0.3, 0.0])
+        other = stats.wilcoxon(table[0], table[1], method="exact").pvalue
+        assert wilcoxon(table, None).loc[0, 1] == pytest.approx(other, rel=1e-10)
+
+
+@pytest.mark.parametrize("correction", [None, "bonferroni", "holm"])
+def test_scikit_posthocs_on_conover(correction) -> None:
+    posthocs = pytest.importorskip("scikit_posthocs")
+    rng = np.random.default_rng(5)
+    for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
+        other = posthocs.posthoc_conover_friedman(table, p_adjust=correction)
+        found = conover(table, correction)
+        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
+
+
+# Properties.
+
+
+@given(tables(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_methods_and_of_data_sets_does_not_matter(table: pd.DataFrame, random) -> None:
+    assume(says_something(table) and orders_vary(table))
+    columns, index = list(table.columns), list(table.index)
+    random.shuffle(columns)
+    random.shuffle(index)
+    other = table.loc[index, columns]
+    assert friedman(other).statistic == pytest.approx(friedman(table).statistic, rel=1e-12, abs=1e-12)
+    pd.testing.assert_series_equal(mean_ranks(other), mean_ranks(table)[columns])
+    for test in (conover, wilcoxon):
+        pd.testing.assert_frame_equal(test(other), test(table).loc[columns, columns], rtol=1e-9)
+
+
+@given(tables())
+@settings(max_examples=40, deadline=None)
+def test_a_method_and_its_copy_do_not_differ(table: pd.DataFrame) -> None:
+    assume(says_something(table) and orders_vary(table))
+    twice = table.assign(copy=table["A"])
+    assert mean_ranks(twice)["A"] == mean_ranks(twice)["copy"]
+    for test in (conover, wilcoxon):
+        p = test(twice)
+        assert p.loc["A", "copy"] == 1
+        np.testing.assert_array_equal(p, p.T)
+        np.testing.assert_array_equal(np.diag(p), 1.0)
+        assert ((p >= 0) & (p <= 1)).all(axis=None)
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize("function", ALL)
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"A": [1, 2]}), r"at least 2 methods \(columns\); got 1"),
+        (pd.DataFrame({"A": [1], "B": [2]}), r"at least 2 data sets \(rows\); got 1"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["A", "A"]), "Method 'A' is there more than once"),
+        (pd.DataFrame({"A": [1, 2], "B": [2, 1]}, index=["Glass"] * 2), "Data set 'Glass' is there more than once"),
+        (pd.DataFrame({"A": [1, 2], "B": ["x", "y"]}), "must be numbers; those of method 'B' are"),
+        (pd.DataFrame({"A": [1, 2], "B": [True, False]}), "must be numbers; those of method 'B' are bool"),
+        (
+            pd.DataFrame({"A": [1, 2], "B": [np.nan, 1]}, index=["Glass", "WBC"]),
+            "method 'B' on data set 'Glass' is nan",
+        ),
+        (pd.DataFrame({"A": [1, 2], "B": pd.array([1, None], dtype="Int64")}), "method 'B' on data set 1 is nan"),
+        (
+            pd.DataFrame({"A": [np.nan, 2], "B": [np.nan, 1]}),
+            r"method 'A' on data set 0 \(and 1 more\) is nan",
+        ),
+        (pd.DataFrame({"A": [1, np.inf], "B": [2.0, 1.0]}), "method 'A' on data set 1 is inf"),
+    ],
+)
+def test_tables_that_cannot_be_compared(function, table: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        function(table)
+
+
+def test_wrong_arguments() -> None:
+    for test in (conover, wilcoxon):
+        with pytest.raises(ValueError, match="correction must be 'bonferroni', 'holm' or None; got 'tukey'"):
+            test(TABLE, "tukey")
+
+
+@given(st.integers(1, 2000), st.data())
+def test_halves_of_shares_with_equal_sums_tie(n: int, data: st.DataObject) -> None:
+    total = data.draw(st.integers(0, n))
+    firsts = data.draw(st.lists(st.integers(0, total), min_size=4, max_size=4))
+    halves = without_last_bits([(first / n + (total - first) / n) / 2 for first in firsts])
+    assert len(set(halves)) == 1
+    assert halves[0] == pytest.approx(total / (2 * n), rel=1e-11)
+
+
+# All tests in one record.
+
+
+def test_the_papers_tests() -> None:
+    found = compare_rows(paper_rows(), OFFLINE)
+    assert found.friedman is not None
+    assert f"{found.friedman.p_value:.2e}" == "1.23e-07"
+    assert found.mean_ranks.to_dict() == {"NS-NMF": 1.2, "GNMF": 2.6, "NMF": 3.1, "SNMF": 3.1}
+    assert found.conover is not None
+    assert [f"{found.conover.loc['NS-NMF', other]:.2e}" for other in OFFLINE[1:]] == [
+        "1.24e-09",
+        "2.84e-06",
+        "1.24e-09",
+    ]
+    assert found.groups == found.nemenyi_groups == [("GNMF", "NMF", "SNMF")]
+    assert found.groups_by == "Conover"
+    assert found.left_out.empty
+    assert found.notes == []
+    other = stats.friedmanchisquare(*found.table.to_numpy().T)
+    assert found.friedman.statistic == pytest.approx(other.statistic, rel=1e-10)
+
+
+def test_scikit_posthocs_on_nemenyi() -> None:
+    posthocs = pytest.importorskip("scikit_posthocs")
+    rng = np.random.default_rng(5)
+    for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
+        other = posthocs.posthoc_nemenyi_friedman(table)
+        found = nemenyi(table)
+        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
+
+
+def test_the_critical_difference_is_that_of_the_tables() -> None:
+    """Demšar (2006), table 5: q at 0.05 for 2, 4 and 10 methods."""
+    for k, q in ((2, 1.960), (4, 2.569), (10, 3.164)):
+        assert critical_difference(k, 30) == pytest.approx(q * np.sqrt(k * (k + 1) / (6 * 30)), rel=5e-4)
+    gap = critical_difference(4, 20)
+    ranks = compare_table(TABLE).mean_ranks
+    for first, second in itertools.combinations(OFFLINE, 2):
+        assert (nemenyi(TABLE).loc[first, second] < 0.05) == (abs(ranks[first] - ranks[second]) > gap)
+
+
+def test_what_is_left_out_is_said() -> None:
+    rows = pd.concat(
+        [
+            make_rows(["A", "B", "C"], list("vwxyz")),
+            make_rows(["D"], ["v"], status="timed out", why="1 h"),
+            make_rows(["E"], list("vwxy")),
+            make_rows(["E"], ["z"], status="failed", why="singular"),
+        ]
+    )
+    found = compare_rows(rows)
+    assert found.methods_missing == ["D"]
+    assert found.table.index.tolist() == list("vwxy")
+    assert found.left_out.to_dict("records") == [{"dataset": "z", "method": "E", "why": "failed: singular"}]
+    chosen = compare_rows(rows, ["A", "B", "no such"])
+    assert chosen.table.shape == (5, 2)
+    assert chosen.methods_missing == ["no such"]
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame(), TABLE[["NMF"]], TABLE[:1], TABLE * np.nan])
+def test_too_little_to_test(table: pd.DataFrame) -> None:
+    found = compare_table(table)
+    assert found.friedman is None
+    assert found.groups == []
+    assert len(found.mean_ranks) == 0
+    assert np.isnan(found.critical_difference)
+    assert "nothing can be tested" in found.notes[0]
+
+
+def test_all_alike_and_always_the_same_order() -> None:
+    tied = compare_table(pd.DataFrame({"A": [1, 2, 3], "B": [1, 2, 3]}))
+    assert tied.friedman is None
+    assert tied.groups == [("A", "B")]
+    assert "All methods tie" in tied.notes[0]
+    ordered = compare_table(pd.DataFrame({"A": range(1, 31), "B": range(30)}))
+    assert ordered.friedman is not None
+    assert ordered.conover is None
+    assert ordered.groups == []
+    assert tied.groups_by == ordered.groups_by == "Nemenyi"
+    assert "Use wilcoxon" in ordered.notes[0]
+
+
+@given(st.integers(2, 7), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_groups_are_the_cliques_of_neighbours(k: int, random) -> None:
+    names = list("ABCDEFG"[:k])
+    square = pd.DataFrame(1.0, index=names, columns=names)
+    for first, second in itertools.combinations(names, 2):
+        square.loc[first, second] = square.loc[second, first] = random.choice([0.01, 0.5])
+    ranks = pd.Series(range(k), index=names, dtype="float64")
+    runs = [names[i:j] for i in range(k) for j in range(i + 2, k + 1)]
+    alike_runs = [run for run in runs if (square.loc[run, run] > 0.05).all(axis=None)]
+    largest = [tuple(run) for run in alike_runs if not any(set(run) < set(other) for other in alike_runs)]
+    assert alike(ranks, square, 0.05) == largest
+
+
+# Metrics.
+
+labelled = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=2, max_size=6).filter(
+    lambda rows: 0 < sum(y for y, _ in rows) < len(rows)
+)
+
+
+@given(labelled, st.data())
+@settings(max_examples=60, deadline=None)
+def test_expected_over_all_orders(rows: list[tuple[int, int]], data: st.DataObject) -> None:
+    y, scores = zip(*rows, strict=True)
+    n = data.draw(st.none() | st.integers(1, len(y)))
+    assert precision_at_n(y, scores, n) == pytest.approx(naive_detect.precision_at_n(y, scores, n), abs=1e-12)
+
+
+def test_auc_and_average_precision_of_a_perfect_ranking() -> None:
+    assert roc_auc([0, 0, 1], [1.0, 2.0, 3.0]) == 1.0
+    assert average_precision([0, 0, 1], [1.0, 2.0, 3.0]) == 1.0
+    assert roc_auc([0, 1], [1.0, 1.0]) == 0.5
+
+
+@pytest.mark.parametrize("measure", [precision_at_n, true_detections, roc_auc, average_precision])
+def test_what_cannot_be_measured(measure) -> None:
+    with pytest.raises(ValueError, match="0 of 3 rows are labelled anomalies"):
+        measure([0, 0, 0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="3 of 3 rows are labelled anomalies"):
+        measure([1, 1, 1], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"0 \(normal\) or 1 \(anomaly\); got \[-1, 1\]"):
+        measure([1, -1, 1], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"one length; got \(2,\) and \(3,\)"):
+        measure([1, 0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="row 1 is NaN"):
+        measure([1, 0, 1], [1.0, np.nan, 3.0])

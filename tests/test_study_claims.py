@@ -1,0 +1,202 @@
+"""Every claim of the paper, checked on its own tables and on runs that are known."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from study_rows import central_claim_rows, make_rows, paper_rows, sweep_rows
+
+from penstock.bench.results import Results
+from penstock.simulate import simulate_hydropower
+from studies.ahmed2021 import paper
+from studies.ahmed2021.claim_table import check_claims
+from studies.ahmed2021.claims import check_number, paper_source
+from studies.ahmed2021.rows import COLUMNS
+
+NOTHING = pd.DataFrame(columns=list(COLUMNS))
+FOUR_SETS = ["Glass", "Pima", "WBC", "WDBC"]
+
+
+@pytest.fixture(scope="module")
+def golden() -> pd.DataFrame:
+    return check_claims(Results(paper_rows()))
+
+
+def line(claims: pd.DataFrame, claim: str, method: str | None = None) -> pd.Series:
+    found = claims[(claims["claim"] == claim) & (claims["method"] == (method or claims["method"]))]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_every_number_of_the_paper_is_there_and_all_but_three_follow(golden: pd.DataFrame) -> None:
+    numbers = golden[: len(paper.claims)]
+    assert numbers["claim"].tolist() == paper.claims["claim"].tolist()
+    plant = numbers["claim"].str.startswith("common to")
+    conover = numbers["claim"].str.startswith("Conover")
+    assert (numbers["holds_in_paper"][plant] == "cannot be checked").all()
+    assert numbers["from_paper_table"][conover].tolist() == ["1.24e-09", "2.84e-06", "1.24e-09"]
+    assert (numbers["holds_in_paper"][conover] == "no").all()
+    assert (numbers["holds_in_paper"][~plant & ~conover] == "yes").all()
+    assert (numbers["from_paper_table"] == numbers["stated"])[~plant & ~conover].all()
+
+
+def test_a_run_with_the_papers_figures_says_what_the_paper_says(golden: pd.DataFrame) -> None:
+    checked = golden[golden["holds_in_paper"] != "cannot be checked"]
+    assert len(checked) == 55
+    assert checked["from_our_run"].tolist() == checked["from_paper_table"].tolist()
+    assert checked["holds_in_run"].tolist() == checked["holds_in_paper"].tolist()
+    rest = golden[golden["holds_in_paper"] == "cannot be checked"]
+    assert set(rest["holds_in_run"]) == {"not run"}
+    assert set(rest["from_our_run"]) == {"not run"}
+
+
+def test_a_run_that_differs() -> None:
+    rows = paper_rows()
+    ours = rows["method"] == "NS-NMF"
+    rows.loc[ours, ["true_detections", "precision_at_n"]] = 0.0
+    found = check_claims(Results(rows))
+    assert line(found, "Better", "NS-NMF")[["from_our_run", "holds_in_run"]].tolist() == ["0", "no"]
+    assert line(found, "outperforms LoMST")["from_our_run"] == "0 won, 20 lost, 0 tied"
+    for claim in ("best mean rank of the four offline methods", "significantly better than each of the other three"):
+        assert line(found, claim)["holds_in_run"] == "no"
+    assert line(found, "better than NMF and SNMF")["holds_in_run"] == "yes"
+    assert line(found, "data sets worse than NMF", "SNMF")["holds_in_run"] == "yes"
+    assert line(found, "outperforms AER and DAGMM")["holds_in_run"] == "no"
+
+
+@pytest.mark.parametrize("rows", [NOTHING, make_rows(status="failed", why="x"), make_rows(["odd"])])
+def test_nothing_to_check(rows: pd.DataFrame) -> None:
+    found = check_claims(Results(rows))
+    assert set(found["holds_in_run"]) == {"not run"}
+    assert set(found["from_our_run"]) == {"not run"}
+
+
+@pytest.mark.parametrize(
+    ("gone", "holds"), [(["Glass", "WBC"], "yes"), (list(paper.lomst_true_positives.index[:11]), "undecided")]
+)
+def test_a_lead_is_sure_only_if_the_missing_sets_cannot_take_it(gone: list[str], holds: str) -> None:
+    """Without the first eleven NS-NMF leads by 8 to 1, which eleven more could turn."""
+    rows = paper_rows((0,))
+    rows = rows[~((rows["method"] == "LoMST") & rows["dataset"].isin(gone))]
+    assert line(check_claims(Results(rows)), "outperforms LoMST")["holds_in_run"] == holds
+
+
+def test_an_unknown_claim_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no rule to check the claim 'is the best'"):
+        check_number(paper_source(), "is the best", "NMF", 1)
+    with pytest.raises(ValueError, match="No table of the paper has all of NMF, PCA"):
+        paper_source().table_with(["NMF", "PCA"])
+
+
+# Claims without a table.
+
+
+@pytest.mark.parametrize(
+    ("best", "holds", "order"), [((5, 10, 15), "yes", "yes"), ((2, 20, 25), "no", "yes"), ((10,), "yes", "yes")]
+)
+def test_the_range_of_k(best: tuple[int, ...], holds: str, order: str) -> None:
+    def count(base: str, value: int, dataset: str) -> float:
+        return 4.0 + 2 * (value in best) + (base == "NS-NMF")
+
+    found = check_claims(Results(sweep_rows("K", [2, 5, 10, 15, 20, 25], FOUR_SETS, detections=count)))
+    assert line(found, "K from 5 to 15 is best")["holds_in_run"] == holds
+    assert f"best at K = {best[0]}" in line(found, "K from 5 to 15 is best")["from_our_run"]
+    assert line(found, "K does not change the order of the methods")["holds_in_run"] == order
+
+
+@pytest.mark.parametrize(("step", "alpha", "gnmf"), [(0.0, "yes", "yes"), (3.0, "no", "no")])
+def test_alpha_and_the_parameters_of_gnmf(step: float, alpha: str, gnmf: str) -> None:
+    rows = pd.concat(
+        [
+            sweep_rows("alpha", [0.2, 0.8], FOUR_SETS, ["NS-NMF"], lambda b, v, d: 4.0 + step * (v > 0.5)),
+            sweep_rows("GNMF penalty", [1, 100], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 50)),
+            sweep_rows("GNMF neighbours", [2, 5], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 3)),
+            # No parameter of GNMF, and steady: it must not be taken for one.
+            sweep_rows("rows", [1000, 3000], FOUR_SETS, ["GNMF", "NS-NMF"], lambda b, v, d: 4.0),
+        ],
+        ignore_index=True,
+    )
+    found = check_claims(Results(rows))
+    assert line(found, "hardly depends on alpha")["holds_in_run"] == alpha
+    assert line(found, "sensitive to its parameters, NS-NMF less so")["holds_in_run"] == gnmf
+    text = line(found, "sensitive to its parameters, NS-NMF less so")["from_our_run"]
+    assert "GNMF penalty 22%, GNMF neighbours 22%; NS-NMF" in text
+    one = check_claims(Results(rows[rows["sweep"] != "GNMF neighbours"]))
+    sensitive = line(one, "sensitive to its parameters, NS-NMF less so")
+    assert "GNMF neighbours not run" in sensitive["from_our_run"]
+    assert sensitive["holds_in_run"] == ("undecided" if gnmf == "yes" else "no")
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.9, "yes"), (0.2, "no")])
+def test_the_time_of_the_tree(share: float, holds: str) -> None:
+    rows = make_rows(["NS-NMF"], ["ALOI"], fit_seconds=10.0, detail={"tree_seconds": 10 * share})
+    found = line(check_claims(Results(rows)), "the tree takes most of the time on ALOI")
+    assert found[["from_our_run", "holds_in_run"]].tolist() == [f"{share:.0%} of the time", holds]
+
+
+def spoil(rows: pd.DataFrame, where: pd.Series, status: str = "not run") -> pd.DataFrame:
+    rows = rows.copy()
+    rows.loc[where, "status"] = status
+    rows.loc[where, ["precision_at_n", "true_detections", "average_precision", "roc_auc"]] = np.nan
+    return rows
+
+
+@pytest.mark.slow
+def test_sweeps_with_missing_cells_decide_nothing() -> None:
+    rows = pd.concat(
+        [
+            sweep_rows("K", [2, 5, 10], FOUR_SETS, detections=lambda b, v, d: 4.0 + (v > 3) + (b == "NMF")),
+            sweep_rows("alpha", [0.2, 0.8], FOUR_SETS, ["NS-NMF"], lambda b, v, d: 4.0),
+            sweep_rows("GNMF penalty", [1, 100], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 50)),
+            sweep_rows("GNMF neighbours", [2, 5], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 3)),
+        ],
+        ignore_index=True,
+    )
+    names = ["K from 5 to 15 is best", "K does not change the order of the methods", "hardly depends on alpha",
+             "sensitive to its parameters, NS-NMF less so"]  # fmt: skip
+    whole = check_claims(Results(rows))
+    assert [line(whole, name)["holds_in_run"] for name in names] == ["yes"] * 4
+    last = (rows["dataset"] == "WDBC") & rows["value"].isin([10, 0.8, 100])
+    some = check_claims(Results(spoil(rows, last)))
+    assert [line(some, name)["holds_in_run"] for name in names] == ["undecided"] * 4
+    assert line(some, names[0])["from_our_run"].endswith("; 2 cells without a result")
+    nowhere = check_claims(Results(spoil(rows, rows["base"] == "NMF", "failed")))
+    assert line(nowhere, names[0])["holds_in_run"] == "undecided"
+    value = check_claims(Results(spoil(rows, rows["value"] == 10)))
+    assert "K = 5" in line(value, names[1])["from_our_run"]
+    assert line(value, names[1])["holds_in_run"] == "undecided"
+
+
+def test_the_central_claim() -> None:
+    rows = central_claim_rows(FOUR_SETS, detections=lambda m, d, s: 7.0 if m.endswith(" tree") else 3.0)
+    found = line(check_claims(Results(rows)), "the graph makes the difference to GNMF, not the form")
+    assert found["holds_in_run"] == "yes"
+    assert found["from_our_run"].startswith("The graph makes a clear difference")
+
+
+def test_times_with_a_mark_say_so() -> None:
+    rows = pd.concat([make_rows(["SNMF"], ["ALOI"], mark="sparse graph", fit_seconds=64.0),
+                      make_rows(["Online NS-NMF", "NS-NMF"], ["ALOI"], fit_seconds=2.0)])  # fmt: skip
+    found = line(check_claims(Results(rows)), "times faster than SNMF on ALOI", "Online NS-NMF")
+    assert found[["from_our_run", "holds_in_run"]].tolist() == ["32 (SNMF: sparse graph)", "not comparable"]
+    rows = pd.concat([rows, make_rows(["NMF", "GNMF"], ["ALOI"], fit_seconds=2.0)])
+    slowest = line(check_claims(Results(rows)), "the slowest on ALOI")
+    assert slowest["holds_in_run"] == "not comparable"
+    assert slowest["from_our_run"].endswith("(SNMF: sparse graph)")
+
+
+def test_the_plant_is_not_compared() -> None:
+    from studies.ahmed2021.plant import list_tables
+
+    plant = simulate_hydropower()
+    stamps = pd.DatetimeIndex(plant.table.index)
+    lists = list_tables(plant, {"NS-NMF": stamps[:100], "online": stamps[54:154], "NMF": stamps[73:173]})
+    found = check_claims(Results(NOTHING), SimpleNamespace(without_modes=lists))
+    common = found[found["claim"].str.startswith("common to")]
+    assert common["from_our_run"].tolist() == ["27 (simulated plant)", "46 (simulated plant)"]
+    assert set(common["holds_in_run"]) == {"not comparable"}
+    missed = line(found, "9 January is missed")
+    assert missed["from_our_run"] == "time stamps on these days: NS-NMF 0, online 0, NMF 0 (simulated plant)"

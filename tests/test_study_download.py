@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from loopback import Server, archive, arff, serving
+
+from studies.ahmed2021 import download as module
+from studies.ahmed2021 import registry
+from studies.ahmed2021.datasets import load
+from studies.ahmed2021.download import DownloadError, download
+
+MEMBER = "Parkinson/Parkinson_withoutdupl_norm_10_v01.arff"
+PADDING = {"Parkinson/padding.bin": random.Random(0).randbytes(200_000)}  # that does not pack: many chunks to send
+PARKINSON = archive({**PADDING, MEMBER: arff(53, 22, 5)})
+HALF = len(PARKINSON) // 2
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, no other folder of data, and no proxy between this machine and itself."""
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("PENSTOCK_DATA", raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as started:
+        started.files["Parkinson.tar.gz"] = PARKINSON
+        yield started
+
+
+def fetched(server: Server, name: str = "Parkinson") -> list[Path]:
+    return download([name], home=server.home, timeout=5)
+
+
+def left_in(cache: Path) -> list[str]:
+    return sorted(path.name for path in cache.rglob("*") if path.is_file())
+
+
+def begin(cache: Path, content: bytes, validator: str | None) -> None:
+    """What an earlier download left."""
+    part = cache / "dami" / "Parkinson.tar.gz.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(content)
+    if validator is not None:
+        part.with_name(f"{part.name}.etag").write_text(validator)
+
+
+def test_a_fresh_download(server: Server, cache: Path) -> None:
+    steps: list[tuple[int, int | None]] = []
+    (path,) = download(
+        ["Parkinson"], home=server.home.rstrip("/"), progress=lambda done, total: steps.append((done, total))
+    )
+    assert path == cache / "dami" / "Parkinson.csv.gz"
+    assert left_in(cache) == ["Parkinson.csv.gz", "Parkinson.tar.gz", "checksums.json"]
+    data = load("Parkinson")
+    assert (data.n, data.p, data.n_anomalies) == (53, 22, 5)
+    assert [request["path"] for request in server.requests] == ["/input/Parkinson.tar.gz"]
+    assert steps[-1] == (len(PARKINSON), len(PARKINSON))
+    assert len(steps) > 2
+    assert [done for done, _ in steps] == sorted({done for done, _ in steps})
+
+
+def test_in_the_format_of_the_folder(server: Server) -> None:
+    (path,) = fetched(server)
+    table = pd.read_csv(path)
+    assert list(table.columns) == [*(f"x{number}" for number in range(22)), "outlier"]
+    assert table["outlier"].tolist() == [1] * 5 + [0] * 48
+    expected = np.array([[(row * (column + 3)) % 53 for column in range(21)] for row in range(53)]) / 52
+    np.testing.assert_array_equal(table.iloc[:, :21], expected)
+    assert (table["x21"] == 0).all()  # constant
+
+
+def test_the_second_call_needs_no_network(server: Server, cache: Path) -> None:
+    first = fetched(server)
+    content = first[0].read_bytes()
+    assert download(["Parkinson", "Parkinson"], home="http://127.0.0.1:1/") == [*first, *first]
+    assert len(server.requests) == 1
+    first[0].unlink()  # the archive is there still
+    download(["Parkinson"], home="http://127.0.0.1:1/")
+    assert first[0].read_bytes() == content
+
+
+def test_a_variant_comes_from_the_same_archive(server: Server) -> None:
+    server.files["WBC.tar.gz"] = archive(
+        {"WBC/WBC_norm_v01.arff": arff(454, 9, 10), "WBC/WBC_withoutdupl_norm_v01.arff": arff(223, 9, 10)}
+    )
+    download(["WBC", "WBC_nodup"], home=server.home)
+    assert (load("WBC").n, load("WBC_nodup").n) == (454, 223)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("announce_length", [True, False])
+def test_a_cut_connection_is_taken_up_again(server: Server, announce_length: bool) -> None:
+    server.cuts, server.announce_length = [HALF], announce_length
+    if not announce_length:  # then an early end looks like the end
+        with pytest.raises(DownloadError, match="no archive that can be read"):
+            fetched(server)
+        return
+    fetched(server)
+    assert "range" not in server.requests[0]
+    assert server.requests[1]["range"] == f"bytes={HALF}-"
+    assert server.requests[1]["if-range"] == '"first"'
+    assert load("Parkinson").n == 53
+
+
+def test_a_connection_that_is_cut_for_good_is_continued_by_the_next_call(server: Server, cache: Path) -> None:
+    server.cuts = [1000, 0, 0]
+    with pytest.raises(
+        DownloadError, match=r"ended after 1,000 of .* 1,000 bytes are kept and the next download goes on"
+    ):
+        fetched(server)
+    assert left_in(cache) == ["Parkinson.tar.gz.part", "Parkinson.tar.gz.part.etag"]
+    assert (cache / "dami" / "Parkinson.tar.gz.part").read_bytes() == PARKINSON[:1000]
+    fetched(server)
+    assert server.requests[-1]["range"] == "bytes=1000-"
+    assert load("Parkinson").n == 53
+
+
+@pytest.mark.parametrize(("etag", "modified"), [(None, None), ('W/"weak"', "Mon, 01 Jan 2024 00:00:00 GMT")])
+def test_what_a_part_is_known_by(server: Server, etag: str | None, modified: str | None) -> None:
+    server.etag, server.modified, server.cuts = etag, modified, [HALF]
+    fetched(server)
+    assert server.requests[1].get("if-range") == modified
+    assert load("Parkinson").n == 53
+
+
+def test_a_file_that_changed_in_between_is_fetched_anew(server: Server, cache: Path) -> None:
+    begin(cache, b"x" * HALF, '"an older one"')
+    fetched(server)
+    assert server.requests[0]["if-range"] == '"an older one"'
+    assert load("Parkinson").n == 53
+
+
+def test_a_server_that_ignores_ranges(server: Server, cache: Path) -> None:
+    server.ranges = False
+    begin(cache, b"x" * HALF, None)
+    fetched(server)
+    assert len(server.requests) == 1
+    assert load("Parkinson").n == 53
+
+
+def test_a_server_that_sends_another_range(server: Server, cache: Path) -> None:
+    server.wrong_range = True
+    begin(cache, PARKINSON[:HALF], '"first"')
+    with pytest.raises(DownloadError, match="another part of the file than was asked for"):
+        fetched(server)
+    fetched(server)
+    assert load("Parkinson").n == 53
+
+
+@pytest.mark.parametrize(("content", "requests"), [(PARKINSON, 1), (PARKINSON + b"more", 2)])
+def test_a_part_that_is_complete_or_too_long(server: Server, cache: Path, content: bytes, requests: int) -> None:
+    begin(cache, content, '"first"')
+    fetched(server)
+    assert len(server.requests) == requests
+    assert load("Parkinson").n == 53
+
+
+def test_an_interrupt_leaves_the_part_only(server: Server, cache: Path) -> None:
+    def interrupt(done: int, total: int | None) -> None:
+        if done > HALF:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(["Parkinson"], home=server.home, progress=interrupt)
+    assert left_in(cache) == ["Parkinson.tar.gz.part", "Parkinson.tar.gz.part.etag"]
+    fetched(server)
+    assert int(server.requests[1]["range"].removeprefix("bytes=").rstrip("-")) > HALF
+    assert load("Parkinson").n == 53
+
+
+def test_an_interrupt_while_writing_leaves_no_data_set(
+    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetched(server)
+    assert left_in(cache) == ["Parkinson.tar.gz"]
+    fetched(server)
+    assert len(server.requests) == 1
+
+
+def test_not_the_published_checksum(server: Server, cache: Path) -> None:
+    server.files["Lymphography.tar.gz"] = archive(
+        {"Lymphography/Lymphography_withoutdupl_norm_idf.arff": arff(148, 18, 6)}
+    )
+    with pytest.raises(
+        DownloadError, match=r"Lymphography\.tar\.gz has the SHA-256 .*, not 1ecb8fc.* as published\. The"
+    ):
+        fetched(server, "Lymphography")
+    assert left_in(cache) == []
+
+
+def test_the_published_checksum(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hashlib
+
+    known = replace(registry.entry("Parkinson"), sha256=hashlib.sha256(PARKINSON).hexdigest())
+    monkeypatch.setitem(registry._TWENTY, "Parkinson", known)
+    fetched(server)
+    assert load("Parkinson").n == 53
+
+
+def test_another_archive_than_at_the_first_download(server: Server, cache: Path) -> None:
+    (path,) = fetched(server)
+    path.unlink()
+    (cache / "dami" / "Parkinson.tar.gz").unlink()
+    server.files["Parkinson.tar.gz"] = archive({MEMBER: arff(53, 22, 5) + "\n"})
+    with pytest.raises(DownloadError, match=r"as downloaded before \(.*checksums\.json\)"):
+        fetched(server)
+    assert left_in(cache) == ["checksums.json"]
+    assert set(json.loads((cache / "checksums.json").read_text())) == {"Parkinson.csv.gz", "Parkinson.tar.gz"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<html>Not here</html>", r"Parkinson\.tar\.gz is no archive that can be read"),
+        (b"", "is no archive that can be read"),
+        (PARKINSON[:-500], "is no archive that can be read"),
+        (gzip.compress(b"no tar at all" * 1000), "is no archive that can be read"),
+        (archive({}), "has no file Parkinson_withoutdupl_norm_10_v01.arff; it has no ARFF files"),
+        (archive({"a/other.arff": ""}), r"has no file Parkinson_.*; it has 'other\.arff'\. The archive was removed"),
+        (archive({MEMBER: arff(52, 22, 5)}), "has 52 rows, 22 attributes and 5 anomalies, not 53 rows, 22"),
+        (archive({MEMBER: arff(53, 22, 6)}), "22 attributes and 6 anomalies, not"),
+        (archive({MEMBER: "nonsense"}), "has no line @DATA"),
+        (archive({MEMBER: "@attribute a real\n@data\n1\n"}), "have no outlier among them"),
+        (archive({MEMBER: arff(2, 2, 1) + "1,2\n"}), "not always yes or no"),
+        (archive({MEMBER: arff(2, 2, 1) + "1,2,3,4,5\n"}), "rows of .* cannot be read"),
+        (archive({MEMBER: arff(2, 2, 1).replace("'yes'", "'maybe'")}), "not always yes or no"),
+        (archive({MEMBER: arff(2, 2, 1).replace("7.5", "?")}), "values that are no numbers, such as those of 'att 1'"),
+        (archive({MEMBER: arff(2, 2, 1).split("@DATA")[0] + "@DATA\n"}), "rows of .* cannot be read"),
+        (
+            archive({MEMBER: arff(2, 2, 1).split("@DATA")[0] + "@DATA\n1,2,'no'\n"}),
+            "4 attributes, but rows of 3 values",
+        ),
+    ],
+    ids=lambda value: "archive" if isinstance(value, bytes) else value,  # an archive holds the time it was made
+)
+def test_an_archive_that_is_no_good_is_removed(server: Server, cache: Path, content: bytes, message: str) -> None:
+    server.files["Parkinson.tar.gz"] = content
+    with pytest.raises(DownloadError, match=message):
+        fetched(server)
+    assert left_in(cache) == []
+    server.files["Parkinson.tar.gz"] = PARKINSON
+    fetched(server)
+    assert load("Parkinson").n == 53
+
+
+def test_names_in_an_archive_are_no_paths(server: Server, tmp_path: Path, cache: Path) -> None:
+    outside = tmp_path / "outside.arff"
+    outside.write_text("secret")
+    name = Path(MEMBER).name
+    server.files["Parkinson.tar.gz"] = archive(
+        {f"../../../{name}": arff(53, 22, 5), str(tmp_path / "evil.arff"): "x", "../../evil.arff": "x"},
+        links={MEMBER: str(outside)},
+    )
+    fetched(server)
+    assert load("Parkinson").n == 53
+    assert left_in(tmp_path) == ["Parkinson.csv.gz", "Parkinson.tar.gz", "checksums.json", "outside.arff"]
+    assert outside.read_text() == "secret"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "message"),
+    [
+        ("_MOST_UNPACKED", 50_000, "unpacks to more than 50,000 bytes"),
+        ("_LARGEST", 100, "more than any file of the collection"),
+        ("_MOST_MEMBERS", 1, "holds more than 1 files"),
+    ],
+)
+def test_bombs(
+    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, message: str
+) -> None:
+    monkeypatch.setattr(module, limit, value)
+    with pytest.raises(DownloadError, match=message):
+        fetched(server)
+    assert left_in(cache) == []
+
+
+def test_a_file_without_end(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_BYTES", 1000)
+    with pytest.raises(DownloadError, match="larger than 1,000 bytes"):
+        fetched(server)
+    assert left_in(cache) == []
+
+
+def test_offline(cache: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        home = f"http://127.0.0.1:{free.getsockname()[1]}/"
+        with pytest.raises(
+            DownloadError,
+            match=rf"{home}Glass\.tar\.gz could not be downloaded \(.*refused.*\): nothing was downloaded or changed\. "
+            r"Check the network and try again, or set PENSTOCK_DATA to a folder",
+        ):
+            download(["Glass"], home=home)
+    assert left_in(cache) == []
+
+
+def test_a_server_that_does_not_answer(cache: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(DownloadError, match=r"could not be downloaded \(.*timed out"):
+            download(["Glass"], home=f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=0.05)
+    assert left_in(cache) == []
+
+
+def test_not_there(server: Server, cache: Path) -> None:
+    with pytest.raises(DownloadError, match=r"Glass\.tar\.gz answers 404 \(Not Found\), so it was not downloaded"):
+        fetched(server, "Glass")
+    assert left_in(cache) == []
+
+
+def test_other_kinds_of_addresses(server: Server, tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "Parkinson.tar.gz").write_bytes(PARKINSON)
+    for home in (tmp_path.as_uri(), "ftp://127.0.0.1/", str(tmp_path), "http:"):
+        with pytest.raises(ValueError, match="http and https addresses only"):
+            download(["Parkinson"], home=home)
+    for target in (f"{tmp_path.as_uri()}/Parkinson.tar.gz", "ftp://127.0.0.1/Parkinson.tar.gz"):
+        server.redirect = target
+        with pytest.raises(DownloadError, match=r"Parkinson\.tar\.gz could not be downloaded|answers 302"):
+            fetched(server)
+    assert left_in(cache) == []
+
+
+def test_a_redirect_to_another_server(server: Server) -> None:
+    with serving() as other:
+        other.files["Parkinson.tar.gz"] = PARKINSON
+        server.redirect = f"{other.home}Parkinson.tar.gz"
+        fetched(server)
+    assert load("Parkinson").n == 53
+
+
+def test_unknown_names_are_refused_before_anything_is_fetched(server: Server) -> None:
+    with pytest.raises(ValueError, match=r"no data set 'glas'\. Did you mean Glass"):
+        download(["Parkinson", "glas"], home=server.home)
+    assert server.requests == []

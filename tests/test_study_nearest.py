@@ -1,0 +1,106 @@
+"""The configuration nearest to the paper, and what choosing it after the fact is worth."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from study_rows import make_rows, paper_rows
+
+from studies.ahmed2021 import paper
+from studies.ahmed2021.nearest import nearest, paper_column
+from studies.ahmed2021.rows import COLUMNS
+
+FIGURES = paper.true_positives["NS-NMF"]
+SETS = list(FIGURES.index)
+
+
+def configuration(name: str, matched: list[str], off: float = 50.0, by: float = 0.0) -> pd.DataFrame:
+    """One that has the paper's figure (plus `by`) on some data sets and is far off on the others."""
+    return make_rows(
+        [name],
+        SETS,
+        part="nearest",
+        paper="NS-NMF",
+        detections=lambda m, d, s: FIGURES[d] + (by if d in matched else off),
+    )
+
+
+def test_the_papers_own_figures_are_met_on_all_sets() -> None:
+    for column in ("NS-NMF", "LoMST", "DAGMM", "AER", "SNMF"):
+        found = nearest(paper_rows(), column)
+        assert (found.best, found.compared) == (column, 1)
+        assert found.configurations.loc[column, ["sets", "run", "matched", "exact"]].tolist() == [20, 20, 20, 20]
+        assert (found.held_out_matched, found.held_out_sets) == (20, 20)
+        assert found.per_set["matches"].all()
+
+
+def test_the_order_of_configurations() -> None:
+    rows = pd.concat(
+        [
+            configuration("c, exact", SETS[:5]),
+            configuration("b, near", SETS[:5], by=1),
+            configuration("a, near", SETS[:5], by=1),
+            configuration("d, nearer elsewhere", SETS[:5], off=30, by=1),
+            configuration("e, most", SETS[:6], by=1),
+        ]
+    )
+    found = nearest(rows, "NS-NMF")
+    assert found.configurations.index.tolist() == ["e, most", "c, exact", "d, nearer elsewhere", "a, near", "b, near"]
+    assert found.configurations["matched"].tolist() == [6, 5, 5, 5, 5]
+    assert found.configurations["exact"].tolist() == [0, 5, 0, 0, 0]
+    assert found.configurations.loc["c, exact", "mean_abs_difference"] == pytest.approx(50 * 15 / 20)
+    assert (found.best, found.compared) == ("e, most", 5)
+
+
+def test_choosing_by_the_other_sets_is_the_honest_number() -> None:
+    """Each configuration matches one set of its own: chosen by the others, none ever matches."""
+    rows = pd.concat([configuration(f"only {name}", [name]) for name in SETS])
+    found = nearest(rows, "NS-NMF")
+    assert found.configurations["matched"].max() == 1
+    assert (found.per_set["matched_by"] == 1).all()
+    assert found.held_out_matched == 0
+    assert found.held_out_sets == 20
+    for dataset, chosen in found.held_out["chosen"].items():
+        assert chosen != f"only {dataset}"
+
+
+def test_a_configuration_that_is_good_stays_chosen() -> None:
+    rows = pd.concat([configuration("good", SETS[:15]), configuration("bad", SETS[15:17])])
+    found = nearest(rows, "NS-NMF")
+    assert set(found.held_out["chosen"]) == {"good"}
+    assert found.held_out_matched == 15
+    table = found.per_set
+    assert table["matched_by"].tolist() == [1] * 17 + [0] * 3
+    assert table["closest"].tolist() == ["good"] * 15 + ["bad"] * 5  # the last three tie: first by name
+    assert table["matches"].tolist() == [True] * 15 + [False] * 5
+    assert table["closest_median"][SETS[16]] == FIGURES[SETS[16]]
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame(columns=list(COLUMNS)), make_rows(status="failed", why="x")])
+def test_nothing_ran(rows: pd.DataFrame) -> None:
+    found = nearest(rows, "NS-NMF")
+    assert (found.best, found.compared, found.held_out_matched, found.held_out_sets) == ("", 0, 0, 0)
+    assert found.per_set["matches"].isna().all()
+    assert (found.per_set["matched_by"] == 0).all()
+
+
+def test_columns_of_the_paper() -> None:
+    with pytest.raises(ValueError, match="have no column 'PCA'; they have NS-NMF, Online NS-NMF, NMF, GNMF, SNMF, LoM"):
+        paper_column("PCA")
+
+
+def test_one_configuration_by_several_names_counts_once() -> None:
+    plain = make_rows(["NS-NMF"], SETS, (0, 1, 2, 3, 4))
+    defaults = plain[plain["seed"] < 3].assign(method="NS-NMF: all defaults", part="nearest")
+    alike = configuration("alike, other keys", SETS[:3])
+    tree = make_rows(["LoMST"], SETS, part="lomst")
+    grid = tree.assign(method="LoMST: n_neighbors sd, max_neighbors 50", part="nearest")
+    rows = pd.concat([defaults, plain, alike, grid, tree], ignore_index=True)
+    found = nearest(rows, "NS-NMF")
+    assert found.compared == 2
+    assert (found.per_set["run_by"] == 2).all()
+    assert found.per_set["matched_by"].max() <= 2
+    assert found.configurations["also"].to_dict() == {"NS-NMF": "NS-NMF: all defaults", "alike, other keys": ""}
+    lomst = nearest(rows, "LoMST")
+    assert (lomst.best, lomst.compared) == ("LoMST", 1)
+    assert lomst.configurations.loc["LoMST", "also"] == "LoMST: n_neighbors sd, max_neighbors 50"

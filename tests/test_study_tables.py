@@ -1,0 +1,238 @@
+"""Tables of detections beside the paper's: its own figures come back out, and gaps are named."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import significance as naive
+from study_rows import make_rows, paper_rows, study_rows
+
+from penstock.bench.significance import mean_ranks
+from penstock.bench.summary import failure_counts, failures, marks, method_summary, missing_cells, pivot
+from studies.ahmed2021 import paper
+from studies.ahmed2021.rows import COLUMNS, main_rows, rename_to_columns, rows_of_column
+from studies.ahmed2021.tables import (
+    OFFLINE,
+    PAPER_TABLES,
+    aloi_times,
+    by_attributes,
+    compare,
+    detections,
+    match_counts,
+    performance,
+    run_times,
+    speed_ups,
+)
+
+NOTHING = pd.DataFrame(columns=list(COLUMNS))
+FAILED = make_rows(status="failed", why="ValueError: no")
+GOLDEN = paper_rows()
+TABLE = paper.true_positives[OFFLINE]
+
+
+def spoilt(rows: pd.DataFrame) -> pd.DataFrame:
+    """All measures of one data set are NaN although it ran."""
+    rows = rows.copy()
+    measures = ["precision_at_n", "true_detections", "roc_auc", "average_precision"]
+    rows.loc[rows["dataset"] == "Pima", measures] = np.nan
+    return rows
+
+
+# The paper's figures in, the paper's figures out.
+
+
+@pytest.mark.parametrize("name", PAPER_TABLES)
+def test_the_papers_figures_match_themselves(name: str) -> None:
+    found = detections(GOLDEN, name)
+    expected = getattr(paper, PAPER_TABLES[name])
+    wide = found.pivot(index="dataset", columns="method", values="median").loc[expected.index, expected.columns]
+    np.testing.assert_array_equal(wide, expected)
+    assert found["matches"].all()
+    assert found["runs"].isin((1, 3)).all()
+    assert (found["best"] >= found["median"]).all()
+    assert (found["why"] == "").all()
+    counts = match_counts(found)
+    assert counts.index.tolist() == expected.columns.tolist()
+    assert (counts[["sets", "run", "matched", "exact"]] == 20).all(axis=None)
+    assert (counts["mean_abs_difference"] == 0).all()
+
+
+def test_table_3_of_the_paper() -> None:
+    found = performance(GOLDEN)
+    for table in (found.paper, found.ours):
+        assert table["NS-NMF"].tolist() == [16, 3, 0, 1, 1.2]
+        assert table["NMF"].tolist() == [1, 2, 4, 13, 3.1]
+        assert table["GNMF"].tolist() == [0, 2, 9, 9, 2.6]
+        assert table["SNMF"].tolist() == [0, 2, 6, 12, 3.1]
+    assert len(found.datasets) == 20
+    assert found.left_out.empty
+    assert found.methods_missing == []
+
+
+def test_the_split_by_attributes() -> None:
+    counts = by_attributes(GOLDEN).counts
+    assert len(counts) == 8
+    few, many = counts[counts["attributes"] == "p ≤ 20"], counts[counts["attributes"] == "p > 20"]
+    assert (few[["wins", "losses", "ties", "datasets", "missing"]] == [4, 4, 1, 9, 0]).all(axis=None)
+    assert (many[["wins", "losses", "ties", "datasets", "missing"]] == [10, 1, 0, 11, 0]).all(axis=None)
+
+
+def test_the_papers_times() -> None:
+    found = aloi_times(GOLDEN)
+    assert found["our_minutes"].tolist() == found["paper_minutes"].tolist()
+    assert (found["ratio"] == 1).all()
+    assert (found["cpu_minutes"] == 1.5 * found["our_minutes"]).all()
+    assert speed_ups(GOLDEN)["ours"].to_dict() == {"Online NS-NMF": 32, "NS-NMF": 4}
+
+
+# What each function does.
+
+
+@pytest.mark.parametrize(("statistic", "expected"), [("median", 2), ("mean", 3), ("max", 7), ("min", 1)])
+def test_pivot_over_seeds(statistic, expected: float) -> None:
+    rows = make_rows(["NMF"], ["WBC"], (0, 1, 2, 3), detections=lambda m, d, s: [1.0, 2.0, 2.0, 7.0][s])
+    assert pivot(rows, statistic=statistic).loc["WBC", "NMF"] == expected
+
+
+def test_equal_sums_over_two_seeds_tie() -> None:
+    """Their medians (a/n + b/n)/2 differ in the last bit: of 47 anomalies, 10 found by both runs together."""
+    pairs = {"A": (0, 10), "B": (1, 9), "C": (3, 7), "D": (4, 6)}
+    assert len({(a / 47 + b / 47) / 2 for a, b in pairs.values()}) > 1
+    rows = make_rows(list(pairs), ["WPBC", "Glass"], (0, 1), detections=lambda m, d, s: float(pairs[m][s]))
+    table = pivot(rows, "precision_at_n")
+    assert table.nunique(axis=1).tolist() == [1, 1]
+    assert mean_ranks(table).tolist() == [2.5] * 4
+
+
+def test_pivot_keeps_what_did_not_run() -> None:
+    rows = pd.concat([make_rows(["NMF"], ["WBC", "Glass"]), make_rows(["GNMF"], ["Pima"], status="killed")])
+    table = pivot(rows)
+    assert table.index.tolist() == ["WBC", "Glass", "Pima"]
+    assert table.columns.tolist() == ["NMF", "GNMF"]
+    assert table["GNMF"].isna().all()
+    why = missing_cells(rows, table).set_index(["dataset", "method"])["why"]
+    assert why.to_dict() == {("WBC", "GNMF"): "not planned", ("Glass", "GNMF"): "not planned",
+                             ("Pima", "NMF"): "not planned", ("Pima", "GNMF"): "killed"}  # fmt: skip
+
+
+def test_variants_and_sweeps_are_kept_out() -> None:
+    rows = study_rows()
+    assert set(main_rows(rows)["part"]) == {"paper", "lomst", "deep", "controls"}
+    assert set(rows_of_column(rows, "NS-NMF")["part"]) == {"paper"}
+    twice = pd.concat([rows, make_rows(part="deep", datasets=["Glass"])], ignore_index=True)
+    assert len(main_rows(twice)) == len(main_rows(rows))
+
+
+def test_which_method_a_column_is_held_against() -> None:
+    mine = make_rows(["mine"], paper="NS-NMF")
+    assert set(rows_of_column(mine, "NS-NMF")["method"]) == {"mine"}
+    assert set(rows_of_column(pd.concat([mine, make_rows(["NS-NMF"])]), "NS-NMF")["method"]) == {"NS-NMF"}
+    assert rows_of_column(pd.concat([mine, make_rows(["yours"], paper="NS-NMF")]), "NS-NMF").empty
+    assert set(rename_to_columns(mine, ["NMF", "NS-NMF"])["method"]) == {"NS-NMF"}
+
+
+def test_a_method_that_ran_nowhere_does_not_empty_table_3() -> None:
+    rows = GOLDEN[GOLDEN["method"] != "SNMF"]
+    rows = pd.concat([rows, make_rows(["SNMF"], ["Glass"], status="timed out", why="1 h")], ignore_index=True)
+    found = performance(rows)
+    assert found.methods_missing == ["SNMF"]
+    assert found.ours["SNMF"].isna().all()
+    assert found.ours.loc[["Better", "Equal", "Close", "Worse"], "NS-NMF"].sum() == 20
+
+
+def test_an_incomplete_data_set_is_named_with_its_reason() -> None:
+    rows = GOLDEN.copy()
+    gone = (rows["method"] == "SNMF") & (rows["dataset"] == "ALOI")
+    rows.loc[gone, ["status", "why"]] = ["killed", "out of memory"]
+    found = performance(rows)
+    assert len(found.datasets) == 19
+    assert found.left_out.to_dict("records") == [{"dataset": "ALOI", "method": "SNMF", "why": "killed: out of memory"}]
+    times = aloi_times(rows)
+    assert times.loc["SNMF", "why"] == "killed: out of memory"
+    assert speed_ups(rows)["ours"].isna().all()
+
+
+def test_a_line_per_method() -> None:
+    found = method_summary(main_rows(study_rows()))
+    assert found.loc["DAGMM", ["datasets", "planned", "failures", "not_run"]].tolist() == [4, 5, 3, 0]
+    assert found.loc["AER", ["datasets", "planned", "failures", "not_run"]].tolist() == [4, 5, 0, 3]
+    assert (found["ranked_on"] == 4).all()
+    fair = found.drop("LoMST (best k)")
+    assert np.isnan(found.loc["LoMST (best k)", "mean_rank"])
+    assert fair["mean_rank"].mean() == pytest.approx((len(fair) + 1) / 2)
+    shares = pivot(study_rows().query("part == 'paper'"), "precision_at_n")["GNMF"]
+    assert found.loc["GNMF", "mean_precision_at_n"] == pytest.approx(shares.mean())
+    assert found.loc["GNMF", "median_precision_at_n"] == pytest.approx(shares.median())
+
+
+def test_failures_and_marks() -> None:
+    rows = study_rows()
+    assert failures(rows).to_dict("records") == [
+        {"method": "DAGMM", "dataset": "Glass", "status": "timed out", "why": "longer than 60 s", "cells": 3},
+        {"method": "AER", "dataset": "Glass", "status": "not run", "why": "", "cells": 3},
+    ]
+    assert failure_counts(rows).loc["DAGMM"].to_dict() == {
+        "ok": 12, "failed": 0, "timed out": 3, "killed": 0, "not run": 0}  # fmt: skip
+    assert set(marks(rows)["method"]) == {"AER", "DAGMM"}
+    assert (marks(rows)["cells"] == 3).all()
+
+
+# Little or nothing to show.
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [NOTHING, FAILED, make_rows(["NS-NMF"]), make_rows(datasets=["Glass"]), spoilt(make_rows()), make_rows(["odd"])],
+    ids=["nothing", "all failed", "one method", "one set", "NaN measures", "not of the paper"],
+)
+def test_poor_studies(rows: pd.DataFrame) -> None:
+    for name in PAPER_TABLES:
+        found = detections(rows, name)
+        assert (found["matches"].isna() == (found["why"] != "")).all()
+        assert match_counts(found)["run"].sum() == found["median"].notna().sum()
+    assert performance(rows).ours.shape == (5, 4)
+    assert performance(rows).ours.columns.tolist() == OFFLINE
+    assert len(by_attributes(rows).per_set) == 20
+    assert len(aloi_times(rows)) == 5
+    assert len(run_times(rows)) <= len(rows)
+    assert len(method_summary(rows)) == rows["method"].nunique()
+    assert failure_counts(rows).to_numpy().sum() == len(rows)
+    assert failures(rows)["cells"].sum() == (rows["status"] != "ok").sum()
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="statistic must be 'median', 'mean', 'max' or 'min'; got 'mode'"):
+        pivot(NOTHING, statistic="mode")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no table 'TPX' of detections; there are TPR, TPRL, TPRDL"):
+        detections(NOTHING, "TPX")
+
+
+# Better, equal, close, worse.
+
+
+def test_the_papers_ranks_and_rows() -> None:
+    claims = paper.claims.query("where == 'tbl:3'").pivot(index="claim", columns="method", values="value")[OFFLINE]
+    np.testing.assert_allclose(mean_ranks(TABLE), claims.loc["mean rank"], rtol=1e-12)
+    kinds = ["Better", "Equal", "Close", "Worse"]
+    np.testing.assert_array_equal(compare(TABLE, "NS-NMF"), claims.loc[kinds])
+    for close in (8 / 11 + 1e-9, 75 / 102):  # the whole range that gives the paper's rows
+        np.testing.assert_array_equal(compare(TABLE, "NS-NMF", close), claims.loc[kinds])
+    for close in (8 / 11, 75 / 102 + 1e-9, 0.8):
+        found = compare(TABLE, "NS-NMF", close)
+        np.testing.assert_array_equal(found.loc[["Better", "Equal"]], claims.loc[["Better", "Equal"]])
+        assert (found.loc["Close"] != claims.loc["Close"]).any()
+    assert compare(TABLE, "NS-NMF", 0.8).loc["Close"].tolist() == [0, 3, 6, 4]
+
+
+@given(st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=2, max_size=8), st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_compare_is_its_twin(rows: list[list[int]], twentieths: int) -> None:
+    table = pd.DataFrame(rows, columns=list("ABC"))
+    found = compare(table, "A", twentieths / 20)
+    assert found.T.to_numpy().tolist() == naive.compare(rows, Fraction(twentieths, 20))
+    assert (found.sum() == len(table)).all()
