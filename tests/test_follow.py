@@ -245,7 +245,7 @@ def test_a_position_where_there_is_no_file(log: Path, follow: Follower) -> None:
     assert available(source) == [1]
     log.rename(log.with_name("plant.csv.1"))
     begin(log, 2)
-    while not source._at_end:
+    while source._last is None:
         source.next_batch(1)
     log.unlink()
     assert available(source) == []

@@ -113,11 +113,11 @@ sys.stderr.write(" ".join(name for name in sys.modules if name.split(".")[0] in 
     ("commands", "absent", "most"),
     [
         (["--version"], {"bench", "detectors", "io", "report", "scale"}, 20),
-        (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 225),
+        (["watch table.csv -q"], {"bench", "detection", "report", "scale"}, 190),
         (
             ["detect table.csv -q", "fit table.csv -q -m plant.model", "score plant.model table.csv -q"],
             {"bench", "scale"},
-            310,
+            290,
         ),
         (["bench settings"], {"detectors", "io", "report", "scale"}, 45),
     ],

@@ -19,7 +19,7 @@ def read_line(line: bytes, delimiter: str, width: int) -> list[float] | None:
         return None
     numbers = []
     for field in fields:
-        spelled = field.replace(",", ".") if delimiter == ";" else field
+        spelled = field.replace(",", ".")
         if spelled.strip().lower() in MISSING:
             numbers.append(math.nan)
             continue

@@ -12,12 +12,11 @@ position.
 from penstock.io._binary_files import need_pyarrow, parquet_pieces
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of
+from penstock.io._row_layout import Columns, TableOptions, is_number, quoted
 from penstock.io._time_texts import read_stamps
-from penstock.io.columns import Columns, TableOptions, is_number
-from penstock.io.faults import Fault, InputError
-from penstock.io.feeds import Feed, PipeFeed, open_feed
+from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table
-from penstock.io.rows import Batch, RowSource
+from penstock.io.rows import Batch, Fault, RowSource, check_position
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
@@ -42,6 +41,7 @@ __all__ = [
     "TableOptions",
     "TimeOptions",
     "as_zone",
+    "check_position",
     "continue_sink",
     "differences",
     "files_of",
@@ -50,6 +50,7 @@ __all__ = [
     "open_feed",
     "open_sink",
     "parquet_pieces",
+    "quoted",
     "read_stamps",
     "read_table",
     "refuse_unknown",

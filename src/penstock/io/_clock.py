@@ -70,11 +70,13 @@ class Clock:
     """The stamps of a table (NaT where one is missing), the name they go by, and the columns that are used up.
 
     times is None if there is no time; then `columns` are those that look like one but do not say when.
+    day_first : how dates such as 1/2/2024 were read; None if there are none.
     """
 
     times: pd.DatetimeIndex | None
     name: str | None
     columns: tuple[str, ...]
+    day_first: bool | None = None
 
 
 def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:
@@ -153,7 +155,8 @@ def _may_be_unnamed_time(column: pd.Series[Any], options: TimeOptions) -> bool:
 
 def _clock(read: ColumnTimes, name: str, columns: tuple[str, ...], options: TimeOptions, notebook: Notebook) -> Clock:
     read.note(name, notebook)
-    return Clock(read.index(options.zone, name, notebook), name, columns)
+    day_first = None if read.text is None else read.text.day_first
+    return Clock(read.index(options.zone, name, notebook), name, columns, day_first)
 
 
 def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Clock:

@@ -8,7 +8,19 @@ from numpy.typing import NDArray
 from penstock._jit import kernel
 from penstock._types import FloatArray, IndexArray
 
-NEWLINE, QUOTE, PLUS, MINUS, POINT, COMMA, ZERO, NINE, SMALL_E, LARGE_E = 10, 34, 43, 45, 46, 44, 48, 57, 101, 69
+NEWLINE, BLANK, QUOTE, PLUS, MINUS, POINT, COMMA, ZERO, NINE, SMALL_E, LARGE_E = (
+    10,
+    32,
+    34,
+    43,
+    45,
+    46,
+    44,
+    48,
+    57,
+    101,
+    69,
+)
 # Up to 2⁵³ whole numbers and up to 10²² powers of ten are exact floats, so that one product or quotient of them is
 # rounded once, as it should be: what `float` would return.
 MOST_DIGITS = 15
@@ -73,10 +85,11 @@ def read_number(
 def read_lines(
     text: NDArray[np.uint8],
     delimiter: int,
-    point: bool,
-    comma: bool,
+    points: NDArray[np.bool_],
+    commas: NDArray[np.bool_],
     columns: IndexArray,
     time: int,
+    clock: int,
     powers: FloatArray,
     values: FloatArray,
     plain: NDArray[np.bool_],
@@ -85,9 +98,10 @@ def read_lines(
 ) -> int:
     """Split lines at delimiters, and read the numbers in them. Returns how many fields are left to others.
 
-    point, comma : whether these may stand before decimals.
+    points, commas : whether these may stand before decimals, for each column of `values`.
+    time, clock : the fields of the time, and of the time of day if that is another; −1 for none.
     columns : for each field of a line, the column of `values` it goes to, or −1. An empty field is NaN.
-    values (n, p), plain (n), times (n, 2) : filled in for each line; `plain` is False for a line with quotes, with
+    values (n, p), plain (n), times (n, 4) : filled in for each line; `plain` is False for a line with quotes, with
         signs beyond ASCII or with another number of fields, of which nothing else is to be used.
     deferred (n·p, 4) : line, column, start and stop of fields that are not plain numbers.
     """
@@ -100,14 +114,21 @@ def read_lines(
                 fine = fine and text[at] != QUOTE and text[at] < 128
                 at += 1
             if field < len(columns) and columns[field] >= 0:
-                number, simple = read_number(text, start, at, point, comma, powers)
-                values[line, columns[field]] = number if at > start else np.nan
-                if not simple and at > start:
+                first, last, column = start, at, columns[field]
+                while first < last and text[first] == BLANK:
+                    first += 1
+                while last > first and text[last - 1] == BLANK:
+                    last -= 1
+                number, simple = read_number(text, first, last, points[column], commas[column], powers)
+                values[line, column] = number if last > first else np.nan
+                if not simple and last > first:
                     deferred[count, 0], deferred[count, 1] = line, columns[field]
                     deferred[count, 2], deferred[count, 3] = start, at
                     count += 1
             if field == time:
                 times[line, 0], times[line, 1] = start, at
+            if field == clock:
+                times[line, 2], times[line, 3] = start, at
             field += 1
             at += 1
             if at > len(text) or text[at - 1] == NEWLINE:

@@ -26,6 +26,8 @@ _BOMS = {
 }
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000
+HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three lines
+HEAD_LINES = 200  # are enough, however short
 DATA, TEXT, EMPTY = "data", "text", "empty"
 
 _NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
@@ -55,6 +57,8 @@ class Layout:
     description: tuple[str, ...]  # a line of longer names below it
     lines_above: int  # how many lines are above the first row
     spaced: bool  # a space follows separators
+    rows: int  # how many there are among the lines seen
+    has_data: bool  # the first of them holds a number or a time
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,15 @@ def likely_encodings(start: bytes, name: str) -> list[str]:
     return ["utf-8", "cp1252", "latin-1"]
 
 
-def find_layout(text: str, name: str, separator: str | None = None, decimal: str | None = None) -> Layout:
-    """Learn the layout from the first lines of a text.
+def is_enough(lines: int, size: int) -> bool:
+    """Whether so many lines and bytes are enough to learn the layout from."""
+    return lines >= HEAD_LINES or (lines >= 3 and size >= HEAD_BYTES)
+
+
+def find_layout(
+    text: str, name: str, separator: str | None = None, decimal: str | None = None, *, ragged: bool = False
+) -> Layout:
+    """Learn the layout from the first lines of a text; if `ragged`, single lines may have too many fields.
 
     >>> layout = find_layout("Report 7\\ntime;flow\\n;m³/h\\n1.5.2024;3,5\\n2.5.2024;4,5\\n", "plant.csv")
     >>> layout.separator, layout.decimal, layout.names, layout.lines_above
@@ -104,7 +115,7 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
     rows = records[first_row:]
     below = [] if header is None else [tuple(record.fields) for record in records[header + 1 : first_row]]
     below.sort(key=lambda fields: len("".join(fields)))
-    _refuse_odd_widths(name, records, header, first_row, width)
+    _refuse_odd_widths(name, records, header, first_row, width, ragged)
     return Layout(
         separator=separator,
         decimal=decimal or ("," if uses_decimal_comma(record.fields for record in rows[:20]) else "."),
@@ -115,6 +126,8 @@ def find_layout(text: str, name: str, separator: str | None = None, decimal: str
         description=below[1] if below[1:] else (),
         lines_above=records[first_row - 1].last_line if first_row else 0,
         spaced=separator + " " in text,
+        rows=len(rows),
+        has_data=bool(rows) and DATA in map(kind_of_field, rows[0].fields),
     )
 
 
@@ -238,7 +251,9 @@ def _clean_names(fields: list[str], width: int) -> list[str]:
     return names
 
 
-def _refuse_odd_widths(name: str, records: list[_Record], header: int | None, first_row: int, width: int) -> None:
+def _refuse_odd_widths(
+    name: str, records: list[_Record], header: int | None, first_row: int, width: int, ragged: bool
+) -> None:
     """Raise for what would be misread: a header that does not fit its rows, and a first row that is too long.
 
     Other rows are checked when all are read.
@@ -246,7 +261,7 @@ def _refuse_odd_widths(name: str, records: list[_Record], header: int | None, fi
     top = first_row if header is None else header
     if header is None and top and width != len(records[top - 1].fields) > 1:
         _refuse_ragged(name, records[top - 1], width, "the lines below have")
-    for record in records[first_row : first_row + 1]:
+    for record in [] if ragged else records[first_row : first_row + 1]:
         if len(record.fields) > width:
             _refuse_ragged(name, record, width, "other lines have" if header is None else "the header names")
 

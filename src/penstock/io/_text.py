@@ -23,13 +23,20 @@ import pandas as pd
 
 from penstock._messages import counted, listed, quoted
 from penstock.io._combine import RawTable, own_names
-from penstock.io._layout import Layout, find_layout, likely_encodings, refuse_binary, single_blanks
+from penstock.io._layout import (
+    HEAD_BYTES,
+    HEAD_LINES,
+    Layout,
+    find_layout,
+    is_enough,
+    likely_encodings,
+    refuse_binary,
+    single_blanks,
+)
 from penstock.io.table import Notebook, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18
-_HEAD = 2**16  # bytes that are enough to learn the layout, if they hold three lines
-_HEAD_LINES = 60  # are enough, however short
 # What makes pandas read numbers as Python does; since 3.1 it does so by itself.
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
@@ -108,17 +115,17 @@ class CleanBytes:
             yield chunk
 
     def head(self) -> bytes:
-        """The first lines, complete, some sixty of them; they stay to be read."""
+        """The first lines, complete, as many as are enough to learn the layout; they stay to be read."""
         chunks: list[bytes] = []
         lines = size = 0
-        while not self._ended and (size < _HEAD or lines < 3 or (lines < _HEAD_LINES and size < 64 * _HEAD)):
+        while not (self._ended or is_enough(lines, size)):
             chunks.append(self._next_chunk())
             size += len(chunks[-1])
             lines += chunks[-1].count(b"\n")
         self._pending = b"".join(chunks)
-        refuse_binary(self._pending[:_HEAD], self._name)
-        first = self._pending.split(b"\n", _HEAD_LINES)
-        return self._pending if self._ended and len(first) <= _HEAD_LINES else b"\n".join(first[:-1]) + b"\n"
+        refuse_binary(self._pending[:HEAD_BYTES], self._name)
+        first = self._pending.split(b"\n", HEAD_LINES)
+        return self._pending if self._ended and len(first) <= HEAD_LINES else b"\n".join(first[:-1]) + b"\n"
 
     def skip(self, count: int) -> None:
         """Leave out so many bytes from the start of the head."""
@@ -282,7 +289,7 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
     if not head.strip():
         raise TableError(f"{source.name} is empty. Export the table again.")
     layout = find_layout(head.decode(), source.name, options.separator, options.decimal_sign)
-    names, unnamed = _column_names(layout, source.name)
+    names, unnamed = column_names(layout, source.name)
     frame = _read_frame(source, encoding, layout)
     if frame.empty:
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
@@ -294,7 +301,7 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
     return RawTable(source.name, frame, layout.decimal, unnamed, _units(layout, names))
 
 
-def _column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
+def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 

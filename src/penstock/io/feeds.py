@@ -1,25 +1,172 @@
-"""Where bytes come from: a pipe, a file, a packed file. `follow.py` has the file that grows."""
+"""Read bytes as they come, from a pipe, a file or a packed file, cut them into lines, and mark a place to go on from.
+
+`follow.py` has the file that grows.
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import select
 import stat
 import sys
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
-
-from penstock.io.faults import InputError
-from penstock.io.marks import ADVICE, HEAD, Mark, check_kind
-from penstock.io.unpacking import GzipReader
+from typing import Any, Literal, cast
 
 CHUNK = 1 << 18  # bytes read at once at most: enough to work in batches, little enough to answer at once
 WAIT = 0.1  # seconds until someone who waits for bytes looks up again
+HEAD = 4096  # bytes at the beginning of a file, and before a place in it, by which they are known again
+ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
+_PIECE = 1 << 12  # bytes unpacked at once: what a call that fails loses
+LONGEST = 1_000_000  # bytes; what is longer is not a row of a table but an accident
+
+
+class InputError(ValueError):
+    """The input cannot be read at all, or not be continued; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a file: how the file begins, and what comes just before the place.
+
+    >>> mark = Mark.at(4, None, b"a\\n1\\n2\\n", b"a\\n1\\n")
+    >>> mark.is_after(b"a\\n1\\n"), mark.is_after(b"a\\n7\\n")
+    (True, False)
+    """
+
+    offset: int
+    inode: int | None  # None: there was no file
+    head_length: int
+    head: str
+    tail_length: int
+    tail: str
+
+    @classmethod
+    def at(cls, offset: int, inode: int | None, head: bytes, tail: bytes) -> Mark:
+        """The mark of an offset, given (at least) the beginning of the file and what comes before the offset."""
+        head, tail = head[: min(offset, HEAD)], tail[-HEAD:]
+        return cls(offset, inode, len(head), _digest(head), len(tail), _digest(tail))
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], name: str) -> Mark:
+        """The mark whose `state()` this is, for an input of this name; InputError if it is none."""
+        check_kind(state, "file", name)
+        try:
+            mark = cls(**{key: value for key, value in state.items() if key != "kind"})
+            numbers = (mark.offset, mark.head_length, mark.tail_length, 0 if mark.inode is None else mark.inode)
+            sound = all(type(number) is int and number >= 0 for number in numbers)
+            sound = sound and max(mark.head_length, mark.tail_length) <= min(mark.offset, HEAD)
+            sound = sound and isinstance(mark.head, str) and isinstance(mark.tail, str)
+        except TypeError:
+            sound = False
+        if not sound:
+            raise InputError(f"What the --state says of the position in {name} makes no sense. {ADVICE}")
+        return mark
+
+    def state(self) -> dict[str, Any]:
+        """The same in plain values, for `restore`."""
+        return {"kind": "file", **asdict(self)}
+
+    def is_begun_by(self, head: bytes) -> bool:
+        """Whether a file begins as that of the mark did, given its first `head_length` bytes."""
+        return _digest(head) == self.head
+
+    def is_after(self, tail: bytes) -> bool:
+        """Whether what comes before the offset is as it was, given the last `tail_length` bytes of it."""
+        return _digest(tail) == self.tail
+
+    def is_in(self, descriptor: int) -> bool:
+        """Whether an open file reaches to the mark, and is as it was there and at its beginning."""
+        if os.fstat(descriptor).st_size < self.offset:
+            return False
+        tail = os.pread(descriptor, self.tail_length, self.offset - self.tail_length)
+        return self.is_begun_by(os.pread(descriptor, self.head_length, 0)) and self.is_after(tail)
+
+
+def check_kind(state: dict[str, Any], kind: Literal["file", "pipe"], name: str) -> None:
+    """InputError unless a mark was made in this kind of input."""
+    made_in = state.get("kind") if isinstance(state, dict) else None
+    if made_in not in ("file", "pipe"):
+        raise InputError(f"What the --state says of the position in {name} makes no sense. {ADVICE}")
+    if made_in != kind:
+        raise InputError(f"This state belongs to a {made_in}, but {name} is a {kind}. {ADVICE}")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class OverlongLine(bytes):
+    """The beginning of a line that is too long; `dropped` bytes of it were not kept."""
+
+    dropped: int = 0
+
+
+class LineCutter:
+    """Cuts bytes at line ends and keeps an unfinished line until its end arrives.
+
+    >>> cutter = LineCutter()
+    >>> cutter.cut(b"1,2\\n3,"), cutter.cut(b"4\\n5")
+    ([b'1,2'], [b'3,4'])
+    >>> cutter.rest()
+    b'5'
+    """
+
+    def __init__(self) -> None:
+        self._unfinished = bytearray()
+        self._dropped = 0
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes, without their line ends."""
+        first, newline, others = data.partition(b"\n")
+        self._keep(first)
+        if not newline:
+            return []
+        lines = others.split(b"\n")
+        lines.insert(0, self.rest())
+        self._keep(lines.pop())
+        return lines
+
+    def rest(self) -> bytes:
+        """The unfinished line, which is forgotten; b"" if there is none."""
+        line: bytes = bytes(self._unfinished)
+        if self._dropped:
+            line = OverlongLine(line)
+            line.dropped = self._dropped
+        self._unfinished.clear()
+        self._dropped = 0
+        return line
+
+    def _keep(self, data: bytes) -> None:
+        # One byte more than allowed, so that the line is seen to be too long; the memory it takes stays bounded.
+        room = max(0, LONGEST + 1 - len(self._unfinished))
+        self._unfinished += data[:room]
+        self._dropped += max(0, len(data) - room)
+
+
+def byte_length(lines: list[bytes]) -> int:
+    """How many bytes of the input the lines took, a line end each included."""
+    dropped = sum(line.dropped for line in lines if isinstance(line, OverlongLine))
+    return sum(map(len, lines)) + len(lines) + dropped
+
+
+def last_bytes(before: bytes, lines: list[bytes], most: int, *, ended: bool) -> bytes:
+    """The last bytes of the input up to the end of `lines`, which come after `before`; the last has no end if `ended`.
+
+    >>> last_bytes(b"1\\n", [b"2", b"3"], 5, ended=False)
+    b'\\n2\\n3\\n'
+    """
+    known = before + b"\n".join([*lines[-most:], b""])
+    for number, line in enumerate(lines):
+        if isinstance(line, OverlongLine):  # its end was not kept: only what follows it is known
+            known = b"\n".join([b"", *lines[number + 1 :], b""])
+    return (known[:-1] if ended else known)[-most:]
 
 
 class Feed(ABC):
@@ -93,7 +240,7 @@ class FileFeed(Feed):
         self._head = b""
 
     def read(self) -> bytes | None:
-        data = self._file.read(CHUNK)
+        data = self._take(CHUNK)
         if len(self._head) < HEAD:
             self._head += data[: HEAD - len(self._head)]
         return data
@@ -103,10 +250,10 @@ class FileFeed(Feed):
 
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
         mark = Mark.restore(state, self.name)
-        self._head = self._file.read(mark.head_length)
+        self._head = self._take(mark.head_length)
         between = max(mark.head_length, mark.offset - mark.tail_length)  # a packed file can only be read forwards
         reaches = self._skip_to(between)
-        before = self._file.read(mark.offset - between)
+        before = self._take(mark.offset - between)
         if not reaches or len(before) < mark.offset - between:
             raise InputError(
                 f"{self.name} is shorter than the {mark.offset:,} bytes that were read of it before. {ADVICE}"
@@ -124,40 +271,44 @@ class FileFeed(Feed):
     def close(self) -> None:
         self._file.close()
 
-    def _open(self, path: Path) -> FileIO | GzipReader:
+    def _open(self, path: Path) -> FileIO:
         return path.open("rb", buffering=0)
+
+    def _take(self, size: int) -> bytes:
+        return self._file.read(size)
 
     def _skip_to(self, offset: int) -> bool:
         """Go to an offset after the head; False if the file does not reach so far."""
-        assert isinstance(self._file, FileIO)
         self._file.seek(offset)
         return os.fstat(self._file.fileno()).st_size >= offset
 
 
 class GzipFeed(FileFeed):
-    """A file packed by gzip. Offsets are those of the unpacked bytes."""
+    """A file packed by gzip. Offsets are those of the unpacked bytes; all that comes before a damage is handed out."""
 
-    def read(self) -> bytes | None:
-        with self._complaining():
-            return super().read()
+    def _open(self, path: Path) -> FileIO:
+        self._damage: Exception | None = None
+        return cast(FileIO, gzip.GzipFile(path, "rb"))
 
-    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        with self._complaining():
-            return super().continue_from(state)
-
-    @contextmanager
-    def _complaining(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"{self.name} cannot be unpacked: {error}.") from error
-
-    def _open(self, path: Path) -> FileIO | GzipReader:
-        return GzipReader(path)
+    def _take(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size > 0 and self._damage is None:
+            try:
+                piece = self._file.read(min(size, _PIECE))
+            except (EOFError, OSError, zlib.error) as error:
+                self._damage = error
+                break
+            if not piece:
+                break
+            parts.append(piece)
+            size -= len(piece)
+        if self._damage is not None and not parts:
+            raise InputError(f"{self.name} cannot be unpacked: {self._damage}.") from self._damage
+        return b"".join(parts)
 
     def _skip_to(self, offset: int) -> bool:
         left = offset - len(self._head)
-        while left > 0 and (skipped := self._file.read(min(left, CHUNK))):
+        while left > 0 and (skipped := self._take(min(left, CHUNK))):
             left -= len(skipped)
         return left <= 0
 

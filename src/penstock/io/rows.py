@@ -1,22 +1,42 @@
-"""A feed, a line cutter and a parser together: batches of rows, and the position from which reading can go on."""
+"""Read rows from a feed: cut its bytes into lines, learn the layout from the first, and know the position.
+
+The layout is found by the same functions as that of a file (`read_table`), from the first lines: as many as a file
+would be judged by, or those that are there when the input pauses. It is decided once, and kept with the position.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from penstock._types import FloatArray
-from penstock.io.columns import Columns, TableOptions
-from penstock.io.csv_rows import CsvRows
-from penstock.io.faults import Fault, InputError, LineError
-from penstock.io.feeds import Feed
-from penstock.io.json_rows import JsonRows
-from penstock.io.lines import LineCutter, byte_length, last_bytes
-from penstock.io.marks import ADVICE, HEAD
-from penstock.io.parsed import RowParser
+from penstock.io._clock import column_times
+from penstock.io._layout import HEAD_LINES, is_enough
+from penstock.io._row_layout import Columns, LineError, TableOptions, learn_layout
+from penstock.io._row_parsers import CsvRows, JsonRows, RowParser, restore_parser
+from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
+from penstock.io.table import Note, Notebook
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A malformed line: where it is and what is wrong with it.
+
+    >>> print(Fault("plant.csv", 17, "3 fields instead of 4"))
+    plant.csv, line 17: 3 fields instead of 4
+    """
+
+    source: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}, line {self.line}: {self.reason}"
 
 
 @dataclass
@@ -37,13 +57,15 @@ class RowSource:
     ----------
     feed : Feed
     options : TableOptions
-    strict : bool
+    strict : bool, default False
         A malformed line raises an InputError, after the rows before it were handed out.
 
     Attributes
     ----------
     columns : Columns or None
-        None until the first row has been seen.
+        None until the layout is known.
+    notes : list of Note
+        On what was left out: lines above the table, columns of text.
     ended : bool
         No more will come.
     provisional : bool
@@ -71,11 +93,14 @@ class RowSource:
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
         self._lines: list[bytes] = []  # complete lines of the present file that were not handed out
-        self._offset = 0  # in the present file, of the first of them
+        self._last: bytes | None = None  # at the end of the file: what comes after its last line end
+        self._at_end = False  # that is what `_lines` holds now
+        self._offset = 0  # in the present file, of the first of the lines
         self._tail = b""  # of the present file, what comes before that offset
         self._line = 0  # lines of the present file before it
-        self._at_end = False  # of the present file
-        self._may_repeat = False  # the header: of a file that is not the first, only blank lines were seen
+        self._judged = 0  # lines from which no layout could be learnt
+        self._may_repeat = False  # the header: of a file that is not the first, no row was seen
+        self.notes: list[Note] = []
         self.ended = False
         self.provisional = False
 
@@ -85,18 +110,40 @@ class RowSource:
 
     def next_batch(self, at_most: int) -> Batch | None:
         """Rows from at most so many lines; None when there are none yet, and between one kind of line and another."""
+        if self._parser is None:
+            return self._learn()
         if not self._lines:
             self._fill()
             if self.provisional or not self._lines:
                 return None
-            if self._at_end and self._feed.truncated:
-                return self._cut_off()
-        if self._parser is None or self._parser.columns is None:
-            return self._prepare()
+        if self._at_end and self._feed.truncated:
+            return self._malformed("cut off by truncation of the file")
         if self._may_repeat:
-            self._begin_further_file()
+            self._begin_further_file(self._parser)
             return None
-        return self._parse(self._lines[:at_most])
+        return self._parse(self._parser, self._lines[:at_most])
+
+    def read_times(self, times: Sequence[Any]) -> pd.DatetimeIndex | None:
+        """The times of a batch as `read_table` would read them, NaT where one cannot be read; None if there are none.
+
+        Day and month are in the order that the first lines show.
+
+        Parameters
+        ----------
+        times : sequence
+            `Batch.times`.
+
+        Returns
+        -------
+        pandas.DatetimeIndex or None
+        """
+        day_first, numeric = self._options.day_first, False
+        if isinstance(self._parser, CsvRows):
+            day_first, numeric = self._parser.layout.day_first, self._parser.layout.numeric_time
+        texts = pd.Series([None if time is None else str(time).strip() for time in times], dtype="object")
+        column = pd.to_numeric(texts, errors="coerce") if numeric else texts
+        read = column_times(column, day_first, self._options.time_format)
+        return None if read.times is None else read.index(None, "time", Notebook(self._feed.name))
 
     def fault(self, line: int, reason: str) -> Fault:
         """A line of the present file that cannot be used."""
@@ -112,8 +159,7 @@ class RowSource:
         """Go on at a position, or, where the feed cannot seek, with what comes now."""
         try:
             table, file, line = position["table"], position["file"], int(position["line"])
-            parsers: dict[str, type[CsvRows] | type[JsonRows]] = {"csv": CsvRows, "jsonl": JsonRows}
-            self._parser = parsers[table["format"]].restore(table, self._options)
+            self._parser = restore_parser(table, self._options)
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
                 f"What the --state says of {self._feed.name} makes no sense ({error!r}). {ADVICE}"
@@ -126,106 +172,123 @@ class RowSource:
         """Let go of the file."""
         self._feed.close()
 
-    def _fill(self) -> None:
-        if self._at_end:
-            self._next_file()
-            return
-        data = self._feed.read()
-        if data is None:
-            return
-        if data:
-            self._lines = self._cutter.cut(data)
-            return
-        self._at_end = True
-        unfinished = self._cutter.rest()
-        if unfinished:
-            self._lines = [unfinished]
+    def _learn(self) -> Batch | None:
+        """Take in lines until they tell the layout; hands out nothing but malformed lines."""
+        paused = self._last is None and not self._fill()
+        while self._lines and not self._lines[0].strip():
+            self._use_up(1)
+        if self._last is not None and not self._lines:
+            self._fill()  # the unfinished last line, or the next file
+        lines = [*self._lines, *([self._last] if self._last and not self._at_end else [])]
+        if not lines or not lines[0].strip():
+            self._use_up(len(self._lines))
+            return None
+        if _holds_json(lines[0], self._options):
+            try:
+                self._parser = JsonRows.of(lines[0], self._options)
+            except LineError as malformed:
+                return self._malformed(str(malformed))
+            return None
+        whole = self._last is not None or is_enough(len(lines), sum(map(len, lines)))
+        if not whole and not (paused and len(lines) > self._judged):
+            return None
+        notebook = Notebook(self._feed.name)
+        layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, more=not whole)
+        if layout is not None:
+            self._parser = CsvRows(layout)
+            self.notes = notebook.notes
+            for note in self.notes:
+                warnings.warn(str(note), stacklevel=3)
+            self._use_up(layout.above)
+        elif self._last is not None:
+            self._use_up(len(self._lines))  # a header without rows
+        self._judged = len(lines)
+        return None
+
+    def _fill(self) -> bool:
+        """Take what is there now; False if nothing is there yet."""
+        if self._last:  # the file has ended, and all its complete lines were handed out
+            self._lines, self._last, self._at_end = [self._last], b"", True
             self.provisional = self._feed.can_seek and not self._feed.grows
+            return True
+        if self._last is not None:
+            self._next_file()
+            return True
+        data = self._feed.read()
+        if data:
+            self._lines += self._cutter.cut(data)
+        elif data is not None:
+            self._last = self._cutter.rest()
+        return data is not None
 
     def _next_file(self) -> None:
         if not self._feed.next_file():
             self.ended = True
             return
-        self._offset, self._tail, self._line = 0, b"", 0
-        self._at_end = False
-        self._may_repeat = True
+        self._offset, self._tail, self._line, self._judged = 0, b"", 0, 0
+        self._last, self._at_end = None, False
+        self._may_repeat = self._parser is not None
 
-    def _cut_off(self) -> Batch:
-        """The file was emptied before its last line was read to its end: what there is of it is no row."""
-        fault = self.fault(self._line + 1, "cut off by truncation of the file")
-        self._refuse_if_strict(fault)
-        self._use_up(1)
-        return Batch(np.empty((0, 0)), [], None, [fault])
-
-    def _begin_further_file(self) -> None:
-        """Pass over a blank line or the header, should it come again; InputError if another header comes."""
-        assert self._parser is not None
-        blank = not self._lines[0].strip()
-        self._may_repeat = blank
-        if blank or self._parser.is_header(self._lines[0]):
+    def _begin_further_file(self, parser: RowParser) -> None:
+        """Pass over blank lines and the lines above the first row, should they come again."""
+        role = "blank" if not self._lines[0].strip() else parser.role_above(self._lines[0], self._line)
+        self._may_repeat = role in ("blank", "preamble", "units") or (role == "header" and parser.has_lines_below)
+        if role:
             self._use_up(1)
 
-    def _prepare(self) -> Batch | None:
-        """Learn the columns from the first line; it is used up if it is blank, a header or malformed."""
-        line = self._lines[0]
-        if not line.strip():
-            self._use_up(1)
-            return None
-        if self._parser is None:
-            self._parser = _parser_for(line, self._options)
-        try:
-            if self._parser.prepare(line):
-                self._use_up(1)
-            return None
-        except LineError as malformed:
-            fault = self.fault(self._line + 1, str(malformed))
-            self._refuse_if_strict(fault)
-            self._use_up(1)
-            return Batch(np.empty((0, 0)), [], None, [fault])
-
-    def _parse(self, lines: list[bytes]) -> Batch | None:
-        assert self._parser is not None
+    def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:
         filled: Sequence[int] = range(len(lines))
         if not all(lines) or any(map(bytes.isspace, lines)):
             filled = [number for number, line in enumerate(lines) if line.strip()]
         if not filled:
             self._use_up(len(lines))
             return None
-        parsed = self._parser.parse([lines[number] for number in filled])
+        parsed = parser.parse([lines[number] for number in filled])
         faults = [self.fault(self._line + filled[number] + 1, reason) for number, reason in parsed.faults]
         if faults and self.strict:
-            return self._parse_before(faults[0])
+            good = lines[: faults[0].line - 1 - self._line]
+            if not good:
+                raise InputError(f"{faults[0]} (--strict)")
+            return self._parse(parser, good)
         malformed = {number for number, _ in parsed.faults}
         read = [self._line + 1 + where for number, where in enumerate(filled) if number not in malformed]
         self._use_up(len(lines))
         return Batch(parsed.values, read, parsed.times, faults, parsed.texts)
 
-    def _parse_before(self, fault: Fault) -> Batch | None:
-        good = self._lines[: fault.line - 1 - self._line]
-        if not good:
-            self._refuse_if_strict(fault)
-        return self._parse(good)
-
-    def _refuse_if_strict(self, fault: Fault) -> None:
+    def _malformed(self, reason: str) -> Batch:
+        """Pass over the first line and report it."""
+        fault = self.fault(self._line + 1, reason)
         if self.strict:
             raise InputError(f"{fault} (--strict)")
+        self._use_up(1)
+        return Batch(np.empty((0, 0)), [], None, [fault])
 
     def _use_up(self, count: int) -> None:
-        self._offset += byte_length(self._lines[:count]) - self._at_end  # a last line has no line end
-        self._tail = last_bytes(self._tail, self._lines[:count], HEAD, ended=self._at_end)
-        self._line += count
+        used = self._lines[:count]
+        self._offset += byte_length(used) - (self._at_end and bool(used))  # a last line has no line end
+        self._tail = last_bytes(self._tail, used, HEAD, ended=self._at_end)
+        self._line += len(used)
         del self._lines[:count]
 
 
-def _parser_for(line: bytes, options: TableOptions) -> RowParser:
+def check_position(position: dict[str, Any], options: TableOptions) -> Columns:
+    """The columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
+    line, file = position["line"], position["file"]
+    if type(line) is not int or line < 0:
+        raise ValueError(f"input: line is {line!r}, not a whole number ≥ 0")
+    if file["kind"] == "file":
+        Mark.restore(file, "the input")
+    elif file["kind"] != "pipe":
+        raise ValueError("input: file is no mark")
+    return restore_parser(position["table"], options).columns
+
+
+def _holds_json(line: bytes, options: TableOptions) -> bool:
+    """Whether lines hold JSON objects, by the first; InputError if the input is not cut into lines of rows."""
     text = line.removeprefix(b"\xef\xbb\xbf").strip()
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
-        raise InputError("The first line looks like UTF-16, or is no text at all; save the table as UTF-8.")
     if b"\r" in text:
         raise InputError("The lines seem to end in a carriage return alone (CR); save the table with LF or CR LF.")
     begins_array = text.startswith(b"[") and text[1:].lstrip()[:1] in (b"", b"{", b"[")
     if begins_array if options.format is None else options.format == "jsonl" and text.startswith(b"["):
         raise InputError("The input is a JSON array; one object per line is needed (jq -c '.[]' makes them of it).")
-    if options.format == "jsonl" or (options.format is None and text.startswith(b"{")):
-        return JsonRows(options)
-    return CsvRows(options)
+    return options.format == "jsonl" or (options.format is None and text.startswith(b"{"))

@@ -23,14 +23,12 @@ from penstock.io import (
     SnapshotError,
     Snapshots,
     TableOptions,
+    check_position,
     continue_sink,
     differences,
     open_feed,
     open_sink,
 )
-from penstock.io.csv_rows import CsvRows
-from penstock.io.json_rows import JsonRows
-from penstock.io.marks import Mark
 from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 
@@ -315,24 +313,8 @@ def _check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
     """
     for name, value in vars(Counts(**state["counts"])).items():
         _whole(value, f"counts: {name}")
-    position = state["input"]
-    _whole(position["line"], "input: line")
-    if position["file"]["kind"] == "file":
-        Mark.restore(position["file"], "the input")
-    elif position["file"]["kind"] != "pipe":
-        raise ValueError("input: file is no mark")
     _output_mark(state)
-    table = position["table"]
-    if table["format"] == "csv" and len(table["delimiter"]) != 1:
-        raise ValueError("the delimiter is not one character")
-    columns = Columns.restore(table)
-    if not (columns.variables or columns.texts) or not all(isinstance(name, str) for name in columns.names):
-        raise ValueError("the columns have no names")
-    for place in (*columns.variables, *columns.texts, *(() if columns.time is None else (columns.time,))):
-        if _whole(place, "column") >= len(columns.names):
-            raise ValueError("there are fewer columns than are measured")
-    {"csv": CsvRows.restore, "jsonl": JsonRows.restore}[table["format"]](table, options)
-    return columns
+    return check_position(state["input"], options)
 
 
 def _output_mark(state: dict[str, Any]) -> OutputMark | None:

@@ -15,8 +15,7 @@ import numpy as np
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.detectors.online import OnlineNSNMF
-from penstock.io import Batch, InputError, TableOptions, is_number
-from penstock.io.faults import quoted
+from penstock.io import Batch, InputError, TableOptions, is_number, quoted
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 

@@ -1,0 +1,99 @@
+"""Loops over rows that give the same bits for any cut of a series into pieces.
+
+A matrix product of a library sums in an order that depends on the number of rows; these kernels do not.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+
+from penstock._jit import Array, kernel
+
+
+@kernel
+def multiply_rows(A: Array, M: Array, out: Array) -> None:
+    """out = A M, each row by itself: for (n, p) and (p, q)."""
+    n, p = A.shape
+    q = M.shape[1]
+    for i in range(n):
+        for j in range(q):
+            out[i, j] = 0.0
+        for k in range(p):
+            value = A[i, k]
+            if value != 0.0:
+                for j in range(q):
+                    out[i, j] += value * M[k, j]
+
+
+@kernel
+def moving_means(values: Array, starts: Array, share: float, state: Array, out: Array) -> None:
+    """Exponentially weighted means of each column; `state` (p,) goes in and out, and is 0 where `starts[i]`."""
+    n, p = values.shape
+    for i in range(n):
+        for j in range(p):
+            before = 0.0 if starts[i] else state[j]
+            state[j] = before + share * (values[i, j] - before)
+            out[i, j] = state[j]
+
+
+@kernel
+def slow_levels(values: Array, share: float, floor: float, state: Array, out: Array) -> None:
+    """The slowly followed level of `values` (n,) before each row, at least `floor`; peaks count as at most 3 levels."""
+    level = state[0]
+    for i in range(len(values)):
+        out[i] = max(level, floor)
+        level += share * (min(values[i], 3.0 * level) - level)
+    state[0] = level
+
+
+@kernel
+def compare_with_past(values: Array, least: float, floors: Array, state: Array, out: Array) -> None:
+    """Distance of each value from the mean of all earlier ones in their standard deviations; NaN gives 0.
+
+    `state` (3, p) holds count, mean and sum of squared deviations; columns with fewer than `least` values give 0.
+    """
+    n, p = values.shape
+    for i in range(n):
+        for j in range(p):
+            x = values[i, j]
+            out[i, j] = 0.0
+            if isnan(x):
+                continue
+            count, mean, squares = state[0, j], state[1, j], state[2, j]
+            if count >= least:
+                spread = max((squares / count) ** 0.5, floors[j])
+                if spread > 0.0:
+                    out[i, j] = min(max((x - mean) / spread, -20.0), 20.0)
+            count += 1.0
+            step = x - mean
+            mean += step / count
+            state[0, j], state[1, j], state[2, j] = count, mean, squares + step * (x - mean)
+
+
+@kernel
+def third_nearest(
+    rows: Array, places: Array, references: Array, reference_places: Array, zone: int, out: Array
+) -> None:
+    """Squared distance to the third nearest reference at least `zone` rows away, or to the last there is.
+
+    References closer than `zone` rows are left out, as a lasting fault would be near itself; −1 where none is left.
+    """
+    d = rows.shape[1]
+    for i in range(len(rows)):
+        first, second, third = -1.0, -1.0, -1.0
+        for k in range(len(references)):
+            if abs(places[i] - reference_places[k]) < zone:
+                continue
+            total = 0.0
+            for j in range(d):
+                step = rows[i, j] - references[k, j]
+                total += step * step
+                if third >= 0.0 and total >= third:
+                    break
+            if first < 0.0 or total < first:
+                first, second, third = total, first, second
+            elif second < 0.0 or total < second:
+                second, third = total, second
+            elif third < 0.0 or total < third:
+                third = total
+        out[i] = third if third >= 0.0 else (second if second >= 0.0 else first)

@@ -1,0 +1,214 @@
+"""The time layer: from residuals (n, p) of any source to evidence per sensor over horizons, and to one score per row.
+
+Residuals are divided by the spread that is usual when the plant moves as much as it does (`Activity`). Their moving
+means over several horizons are the channels: |mean| trailing, or, offline, the smaller of the means before and after a
+row if both have one sign. Each channel is divided by a quantile of its maxima over blocks of time (`Calibration`), so
+that rows that follow each other closely do not count as independent; a row's score is built from its one and its five
+largest sensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from penstock._types import FloatArray
+from penstock.sensors._kernels import moving_means, multiply_rows
+from penstock.sensors.readings import BoolArray
+
+HORIZONS = (1, 4, 16, 64)  # rows, offline
+TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
+_BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
+_LARGEST_RATIO = 20.0
+_TOPS = (1, 5)
+_DIRECTIONS = 3  # more would let a fault excuse itself
+_SMALLEST = 1e-12
+
+
+@dataclass(frozen=True)
+class Activity:
+    """How the variance of residuals follows the movement of the plant.
+
+    variance_j(t) = F(t)·c_j ≥ floor_j with c_j ≥ 0 and F = [1, a, mean of a over 4 rows, over 16, e^(−s/4), e^(−s/24)];
+    a is the mean squared step of the first three principal directions, s the rows since the history began anew.
+
+    Attributes
+    ----------
+    center : array of shape (p,)
+    directions : array of shape (p, d)
+    typical : array of shape (6,)
+        The mean of each feature, by which it is divided.
+    coefficients : array of shape (6, p)
+    floors : array of shape (p,)
+    """
+
+    center: FloatArray
+    directions: FloatArray
+    typical: FloatArray
+    coefficients: FloatArray
+    floors: FloatArray
+
+    def spread(self, features: FloatArray) -> FloatArray:
+        """Return the usual size of residuals (n, p) for features (n, 6) that are divided by `typical`."""
+        variances = np.empty((len(features), self.coefficients.shape[1]))
+        multiply_rows(features, self.coefficients, variances)
+        sizes: FloatArray = np.sqrt(np.maximum(variances, self.floors))
+        return sizes
+
+
+@dataclass
+class ActivityState:
+    """Where the features of a series stand after its last row."""
+
+    last: FloatArray
+    means: FloatArray = field(default_factory=lambda: np.zeros((2, 1)))
+    since: int = 0
+
+
+def activity_features(
+    Z: FloatArray, starts: BoolArray, center: FloatArray, directions: FloatArray, state: ActivityState
+) -> FloatArray:
+    """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
+    places = np.empty((len(Z), directions.shape[1]))
+    multiply_rows(np.ascontiguousarray(Z - center), directions, places)
+    steps = np.diff(places, axis=0, prepend=state.last[None])
+    moved = np.where(starts, 0.0, (steps**2).mean(axis=1))[:, None]
+    means = np.empty((2, len(Z), 1))
+    for number, horizon in enumerate((4, 16)):
+        moving_means(moved, starts, 1 / horizon, state.means[number], means[number])
+    rows = np.arange(len(Z))
+    begun = np.maximum.accumulate(np.where(starts, rows, -1 - state.since))
+    since = rows - begun
+    if len(Z):
+        state.last, state.since = places[-1], int(since[-1])
+    decay = [np.exp(-since / 4), np.exp(-since / 24)]
+    return np.column_stack([np.ones(len(Z)), moved[:, 0], means[0, :, 0], means[1, :, 0], *decay])
+
+
+def learn_activity(Z: FloatArray, residuals: FloatArray, starts: BoolArray, kept: BoolArray) -> Activity:
+    """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
+    center = Z[kept].mean(axis=0)
+    deviations = Z[kept] - center
+    _, vectors = np.linalg.eigh(deviations.T @ deviations)
+    directions = np.ascontiguousarray(vectors[:, ::-1][:, :_DIRECTIONS])
+    features = activity_features(Z, starts, center, directions, ActivityState(np.zeros(directions.shape[1])))
+    typical = features.mean(axis=0) + _SMALLEST
+    used = features[kept] / typical
+    squares = used.T @ used
+    root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
+    targets = np.linalg.solve(root, used.T @ residuals[kept] ** 2)
+    coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
+    floors = np.maximum(1e-3 * (used @ coefficients).mean(axis=0), _SMALLEST)
+    return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What channels and scores are divided by: quantiles of their maxima over blocks of time.
+
+    Attributes
+    ----------
+    channels : array of shape (number of horizons, p)
+    tops : array of shape (number of horizons, 2)
+        Of the mean of the one and of the five largest sensors.
+    """
+
+    channels: FloatArray
+    tops: FloatArray
+
+    def score(self, channels: list[FloatArray]) -> FloatArray:
+        """Return one score per row (n,) from the channels of all horizons, each (n, p)."""
+        total = np.zeros(len(channels[0]))
+        for number, channel in enumerate(channels):
+            for top, quantile in zip(_largest(_ratios(channel, self.channels[number])), self.tops[number], strict=True):
+                total += (top / quantile) ** 2
+        scores: FloatArray = np.sqrt(total / self.tops.size)
+        return scores
+
+    def evidence(self, channels: list[FloatArray]) -> FloatArray:
+        """Return how far each sensor is from what is usual (n, p): its largest channel, 1 at the edge of the usual."""
+        ratios = [_ratios(channel, by) for channel, by in zip(channels, self.channels, strict=True)]
+        found: FloatArray = np.max(ratios, axis=0)
+        return found
+
+
+def learn_calibration(channels: list[FloatArray], quantile: float = 0.95) -> Calibration:
+    """Learn what the channels of training rows are divided by: this quantile of their block maxima."""
+    by, tops = [], []
+    for channel in channels:
+        by.append(np.quantile(block_maxima(channel), quantile, axis=0))
+        largest = np.column_stack(_largest(_ratios(channel, by[-1])))
+        tops.append(np.quantile(block_maxima(largest), quantile, axis=0))
+    return Calibration(np.array(by), np.where(np.array(tops) > 0, tops, 1.0))
+
+
+def trailing_channels(
+    evidence: FloatArray, starts: BoolArray, state: FloatArray, horizons: tuple[int, ...] = TRAILING_HORIZONS
+) -> list[FloatArray]:
+    """Return |moving mean| of each horizon; `state` (number of horizons, p) goes on from row to row."""
+    channels = []
+    for number, horizon in enumerate(horizons):
+        means = np.empty_like(evidence)
+        moving_means(evidence, starts, 1 / horizon, state[number], means)
+        channels.append(np.abs(means))
+    return channels
+
+
+def two_sided_channels(evidence: FloatArray, starts: BoolArray) -> list[FloatArray]:
+    """Return the smaller of the moving means before and after each row if both have one sign, else 0."""
+    ends = np.append(starts[1:], True)[::-1].copy()  # where the history begins anew when time runs backwards
+    backwards = np.ascontiguousarray(evidence[::-1])
+    channels = []
+    for horizon in HORIZONS:
+        before, after = np.empty_like(evidence), np.empty_like(evidence)
+        moving_means(evidence, starts, 1 / horizon, np.zeros(evidence.shape[1]), before)
+        moving_means(backwards, ends, 1 / horizon, np.zeros(evidence.shape[1]), after)
+        after = after[::-1]
+        one_sign = (before > 0) == (after > 0)
+        channels.append(np.where(one_sign, np.minimum(np.abs(before), np.abs(after)), 0.0))
+    return channels
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """Where the logarithms of a score's block maxima lie: their median and their spread, at least 0.1."""
+
+    median: float
+    spread: float
+
+    def apply(self, scores: FloatArray) -> FloatArray:
+        """Return how far scores stand above the usual block maximum, in spreads of block maxima."""
+        surprise: FloatArray = (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
+        return surprise
+
+
+def learn_surprise(scores: FloatArray) -> Surprise:
+    """Learn from the scores of training rows in order of time."""
+    maxima = np.log(np.maximum(block_maxima(scores[:, None])[:, 0], _SMALLEST))
+    median = float(np.median(maxima))
+    return Surprise(median, max(0.1, 1.4826 * float(np.median(np.abs(maxima - median)))))
+
+
+def block_maxima(values: FloatArray) -> FloatArray:
+    """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
+    count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
+    edges = np.linspace(0, len(values), count + 1).astype(np.intp)
+    maxima: FloatArray = np.maximum.reduceat(values, edges[:-1], axis=0)
+    return maxima
+
+
+def _ratios(channel: FloatArray, by: FloatArray) -> FloatArray:
+    """Return the channel in units of `by`, cut at 20; 0 where `by` is 0, as the sensor never moved."""
+    usable = by > 0
+    ratios: FloatArray = np.minimum(channel / np.where(usable, by, 1.0), _LARGEST_RATIO)
+    return np.where(usable, ratios, 0.0)
+
+
+def _largest(ratios: FloatArray) -> list[Any]:
+    """Return the mean of the one and of the five largest sensors of each row."""
+    most = min(max(_TOPS), ratios.shape[1])
+    highest = -np.sort(-np.partition(ratios, ratios.shape[1] - most, axis=1)[:, -most:], axis=1)
+    return [highest[:, :top].sum(axis=1) / min(top, most) for top in _TOPS]

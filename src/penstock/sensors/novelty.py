@@ -1,0 +1,101 @@
+"""How new a state of the plant is: the distance to the third nearest reference row that is not close in time.
+
+Sensors that move together in an unusual way explain each other, and only the state as a whole is new. Rows close in
+time are left out, as a lasting fault is near itself; a level that stays (another season) is divided out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock._blas import one_blas_thread
+from penstock._types import FloatArray
+from penstock.sensors._kernels import moving_means, multiply_rows, slow_levels, third_nearest
+from penstock.sensors.evidence import Surprise, learn_surprise
+from penstock.sensors.readings import BoolArray
+
+_DIRECTIONS = 30
+_REFERENCES = 3000
+_ZONE = 0.2  # of the training rows: closer ones are close in time
+_HORIZON, _SLOW = 4, 1000  # rows
+_NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training rows: far from all of them
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """Reference rows in half-whitened principal directions.
+
+    Attributes
+    ----------
+    center : array of shape (p,)
+    directions : array of shape (p, d)
+        Principal directions, each divided by the fourth root of its variance.
+    references : array of shape (m, d)
+    places : array of shape (m,)
+        Their row numbers in training.
+    zone : int
+        References closer to a training row than so many rows are left out.
+    usual : float
+        Median distance of the training rows; the slow level is at least this.
+    surprise : Surprise
+    """
+
+    center: FloatArray
+    directions: FloatArray
+    references: FloatArray
+    places: np.ndarray
+    zone: int
+    usual: float
+    surprise: Surprise
+
+    def score(self, Z: FloatArray, starts: BoolArray, state: NoveltyState) -> FloatArray:
+        """Return the surprise at rows that follow the training rows; `state` goes on from row to row."""
+        distances = self.distances(Z, np.full(len(Z), _NEW))
+        return self.surprise.apply(_relative(distances, starts, self.usual, state))
+
+    def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
+        """Return the distance of each row without holes to its third nearest reference outside its time zone."""
+        rows = np.empty((len(Z), self.directions.shape[1]))
+        multiply_rows(np.ascontiguousarray(Z - self.center), self.directions, rows)
+        squares = np.empty(len(Z))
+        third_nearest(rows, places, self.references, self.places, self.zone, squares)
+        return np.sqrt(np.maximum(squares, 0.0))
+
+
+@dataclass
+class NoveltyState:
+    """Where the moving mean and the slow level stand after the last row of a series."""
+
+    mean: FloatArray = field(default_factory=lambda: np.zeros(1))
+    level: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+
+def learn_novelty(Z: FloatArray, starts: BoolArray, random: np.random.RandomState) -> tuple[Novelty, FloatArray]:
+    """Learn from scaled readings without holes (n, p); also return the surprise at the training rows themselves."""
+    center = Z.mean(axis=0)
+    deviations = Z - center
+    with one_blas_thread():
+        variances, vectors = np.linalg.eigh(deviations.T @ deviations / len(Z))
+    kept = slice(None, -_DIRECTIONS - 1, -1)
+    directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
+    places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
+    references = np.empty((len(places), directions.shape[1]))
+    multiply_rows(np.ascontiguousarray(deviations[places]), directions, references)
+    found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
+    distances = found.distances(Z, np.arange(len(Z)))
+    usual = max(float(np.median(distances)), 1e-12)
+    relative = _relative(distances, starts, usual, NoveltyState(level=np.array([usual])))
+    surprise = learn_surprise(relative)
+    novelty = Novelty(center, directions, references, places, found.zone, usual, surprise)
+    return novelty, surprise.apply(relative)
+
+
+def _relative(distances: FloatArray, starts: BoolArray, usual: float, state: NoveltyState) -> FloatArray:
+    """Return trailing means of distances over their slow level."""
+    means, levels = np.empty((len(distances), 1)), np.empty(len(distances))
+    moving_means(distances[:, None].copy(), starts, 1 / _HORIZON, state.mean, means)
+    slow_levels(means[:, 0].copy(), 1 / _SLOW, usual, state.level, levels)
+    relative: FloatArray = means[:, 0] / levels
+    return relative

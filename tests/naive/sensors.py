@@ -1,0 +1,91 @@
+"""Sensors judged by each other over time, as slow loops straight from the formulas."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+RIDGE = 0.01
+
+
+def residual(z, mean, covariance, j):
+    """Reading j minus its ridge regression on the other readings of the row that are there."""
+    others = [k for k in range(len(z)) if k != j and not math.isnan(z[k])]
+    if math.isnan(z[j]):
+        return 0.0
+    if not others:
+        return z[j] - mean[j]
+    C = covariance + RIDGE * np.eye(len(z))
+    coefficients = np.linalg.solve(C[np.ix_(others, others)], C[others, j])
+    return z[j] - mean[j] - sum(c * (z[k] - mean[k]) for c, k in zip(coefficients, others, strict=True))
+
+
+def moving_mean(values, starts, horizon):
+    """m ← m + (x − m)/horizon, from 0 wherever the history begins anew."""
+    found, mean = [], 0.0
+    for x, start in zip(values, starts, strict=True):
+        mean = 0.0 if start else mean
+        mean += (x - mean) / horizon
+        found.append(mean)
+    return found
+
+
+def two_sided(values, starts, horizon):
+    """The smaller of the means before and after a row, if both have one sign."""
+    before = moving_mean(values, starts, horizon)
+    ends = [*starts[1:], True]
+    after = moving_mean(values[::-1], ends[::-1], horizon)[::-1]
+    return [min(abs(b), abs(a)) if b * a > 0 else 0.0 for b, a in zip(before, after, strict=True)]
+
+
+def block_maxima(values, most=50, fewest_rows=20):
+    count = min(most, max(4, len(values) // fewest_rows), len(values))
+    edges = [int(k * len(values) / count) for k in range(count + 1)]
+    return [max(values[a:b]) for a, b in pairwise(edges)]
+
+
+def time_layer(channels, quantile=0.95):
+    """Channels per horizon, each (n, p) → one score per row."""
+    n, p = np.shape(channels[0])
+    squares = [0.0] * n
+    for channel in channels:
+        by = [np.quantile(block_maxima([channel[i][j] for i in range(n)]), quantile) for j in range(p)]
+        ratios = [[min(channel[i][j] / by[j], 20.0) if by[j] > 0 else 0.0 for j in range(p)] for i in range(n)]
+        for top in (1, 5):
+            means = [sum(sorted(row)[::-1][:top]) / min(top, p) for row in ratios]
+            scale = np.quantile(block_maxima(means), quantile) or 1.0
+            squares = [total + (mean / scale) ** 2 for total, mean in zip(squares, means, strict=True)]
+    return [math.sqrt(total / (2 * len(channels))) for total in squares]
+
+
+def surprise(scores):
+    """How far the logarithm of a score is above the median of the block maxima, in their spread (at least 0.1)."""
+    maxima = [math.log(max(each, 1e-12)) for each in block_maxima(scores)]
+    median = float(np.median(maxima))
+    spread = max(0.1, 1.4826 * float(np.median([abs(each - median) for each in maxima])))
+    return [(math.log(max(score, 1e-12)) - median) / spread for score in scores]
+
+
+def third_nearest(rows, places, references, reference_places, zone):
+    """Distance to the third nearest reference at least `zone` rows away, or to the farthest of fewer; 0 if none."""
+    found = []
+    for row, place in zip(rows, places, strict=True):
+        allowed = [r for r, q in zip(references, reference_places, strict=True) if abs(place - q) >= zone]
+        distances = sorted(math.dist(row, other) for other in allowed)[:3]
+        found.append(distances[-1] if distances else 0.0)
+    return found
+
+
+def against_past(column, least, floor):
+    """(x − mean of earlier readings) / their standard deviation, cut at ±20; 0 before `least` readings."""
+    found, earlier = [], []
+    for x in column:
+        if math.isnan(x):
+            found.append(0.0)
+            continue
+        spread = max(float(np.std(earlier)), floor) if len(earlier) >= least else 0.0
+        found.append(min(max((x - float(np.mean(earlier))) / spread, -20.0), 20.0) if spread > 0 else 0.0)
+        earlier.append(x)
+    return found

@@ -1,0 +1,187 @@
+"""Sensors judged by each other over time: against slow twins, and what must not matter."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import sensors as naive
+from sklearn.metrics import average_precision_score
+
+from penstock.sensors import evidence, find_starts, learn_leave_one_out, learn_scale, learn_series
+from penstock.sensors._kernels import compare_with_past, third_nearest
+
+pytestmark = pytest.mark.kernels
+
+
+def plant(n=600, seed=0, p=6, fault=True):
+    """Sensors that follow two slow causes; from row 400 on, sensor 2 reads too high for 25 rows."""
+    rng = np.random.default_rng(seed)
+    causes = np.cumsum(rng.normal(size=(n, 2)), axis=0) * 0.1
+    X = causes @ rng.normal(size=(2, p)) + 0.05 * rng.normal(size=(n, p)) + 10
+    if fault:
+        X[400:425, min(2, p - 1)] += 0.5
+    return X
+
+
+def judge(X, time=None, runs=None):
+    return learn_series(X, time, runs, np.random.RandomState(0))
+
+
+def test_residuals_are_ridge_regressions_on_the_other_sensors_that_are_there():
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 5)) + 0.3 * rng.normal(size=(80, 5))
+    model = learn_leave_one_out(Z, np.ones(80))
+    holed = np.where(rng.random(Z.shape) < 0.2, np.nan, Z)
+    holed[3] = np.nan
+    found, covariance = model.residuals(holed), np.cov(Z.T, bias=True)
+    expected = [[naive.residual(row, Z.mean(axis=0), covariance, j) for j in range(5)] for row in holed]
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert np.isfinite(model.fill(holed)).all()
+
+
+def test_weight_0_leaves_a_row_out():
+    Z = plant(100)
+    weights = np.arange(100.0) % 2
+    half, same = learn_leave_one_out(Z, weights), learn_leave_one_out(Z[1::2], np.ones(50))
+    np.testing.assert_allclose(half.precision, same.precision, rtol=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 130), st.integers(1, 7), st.integers(0, 2**32 - 1))
+def test_the_time_layer_is_its_slow_twin(n, p, seed):
+    rng = np.random.default_rng(seed)
+    E, starts = rng.standard_t(3, size=(n, p)), rng.random(n) < 0.05
+    starts[0] = True
+    offline = evidence.two_sided_channels(E, starts)
+    live = evidence.trailing_channels(E, starts, np.zeros((2, p)))
+    for channels, horizons, slow in (
+        (offline, evidence.HORIZONS, naive.two_sided),
+        (live, evidence.TRAILING_HORIZONS, lambda *a: np.abs(naive.moving_mean(*a))),
+    ):
+        expected = [np.column_stack([slow(E[:, j].tolist(), starts.tolist(), h) for j in range(p)]) for h in horizons]
+        np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
+        scores = evidence.learn_calibration(channels).score(channels)
+        np.testing.assert_allclose(scores, naive.time_layer(expected), atol=1e-9)
+        np.testing.assert_allclose(
+            evidence.learn_surprise(scores).apply(scores), naive.surprise(scores.tolist()), atol=1e-8
+        )
+
+
+def test_distances_and_comparison_with_the_past_are_their_slow_twins():
+    rng = np.random.default_rng(2)
+    rows, places = rng.normal(size=(40, 3)), np.arange(40)
+    out = np.empty(40)
+    for zone in (0, 6, 100):
+        third_nearest(rows, places, rows[::2].copy(), places[::2].copy(), zone, out)
+        expected = naive.third_nearest(rows, places, rows[::2], places[::2], zone)
+        np.testing.assert_allclose(np.sqrt(np.maximum(out, 0)), expected, atol=1e-12)
+    Z = np.where(rng.random((90, 2)) < 0.1, np.nan, rng.normal(size=(90, 2)))
+    found = np.empty_like(Z)
+    compare_with_past(Z, 30.0, np.array([0.01, 5.0]), np.zeros((3, 2)), found)
+    for j, floor in enumerate((0.01, 5.0)):
+        np.testing.assert_allclose(found[:, j], naive.against_past(Z[:, j].tolist(), 30, floor), atol=1e-9)
+
+
+def test_a_fault_of_one_sensor_is_found_and_named():
+    X = plant()
+    model, judgement = judge(X)
+    y = (np.arange(600) >= 400) & (np.arange(600) < 425)
+    assert average_precision_score(y, judgement.scores) > 0.9
+    assert judgement.evidence[400:425].mean(axis=0).argmax() == 2
+    healthy = judge(plant(fault=False))[0]
+    later = healthy.score(X[380:], healthy.start())
+    assert average_precision_score(y[380:], later.scores) > 0.9
+    assert abs(healthy.expected(X)[400:425, 2] - (X[400:425, 2] - 0.5)).mean() < 0.1
+    assert model.scale.judged.all()
+
+
+def test_units_and_order_of_sensors_do_not_matter():
+    X = plant()
+    order = np.array([3, 0, 5, 1, 4, 2])
+    plain = judge(X)[1]
+    other = judge((X * np.array([1e-6, 1.8, 1, 1e5, -1, 3]) + 32)[:, order])[1]
+    np.testing.assert_allclose(other.scores, plain.scores, atol=1e-6)
+    np.testing.assert_allclose(other.evidence, plain.evidence[:, order], atol=1e-6)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(0, 250), max_size=6), st.booleans())
+def test_any_cut_of_a_series_gives_the_same_bits(cuts, one_sensor):
+    X = plant(850)[:, : 1 if one_sensor else None].copy()
+    X[620:640, 0] = np.nan if not one_sensor else 0.0
+    time = np.arange(850.0)
+    time[700:] += 50
+    model = judge(X[:600], time[:600])[0]
+    whole = model.score(X[600:], model.start(), time[600:])
+    state, edges = model.start(), sorted({0, 250, *cuts})
+    pieces = [model.score(X[600 + a : 600 + b], state, time[600 + a : 600 + b]) for a, b in pairwise(edges)]
+    np.testing.assert_array_equal(np.concatenate([piece.scores for piece in pieces]), whole.scores)
+    np.testing.assert_array_equal(np.concatenate([piece.evidence for piece in pieces]), whole.evidence)
+
+
+def test_a_gap_begins_the_history_anew():
+    model = judge(plant(fault=False), np.arange(600.0))[0]
+    X, time = plant(40, seed=3), np.arange(40.0)
+    time[20:] += 100
+    after_gap = model.score(X, model.start(), time).evidence[20:]
+    np.testing.assert_array_equal(after_gap, model.score(X[20:], model.start(), time[20:]).evidence)
+    assert not np.array_equal(model.score(X, model.start()).evidence[20:], after_gap)
+
+
+def test_a_missing_reading_carries_no_evidence():
+    model = judge(plant(fault=False))[0]
+    X = plant(50, seed=5)
+    X[:, 1] = np.nan
+    found = model.score(X, model.start())
+    assert (found.evidence[:, 1] == 0).all()
+    assert np.isfinite(found.scores).all()
+
+
+def test_starts():
+    time = np.array([0.0, 1, 2, 3, 10, 11, 5, 6])
+    assert np.flatnonzero(find_starts(8, time)).tolist() == [0, 4, 6]
+    assert np.flatnonzero(find_starts(4, runs=["a", "a", "b", "b"])).tolist() == [0, 2]
+    assert find_starts(0).tolist() == []
+
+
+def test_settings_and_constants_are_not_judged_but_flags_are():
+    rng = np.random.default_rng(0)
+    flag = np.zeros(1000)
+    flag[500:505] = 1
+    X = np.column_stack([rng.normal(size=1000), np.repeat([1.0, 2.0, 1.0, 3.0], 250), np.full(1000, 7.0), flag])
+    assert learn_scale(X, find_starts(1000)).judged.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        plant(2),
+        plant(3, p=1),
+        np.ones((50, 3)),
+        plant(30, p=60),
+        np.repeat(plant(40, p=2), 3, axis=0),
+        np.column_stack([np.repeat([1.0, 2.0], 50), np.repeat([3.0, 4.0], 50)]),
+        np.where(np.arange(120)[:, None] % 40 < 12, np.nan, plant(120)) + np.zeros((1, 6)),
+        1e12 * plant(60),
+    ],
+    ids=["two rows", "one sensor", "constant", "more sensors than rows", "repeated", "settings only", "holes", "huge"],
+)
+def test_odd_series_get_finite_scores(X):
+    X = X[~np.isnan(X).all(axis=1)]
+    model, judgement = judge(X)
+    for scores in (judgement.scores, model.score(X, model.start()).scores, model.score_alone(X)):
+        assert np.isfinite(scores).all()
+    assert np.isfinite(model.expected(X)).all()
+
+
+def test_a_state_that_is_new_stands_out_though_sensors_agree():
+    rng = np.random.default_rng(4)
+    cause = rng.normal(size=(900, 1))
+    cause[800:806] = 9.0
+    X = cause @ np.ones((1, 5)) + 0.05 * rng.normal(size=(900, 5))
+    judgement = judge(X)[1]
+    assert set(np.argsort(-judgement.scores)[:5]) <= set(range(800, 812))
