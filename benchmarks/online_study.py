@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from penstock import KNNDistance, OnlineNSNMF
 from penstock._types import FloatArray
 from penstock.bench import Dataset
-from penstock.bench.metrics import precision_at_n, roc_auc, true_detections
+from penstock.bench.methods import roc_auc
 from penstock.graph.similarities import Kind
+from penstock.ranking import precision_at_n, true_detections
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021.datasets import data_folder, load, names

@@ -34,9 +34,8 @@ class Log(SchedulerPlugin):
 
     def transition(self, key, start, finish, *_, **__):
         if finish == "processing":
-            kind = re.match(r"(.*?)-[0-9a-f]{6}-", str(key)).group(1)
-            in_factorisation = re.search(r"-[0-9a-f]{6}-\d+-\d+$", str(key)) and kind != "pair-edges"
-            print(f"{'block-look' if kind == 'look' and in_factorisation else kind}:{key}", file=self._file)
+            kind = re.match(r"(.*)-[0-9a-f]{8}-\d+$", str(key)).group(1)
+            print(f"{kind}:{key}", file=self._file)
             self._counts[kind] += 1
             self._die_in_time(kind, self._counts[kind], 0)
 

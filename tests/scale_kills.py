@@ -19,19 +19,18 @@ from distributed import SchedulerPlugin, Status, WorkerPlugin
 _LOOK_AGAIN = 0.001  # seconds
 
 
-def _named(*names, ending):
-    return [rf"^{name}-[0-9a-f]+{ending}$" for name in names]
+def _named(*names):
+    return [rf"^{name}-[0-9a-f]+-\d+$" for name in names]
 
 
-# The names of tasks, in the order in which the stages of a fit come; then those of scoring. They end in the job and the
-# number of a piece, part or pair; in the factorisation in the job, the step and the group of blocks.
-ROWS = _named("look", "scale", "spread", "gather", ending=r"-\d+")
-TREE = _named("part-tree", ending=r"-\d+") + _named("pair-edges", ending=r"-\d+-\d+")
+# The names of tasks, in the order in which the stages of a fit come; then those of scoring. They end in a token of the
+# stage and the number of a piece, part, pair or group of blocks.
+ROWS = _named("measure-piece", "scale-piece", "spread-rows", "gather-part")
+TREE = _named("grow-part-tree", "join-two")
 FACTORISATION = _named(
-    "multiply", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block",
-    ending=r"-\d+-\d+",
-)  # fmt: skip
-SCORING = _named("score", ending=r"-\d+")
+    "multiply", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block"
+)
+SCORING = _named("score-piece")
 
 
 @dataclass

@@ -21,8 +21,7 @@ from sklearn.svm import OneClassSVM
 
 from penstock import KNNDistance, LoMST
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
-from penstock.bench.cells import Cell, plan, run_cell
-from penstock.bench.code_digest import code_digest, forget_digests
+from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
 from penstock.bench.methods import OURS, MethodError, build, find_class, import_path, takes_seed, training_scores
 from penstock.bench.results import ROWS_FILE
 from penstock.factor import Auto, BlockSGD
@@ -348,14 +347,6 @@ def test_keys_change_with_the_code_and_not_with_its_words(own_place: Place) -> N
     assert {name.split("/")[0] for name in changed(before, edited)} == {"sure", "leaning"}
     (folder / "beside.py").write_text("FACTOR = 22\n")
     assert {name.split("/")[0] for name in changed(edited, keys(study))} == {"leaning"}
-
-
-def test_a_parameter_that_json_does_not_know(own_place: Place) -> None:
-    (own_place.folder / "dated_detector.py").write_text("class D:\n    def __init__(self, **given): pass\n")
-    dated, later = (
-        own_place.study(f"any dated_detector.D parameters = {{ since = 2020-01-0{day} }}") for day in (1, 2)
-    )
-    assert changed(keys(dated), keys(later)) == {"any/one.csv/None"}
 
 
 def test_files_of_the_same_name_are_told_apart(own_place: Place) -> None:

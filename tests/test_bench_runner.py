@@ -327,50 +327,6 @@ def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))
 
 
-FULL = """
-import os, sys
-from pathlib import Path
-from penstock.bench import parse_settings, run_study
-from penstock.bench.results import read_rows
-
-here = Path(sys.argv[1])
-study = parse_settings(
-    "datasets = [" + ", ".join(f"'{number}/missing.csv'" for number in range(60)) + "]\\n"
-    "[[method]]\\nname = 'knn'\\ndetector = 'KNNDistance'\\n"
-)
-run_study(study, here / "free")
-pages = sum(-(-path.stat().st_size // 4096) for path in (here / "free").iterdir() if path.name != "rows.jsonl")
-full = here / "full"
-full.mkdir()
-if os.system(f"mount -t tmpfs -o size={(pages + 2) * 4}k none {full} 2>/dev/null"):
-    sys.exit(77)
-try:
-    run_study(study, full)
-except OSError as error:
-    kept = len(read_rows(full))
-    print(kept, (full / "rows.jsonl").read_bytes()[-1:], error.strerror)
-os.system(f"mount -o remount,size=1m {full}")
-print(len(read_rows(full)), (run_study(study, full).rows["status"] == "failed").all(), len(read_rows(full)))
-"""
-
-
-@pytest.mark.slow
-def test_a_full_disk(tmp_path: Path) -> None:
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare, to mount a small disk")
-    command = ["unshare", "--mount", sys.executable, "-c", FULL, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 77 or done.stderr.startswith("unshare:"):
-        pytest.skip("only root can mount a small disk")
-    assert done.returncode == 0, done.stderr
-    full, later = done.stdout.splitlines()
-    kept, end, words = full.split(maxsplit=2)
-    assert 0 < int(kept) < 60
-    assert end == r"b'\n'"
-    assert words.startswith("an outcome could not be written (No space left on device); make room")
-    assert later == f"{kept} True 60"
-
-
 @pytest.mark.slow
 def test_a_run_of_a_part_adds_to_what_is_there(own_place: Place) -> None:
     study = own_place.study("one Sure\nother Sure")

@@ -80,8 +80,3 @@ def test_scores_stay_those_of_the_detector_without_modes():
     for method in ("nmf", "lomst", "norm"):
         by_hand = limit_components(make_detector(method), 6).fit(values)
         assert (detect(plant(), method=method, top=5).scores == by_hand.scores_).all()
-
-
-def test_names_may_be_written_large_and_none_is_no_parameter():
-    assert make_detector("NSNMF", n_components=None) is not None
-    assert make_detector("Mean", 3).get_params() == make_detector("mean").get_params()

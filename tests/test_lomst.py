@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from naive import detection as naive_detect
 
 from penstock._threads import thread_limit
-from penstock.bench import metrics
+from penstock.bench import true_detections
 from penstock.detectors import LoMST, lomst
 from penstock.detectors.lomst import _longest_stable_run, local_tree_lengths
 from penstock.graph.search import nearest_neighbors
@@ -133,4 +133,4 @@ def test_lengths_need_enough_neighbours() -> None:
 def test_on_real_data_it_is_as_good_as_the_paper_says(benchmark_data: Path) -> None:
     """Ahmed et al. (2021), tbl:TPRL: 101 of 126 on Ionosphere, whose file is the paper's."""
     data = datasets.load("Ionosphere")
-    assert metrics.true_detections(data.y, LoMST().fit(data.X).scores_) >= 101
+    assert true_detections(data.y, LoMST().fit(data.X).scores_) >= 101

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from penstock import GNMF, NMF, NSNMF, SNMF, CollapsedFactorsWarning, KNNDistance, LaplacianNSNMF, LoMST, load
 from penstock._threads import thread_limit
-from penstock.bench.metrics import true_detections
+from penstock.bench import true_detections
 from penstock.factor import BlockSGD, Coordinate, Multiplicative
 from penstock.graph.similarities import similarity
 from studies.ahmed2021 import datasets

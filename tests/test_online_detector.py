@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import penstock
 from penstock import OnlineNSNMF
@@ -51,17 +50,6 @@ VARIANTS = [
     {"refresh_every": 0, "similarity": "binary", "threshold": MeanDeviation(k=1.0, min_scores=5)},
 ]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
-
-
-@parametrize_with_checks([OnlineNSNMF(random_state=0), small(learn_flagged=False, similarity="relative")])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-def test_no_check_is_skipped():
-    # What is left out for want of an optional library or by the estimator's own wish would show here.
-    results = check_estimator(OnlineNSNMF(random_state=0), on_skip=None, on_fail="raise")
-    assert {result["status"] for result in results} == {"passed"}
 
 
 # ---- however it is cut ----
@@ -251,15 +239,6 @@ def test_a_missing_reading_has_no_part_in_the_residual():
     assert np.isnan(result.residuals[0, 3])
     seen = result.residuals[0, :3]
     assert result.scores[0] == pytest.approx(np.sqrt(4 / 3 * (seen**2).sum()), rel=1e-12)
-
-
-def test_gaps_hardly_change_what_is_learnt():
-    rng = np.random.default_rng(0)
-    A = (0.2 + 0.6 * rng.random((400, 2))) @ [[1.0, 0.5, 0.1, 0.3], [0.1, 0.4, 0.9, 0.2]]
-    holed = np.where(rng.random(A.shape) < 0.1, np.nan, A)
-    whole, gapped = small(similarity="relative"), small(similarity="relative")
-    scores, scores_with_gaps = whole.update_many(A)[6:], gapped.update_many(holed)[6:]
-    assert 0.8 < np.median(scores_with_gaps) / np.median(scores) < 1.25
 
 
 def test_a_column_without_readings_in_the_warm_up_is_announced():
@@ -456,14 +435,6 @@ def test_a_state_that_cannot_be_is_refused(damage, message, tmp_path):
     write_state(path, "detector", {"class": "OnlineNSNMF", "parameters": parameters_of_small(), "fitted": state})
     with pytest.raises(StorageError, match=message):
         penstock.load(path)
-
-
-def test_pickle_goes_on_to_the_last_bit():
-    X = some_rows()
-    detector = small()
-    detector.update_many(X[:60])
-    again = pickle.loads(pickle.dumps(detector))
-    np.testing.assert_array_equal(again.update_many(X[60:]), detector.update_many(X[60:]))
 
 
 # ---- what is wrong is named, and changes nothing ----

@@ -326,12 +326,6 @@ def test_what_is_no_rate(bad: Any) -> None:
     assert fitted.threshold_ == before
 
 
-def test_rates_need_a_fit() -> None:
-    for ask in (lambda: Detector().set_false_alarm_rate(0.1), lambda: Detector().false_alarm_rate(plain_rows())):
-        with pytest.raises(NotFittedError):
-            ask()
-
-
 # Files, copies, threads, seeds.
 
 TABLES = {
@@ -472,17 +466,3 @@ def test_seeds() -> None:
     for bad in ("seed", 1.5, -1):
         with pytest.raises(ValueError, match=r"cannot be used to seed|must be|Seed"):
             Detector(random_state=bad).fit(X)
-
-
-def test_clones_and_refits() -> None:
-    X = mixed_rows()
-    fitted = Detector(contamination=0.05, scale=None, random_state=4).fit(X)
-    copy = clone(fitted)
-    assert copy.get_params() == fitted.get_params() == {"contamination": 0.05, "scale": None, "random_state": 4}
-    with pytest.raises(NotFittedError):
-        copy.predict(X)
-    assert alike(copy.fit(X).scores_, fitted.scores_)
-    again = fitted.fit(mixed_rows(40)[:, :2]).anomaly_score(mixed_rows(5)[:, :2])  # nothing of the first fit is left
-    assert alike(Detector(contamination=0.05, scale=None, random_state=4).fit(mixed_rows(40)[:, :2]).anomaly_score(
-        mixed_rows(5)[:, :2]), again)  # fmt: skip
-    assert repr(Detector()) == "Detector()"

@@ -81,9 +81,9 @@ def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, t
 
 def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     rows = some_rows()
-    before = rows_module.extent_of(rows)
+    before = rows_module.Extent.of(rows)
     workspace.create_array(tmp_path / "rows.npy", rows.shape)
-    arguments = ("the table", None, before, None, tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy", True)
+    arguments = ("the table", None, before, None, True, tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy")
     rows_module.scale_piece(rows, *arguments)
     with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
         rows_module.scale_piece(rows + 0.001, *arguments)

@@ -117,12 +117,6 @@ def strike(ground, work, patterns, seed):
     return result, killer.aims
 
 
-@pytest.mark.slow
-def test_a_fit_ends_the_same_with_workers_killed_in_two_stages(ground):
-    patterns = [TREE[1], FACTORISATION[1]]
-    ground.assert_same(run_through(ground, ground.fit, patterns, seed=0))
-
-
 def test_scoring_ends_the_same_with_a_worker_killed(ground):
     np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=0), ground.scores)
 
@@ -136,7 +130,7 @@ def test_three_kills_in_a_fit(ground, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(3))
 def test_a_kill_in_scoring(ground, number):
     np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=200 + number), ground.scores)
 
@@ -157,25 +151,11 @@ def test_all_workers_killed_at_once(ground, stage):
     wait_for_all_workers(ground.client)
 
 
-@pytest.mark.parametrize(
-    ("n_killed", "delay"),
-    [(2, 0.0), *(pytest.param(n, delay, marks=pytest.mark.slow) for n in (1, 2) for delay in (0.01, 0.02, 0.05, 0.1))],
-)
-def test_workers_killed_in_the_first_instants(ground, n_killed, delay):
-    timer = threading.Timer(delay, lambda: kill_workers(ground.client.cluster, n_killed))
-    if delay:
-        timer.start()
-    else:
-        timer.function()
+@pytest.mark.parametrize("delay", [0.0, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.02, 0.1))])
+def test_workers_killed_in_the_first_instants(ground, delay):
+    timer = threading.Timer(delay, lambda: kill_workers(ground.client.cluster, 2))
+    timer.start() if delay else timer.function()
     ground.assert_same(ground.fit())
-    wait_for_all_workers(ground.client)
-
-
-def test_workers_that_are_away_are_waited_for_before_anything_is_planned(ground):
-    cluster = cluster_module.Cluster(ground.client, lambda *_: None)
-    kill_workers(ground.client.cluster, 2)
-    assert wait_until(lambda: not cluster.workers(), 60)
-    assert cluster.n_threads >= 1
     wait_for_all_workers(ground.client)
 
 
@@ -187,7 +167,7 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
         if now == "trees of parts" and not gone_at:
             client.cluster.scale(0)
             assert wait_until(lambda: not client.scheduler_info(n_workers=-1)["workers"], 20)
-            monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+            monkeypatch.setattr(cluster_module, "_DEADLINE", 2.0)
             gone_at.append(time.monotonic())
 
     detector = NSNMF(n_components=3, random_state=0)
@@ -207,7 +187,7 @@ def test_workers_that_stay_paused_end_the_fit(ground, monkeypatch):
         config.set({"distributed.worker.memory.pause": 0.001}),
         scale.local_client(n_workers=1, memory_limit="2GiB") as client,
     ):
-        monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
+        monkeypatch.setattr(cluster_module, "_DEADLINE", 2.0)
         with pytest.raises(scale.ClusterError, match="All workers have been paused for 2 s, because their memory"):
             scale.fit(detector, ground.source, client)
         monkeypatch.undo()  # closing may take longer
@@ -225,28 +205,11 @@ def test_a_restarted_cluster_is_said_to_have_dropped_the_tasks(ground):
     wait_for_all_workers(ground.client)
 
 
-@pytest.mark.slow
-def test_a_cluster_that_is_closed_ends_the_fit(ground):
-    timers = []
-
-    def close_soon(now, done, total):
-        if now == "factorising" and not timers:
-            timers.append(threading.Timer(0.2, client.cluster.close))
-            timers[0].start()
-
-    detector = NSNMF(n_components=3, max_iter=1000, tol=1e-15, random_state=0)
-    with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
-        with pytest.raises(scale.ClusterError, match=r"was the cluster closed|was it closed"):
-            scale.fit(detector, ground.source, client, n_parts=6, progress=close_soon)
-        timers[0].join()
-    assert not hasattr(detector, "scores_")
-
-
 # --- what never answers
 
 
 def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    monkeypatch.setattr(cluster_module, "_START_DEADLINE", 1.0)
     cluster, answer = cluster_module.Cluster(client, print), threading.Event()
     client.loop.add_callback(answer.wait)
     try:
@@ -262,7 +225,7 @@ def test_a_scheduler_that_does_not_answer(client, monkeypatch, tmp_path):
 
 
 def test_a_worker_that_does_not_answer(client, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_STARTING", 1.0)
+    monkeypatch.setattr(cluster_module, "_START_DEADLINE", 1.0)
     pid = next(iter(client.cluster.workers.values())).pid
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -274,30 +237,10 @@ def test_a_worker_that_does_not_answer(client, monkeypatch):
 
 @pytest.mark.slow
 def test_a_task_that_nobody_works_on(client, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 4.0)
+    monkeypatch.setattr(cluster_module, "_DEADLINE", 4.0)
     stuck = client.submit(int, workers=["tcp://127.0.0.1:1"], pure=False)
     with pytest.raises(scale.ClusterError, match="No worker has been at work for 4 s, with 1 tasks unfinished"):
         cluster_module.Cluster(client, print).collect("waiting", [stuck])
-
-
-@pytest.mark.slow
-def test_a_task_that_takes_longer_than_the_patience(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 2.0)
-    told = []
-    long = client.submit(wait_for_file, tmp_path / "end", pure=False)
-
-    def end_it(stage, done, total):
-        told.append(time.monotonic())
-        if told[-1] - told[0] > 5:
-            monkeypatch.undo()
-            (tmp_path / "end").touch()
-
-    assert cluster_module.Cluster(client, end_it).collect("waiting", [long]) == ["here"]
-
-
-def wait_for_file(file):
-    assert wait_until(file.exists, 60)
-    return "here"
 
 
 def test_closing_that_takes_too_long_is_told():
@@ -307,17 +250,6 @@ def test_closing_that_takes_too_long_is_told():
     with (
         pytest.warns(UserWarning, match="SimpleNamespace of Dask did not close within 60 s"),
         cluster_module._closed_in_time(SimpleNamespace(close=close)),
-    ):
-        pass
-
-
-@pytest.mark.slow
-def test_workers_that_do_not_start(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_STARTING", 3.0)
-    with (
-        config.set({"distributed.worker.preload": ["import time; time.sleep(600)"]}),
-        pytest.raises(scale.ClusterError, match="Workers could not be started on this machine"),
-        scale.local_client(n_workers=1),
     ):
         pass
 
@@ -389,12 +321,6 @@ def test_results_that_never_come_in_time_end_the_wait():
     assert client.seconds == 60
 
 
-def test_results_that_come_late_now_and_then_are_waited_for():
-    client = SlowClient(slow_calls=(0, 1, 3, 4))
-    assert collect(client, [Done(number) for number in range(40)]) == list(range(40))
-    assert client.asked == [16, 4, 1, 16, 4, 1, 16, 16, 6]
-
-
 class LookedAtClient(SlowClient):
     """A worker that says what it does, or nothing; each look takes a second, and the task is done after so many."""
 
@@ -411,7 +337,7 @@ class LookedAtClient(SlowClient):
         return {"status": "running", "last_seen": heard, "metrics": {"task_counts": self.tasks}}
 
     def patient(self, monkeypatch):
-        monkeypatch.setattr(cluster_module, "_SECONDS_BETWEEN_LOOKS", 0.001)
+        monkeypatch.setattr(cluster_module, "_POLL_SECONDS", 0.001)
         monkeypatch.setattr(cluster_module, "time", SimpleNamespace(monotonic=lambda: float(self.n_looked)))
         return collect(self, [self.task])
 
@@ -446,13 +372,3 @@ def test_a_worker_that_says_that_it_is_idle_is_not_waited_for(monkeypatch):
 def test_a_task_that_fails_when_it_is_done_again_as_its_result_is_fetched(error, raised, match):
     with pytest.raises(raised, match=match):
         collect(SlowClient(), [Done(0), Done(1, lost=error)])
-
-
-def test_results_that_cannot_be_fetched(monkeypatch):
-    def fail(*_, **__):
-        raise OSError("the line is dead")
-
-    client = SlowClient()
-    monkeypatch.setattr(client, "sync", fail)
-    with pytest.raises(scale.ClusterError, match=r"could not be fetched from the workers: .*the line is dead"):
-        collect(client, [Done(0)])

@@ -101,13 +101,14 @@ def kinds(tasks):
     return {task.split(":")[0] for task in tasks}
 
 
-ROW_TASKS, TREE_TASKS = {"look", "scale", "spread", "gather"}, {"part-tree", "pair-edges"}
+ROW_TASKS = {"measure-piece", "scale-piece", "spread-rows", "gather-part"}
+TREE_TASKS = {"grow-part-tree", "join-two"}
 SOLVED = ROW_TASKS | TREE_TASKS | {"draw", "multiply"}
 # When to die (what is done, how much of it; or in the how-manieth task of which name), and which tasks must not be run
 # again after it.
 MOMENTS = {
-    "rows": ("scaling the rows", 0, {"look"}),
-    "parts": ("gathering parts", 2, {"look", "scale"}),
+    "rows": ("scaling the rows", 0, {"measure-piece"}),
+    "parts": ("gathering parts", 2, {"measure-piece", "scale-piece"}),
     "trees": ("trees of parts", 2, ROW_TASKS),
     "pairs": ("edges between parts", 2, ROW_TASKS),
     "joined": ("joining the parts", 1, ROW_TASKS),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from study_rows import central_claim_rows, make_rows, paper_rows, sweep_rows
@@ -74,16 +73,6 @@ def test_nothing_to_check(rows: pd.DataFrame) -> None:
     assert set(found["from_our_run"]) == {"not run"}
 
 
-@pytest.mark.parametrize(
-    ("gone", "holds"), [(["Glass", "WBC"], "yes"), (list(paper.lomst_true_positives.index[:11]), "undecided")]
-)
-def test_a_lead_is_sure_only_if_the_missing_sets_cannot_take_it(gone: list[str], holds: str) -> None:
-    """Without the first eleven NS-NMF leads by 8 to 1, which eleven more could turn."""
-    rows = paper_rows((0,))
-    rows = rows[~((rows["method"] == "LoMST") & rows["dataset"].isin(gone))]
-    assert line(check_claims(Results(rows)), "outperforms LoMST")["holds_in_run"] == holds
-
-
 def test_an_unknown_claim_is_an_error() -> None:
     with pytest.raises(ValueError, match="no rule to check the claim 'is the best'"):
         check_number(paper_source(), "is the best", "NMF", 1)
@@ -135,39 +124,6 @@ def test_the_time_of_the_tree(share: float, holds: str) -> None:
     rows = make_rows(["NS-NMF"], ["ALOI"], fit_seconds=10.0, detail={"tree_seconds": 10 * share})
     found = line(check_claims(Results(rows)), "the tree takes most of the time on ALOI")
     assert found[["from_our_run", "holds_in_run"]].tolist() == [f"{share:.0%} of the time", holds]
-
-
-def spoil(rows: pd.DataFrame, where: pd.Series, status: str = "not run") -> pd.DataFrame:
-    rows = rows.copy()
-    rows.loc[where, "status"] = status
-    rows.loc[where, ["precision_at_n", "true_detections", "average_precision", "roc_auc"]] = np.nan
-    return rows
-
-
-@pytest.mark.slow
-def test_sweeps_with_missing_cells_decide_nothing() -> None:
-    rows = pd.concat(
-        [
-            sweep_rows("K", [2, 5, 10], FOUR_SETS, detections=lambda b, v, d: 4.0 + (v > 3) + (b == "NMF")),
-            sweep_rows("alpha", [0.2, 0.8], FOUR_SETS, ["NS-NMF"], lambda b, v, d: 4.0),
-            sweep_rows("GNMF penalty", [1, 100], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 50)),
-            sweep_rows("GNMF neighbours", [2, 5], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 3)),
-        ],
-        ignore_index=True,
-    )
-    names = ["K from 5 to 15 is best", "K does not change the order of the methods", "hardly depends on alpha",
-             "sensitive to its parameters, NS-NMF less so"]  # fmt: skip
-    whole = check_claims(Results(rows))
-    assert [line(whole, name)["holds_in_run"] for name in names] == ["yes"] * 4
-    last = (rows["dataset"] == "WDBC") & rows["value"].isin([10, 0.8, 100])
-    some = check_claims(Results(spoil(rows, last)))
-    assert [line(some, name)["holds_in_run"] for name in names] == ["undecided"] * 4
-    assert line(some, names[0])["from_our_run"].endswith("; 2 cells without a result")
-    nowhere = check_claims(Results(spoil(rows, rows["base"] == "NMF", "failed")))
-    assert line(nowhere, names[0])["holds_in_run"] == "undecided"
-    value = check_claims(Results(spoil(rows, rows["value"] == 10)))
-    assert "K = 5" in line(value, names[1])["from_our_run"]
-    assert line(value, names[1])["holds_in_run"] == "undecided"
 
 
 def test_the_central_claim() -> None:

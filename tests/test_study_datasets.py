@@ -48,17 +48,9 @@ def test_reads_a_file(folder: Path) -> None:
     assert data.X.flags.writeable
 
 
-def test_the_folder_above_dami_will_do(folder: Path) -> None:
-    (folder / "dami").mkdir()
-    write(folder / "dami", "Glass", "x0,outlier\n0,0\n1,1\n")
-    write(folder, "mine", "x0,outlier\n0,0\n1,1\n2,0\n")
-    assert load("Glass").n == 2
-    assert load("mine").n == 3
-
-
 def test_variable_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PENSTOCK_DATA", raising=False)
-    both = r"PENSTOCK_DATA is not set\. Set it to the folder.*, or fetch them with `penstock bench datasets --download`"
+    both = r"PENSTOCK_DATA is not set\. Set it to the folder.*, or fetch them with `python -m studies"
     with pytest.raises(FileNotFoundError, match=both):
         load("Glass")
     with pytest.raises(ValueError, match="Did you mean Glass"):
@@ -69,13 +61,6 @@ def test_downloaded_sets_are_found(cache: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("PENSTOCK_DATA", raising=False)
     put_in(cache, "Glass", "x0,outlier\n0,0\n1,1\n")
     assert load("Glass").n == 2
-
-
-def test_the_folder_comes_before_what_was_downloaded(cache: Path, folder: Path) -> None:
-    put_in(cache, "Glass", "x0,outlier\n0,0\n1,1\n")
-    put_in(cache, "Pima", "x0,outlier\n0,0\n1,1\n")
-    write(folder, "Glass", "x0,outlier\n0,0\n1,1\n2,0\n")
-    assert (load("Glass").n, load("Pima").n) == (3, 2)
 
 
 def test_a_downloaded_set_that_was_changed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +96,6 @@ def test_unknown_name(folder: Path) -> None:
         load("glas")
     with pytest.raises(ValueError, match=r"no data set 'qqqq'. Known are ALOI, Annthyroid"):
         load("qqqq")
-    with pytest.raises(ValueError, match=r"There is no file \.\./Glass"):  # a path, so a file of the user's own
-        load("../Glass")
 
 
 @pytest.mark.parametrize(

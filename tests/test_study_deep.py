@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from naive import deep as naive
-from sklearn.exceptions import ConvergenceWarning
 from test_saving_refusals import count_refused
 
 import penstock
 from penstock.graph.similarities import binary_knn_graph
-from penstock.storage import StorageError, read_state
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")
 
@@ -63,23 +61,6 @@ def test_aer_loss(sizes: list[int]) -> None:
     found = task.loss([torch_layers(sizes, weights)], None, torch.Generator())
     expected = naive.aer_loss(A.tolist(), S.toarray(), naive.split(sizes, weights), 0.7, 0.03)
     assert found.item() == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.slow
-def test_aer_loss_of_mini_batches_is_the_whole_loss_on_average() -> None:
-    sizes = [4, 3, 2, 3, 4]
-    A, weights = some_rows(30), random_weights(sizes, 3)
-    S = binary_knn_graph(A, 3)
-    assert len(set(np.diff(S.indptr))) > 2  # degrees differ
-    task = deep_nets.pose_aer(A, S, 5.0, 0.01)
-    layers, generator = [torch_layers(sizes, weights)], torch.Generator().manual_seed(0)
-    draws = [
-        task.loss(layers, picked, generator).item()
-        for _ in range(2000)
-        for picked in torch.tensor_split(torch.randperm(30, generator=generator), 3)
-    ]
-    expected = naive.aer_loss(A.tolist(), S.toarray(), naive.split(sizes, weights), 5.0, 0.01)
-    assert abs(np.mean(draws) - expected) < 5 * np.std(draws) / np.sqrt(len(draws))
 
 
 @pytest.mark.parametrize("mixtures", [1, 4])
@@ -216,32 +197,6 @@ def test_scores_are_diverse_and_the_loss_falls(kind, table: str) -> None:
     assert fitted.loss_curve_[-1] < 0.7 * fitted.loss_curve_[0]
 
 
-def explained(fitted, X: np.ndarray) -> float:
-    """R² of what the net rebuilds: 0 for column means in place of all rows."""
-    A = fitted.scaling_.apply(X)
-    return 1 - ((A - fitted._net.rebuild(A)[1]) ** 2).sum() / ((A - A.mean(axis=0)) ** 2).sum()
-
-
-@both
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_nets_rebuild_better_than_the_column_means(kind, seed: int) -> None:
-    """Of many columns that go up and down together: in few, the loss of DAGMM has other worries, see there."""
-    rng = np.random.default_rng(0)
-    X = rng.random((80, 1)) * rng.choice([-1.0, 1.0], size=40) + 0.05 * rng.normal(size=(80, 40))
-    assert explained(kind(random_state=seed).fit(X), X) > 0.5
-
-
-@pytest.mark.slow
-def test_collapsed_nets_are_caught() -> None:
-    X = some_rows(100)
-    with pytest.warns(ConvergenceWarning, match=r"The net of AER has collapsed: it gives \d+ different scores to 100"):
-        fitted = AER(weight_decay=100.0, learning_rate=0.02, random_state=0).fit(X)
-    assert fitted.collapsed_
-    with pytest.warns(ConvergenceWarning, match="The net of AER has collapsed"):
-        AER(penalty=1e8, weight_decay=0.01, learning_rate=0.02, random_state=0).fit(X)
-    assert not AER(random_state=0).fit(X).collapsed_
-
-
 @both
 def test_a_loss_that_overflows_begins_anew_with_a_smaller_rate(kind) -> None:
     with warnings.catch_warnings(record=True) as caught:
@@ -307,17 +262,6 @@ def test_files_that_do_not_fit_are_refused_or_harmless(kind, tmp_path: Path, mon
         assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all()
 
     assert count_refused(tmp_path / "saved", monkeypatch, works) > 200
-
-
-@both
-@pytest.mark.parametrize("sizes", [[4, 4], [4, 3, 2, 3, 5], [5, 2, 5], [4], [2**62, 1, 2**62]])
-def test_layers_that_do_not_fit_are_refused(kind, sizes: list[int], tmp_path: Path, monkeypatch) -> None:
-    kind(hidden=3, max_iter=3, random_state=0).fit(some_rows(20)).save(tmp_path / "saved")
-    state = read_state(tmp_path / "saved")[1]
-    state["fitted"]["model"]["net"]["sizes"] = np.array(sizes)
-    monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_: ("detector", state))
-    with pytest.raises(StorageError, match=r"sizes.* should be layers from 4 to 4 that read the same both ways"):
-        penstock.load("file")
 
 
 def test_energies_that_overflow_are_the_largest_number() -> None:

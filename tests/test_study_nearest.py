@@ -7,7 +7,7 @@ import pytest
 from study_rows import make_rows, paper_rows
 
 from studies.ahmed2021 import paper
-from studies.ahmed2021.nearest import nearest, paper_column
+from studies.ahmed2021.nearest import nearest
 from studies.ahmed2021.rows import COLUMNS
 
 FIGURES = paper.true_positives["NS-NMF"]
@@ -82,11 +82,6 @@ def test_nothing_ran(rows: pd.DataFrame) -> None:
     assert (found.best, found.compared, found.held_out_matched, found.held_out_sets) == ("", 0, 0, 0)
     assert found.per_set["matches"].isna().all()
     assert (found.per_set["matched_by"] == 0).all()
-
-
-def test_columns_of_the_paper() -> None:
-    with pytest.raises(ValueError, match="have no column 'PCA'; they have NS-NMF, Online NS-NMF, NMF, GNMF, SNMF, LoM"):
-        paper_column("PCA")
 
 
 def test_one_configuration_by_several_names_counts_once() -> None:

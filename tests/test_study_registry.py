@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import csv
 import gzip
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from studies.ahmed2021 import datasets, paper, registry
 
@@ -70,18 +68,3 @@ def test_the_real_files(benchmark_data: Path) -> None:
     for name in checked:
         check_file(folder, name)
     assert set(registry.names()) - LARGE <= set(checked)
-
-
-def test_the_manifest_of_the_folder(benchmark_data: Path) -> None:
-    manifest = folder_of(benchmark_data) / "MANIFEST.csv"
-    if not manifest.is_file():
-        pytest.skip(f"there is no {manifest}")
-    with manifest.open() as file:
-        rows = {row["name"]: row for row in csv.DictReader(file)}
-    assert set(rows) == set(registry.known_names())
-    for name, row in rows.items():
-        found = registry.entry(name)
-        if name in registry.names():
-            assert found.exact == row["exact"], name
-        said = row["dami_file"].removeprefix("like ").split(" ")[0].replace("vXX", "v01")
-        assert found.file == said, name

@@ -23,7 +23,6 @@ from studies.ahmed2021.report.pages import (
     Block,
     Bullets,
     CodeBlock,
-    DataTable,
     Details,
     Paragraph,
     pictures,
@@ -217,15 +216,6 @@ def test_marks_and_special_characters() -> None:
     assert "\n`````\n" in text  # code cannot end its block
     block = Details("a <b>", (Bullets(("x", "y")),))
     assert "<details>\n<summary>a &lt;b&gt;</summary>\n\n- x\n- y\n\n</details>" in to_text([block], "t", "i")
-
-
-def test_groups_of_columns() -> None:
-    groups = (("", 1), ("NMF", 2))
-    table = DataTable(("set", "paper", "ours"), (("A|B", "1", "2"),), (False, True, True), "", groups)
-    made = to_text([table], "t", "i")
-    assert "| set | NMF: paper | NMF: ours |" in made
-    assert "| A\\|B | 1 | 2 |" in made
-    assert 'colspan="2">NMF</th>' in to_page([table], "t", "")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from study_rows import make_rows, study_rows
+from study_rows import make_rows
 
-from studies.ahmed2021.rows import COLUMNS, main_rows
+from studies.ahmed2021.rows import COLUMNS
 from studies.ahmed2021.stability import kendalls_w, stability
 
 
@@ -38,17 +38,6 @@ def test_a_seed_that_tells_another_story() -> None:
     spread = found.spread.set_index(["dataset", "method"])
     assert spread.loc[("x", "A"), ["seeds", "median", "lowest", "highest"]].tolist() == [3, 2, 0, 2]
     assert spread.loc[("x", "A"), "deviation"] == pytest.approx(np.std([2, 2, 0], ddof=1))
-
-
-def test_what_is_left_out() -> None:
-    found = stability(main_rows(study_rows()))
-    assert "Glass" not in found.datasets
-    assert found.left_out["why"].tolist() == ["not run", "timed out: longer than 60 s"]
-    rows = make_rows(["A", "B"], list("xy"))
-    rows = rows[~((rows["method"] == "B") & (rows["dataset"] == "y") & (rows["seed"] == 1))]
-    found = stability(rows)
-    assert found.datasets == ["x"]
-    assert found.left_out.to_dict("records") == [{"dataset": "y", "method": "B", "why": "no number with every seed"}]
 
 
 @pytest.mark.parametrize(

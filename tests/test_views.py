@@ -299,15 +299,6 @@ def test_standards() -> None:
     assert np.abs(equal.apply(np.array([3.0, 3.0 * math.e])) - [0.0, 1.0]).max() < 1e-8
 
 
-def test_the_two_largest() -> None:
-    parts = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 2.0, 1.0, 2.0], [-3.0, -1.0, -2.0, -1.5], [0.0, -1.0, 0.0, -1.0],
-                      [1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0], [1.0, 3.0, 1.0, 1.0]])  # fmt: skip
-    assert counted(parts).tolist() == [
-        [1.0, 1.0, 0.0, 0.0], [0.0, 2.0, 0.0, 2.0], [0.0, -1.0, 0.0, -1.5], [0.0, 0.0, 0.0, 0.0],
-        [0.0, 0.0, 3.0, 4.0], [4.0, 3.0, 0.0, 0.0], [1.0, 3.0, 0.0, 0.0],
-    ]  # fmt: skip
-
-
 @given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]), min_size=4, max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_two_of_four_count_whatever_ties(parts: list[float]) -> None:

@@ -1,4 +1,4 @@
-"""Parameters within their bounds, or an error that names the parameter, what it may be and what it is."""
+"""Check that parameters are within their bounds; errors name the parameter, what it may be and what it is."""
 
 from __future__ import annotations
 

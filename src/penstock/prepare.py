@@ -1,4 +1,4 @@
-"""Scaling to [0, 1], learnt once, applied to any row, and undone."""
+"""Scale columns to [0, 1] by ranges learnt once, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
 
 @dataclass(frozen=True, eq=False)
 class MinMaxScaling:
-    """Maps each column's smallest learnt value to 0 and its largest to 1.
+    """Map each column's smallest learnt value to 0 and its largest to 1.
 
     A column that was constant when learnt has range 0: the constant maps to 0, and a later departure from it counts in
     units of the constant (of 1, if that is 0), so that a stuck sensor that begins to move is seen. `undo(apply(X))` is
@@ -56,13 +56,13 @@ class MinMaxScaling:
         return self.apply_both(X)[1 if clip else 0]
 
     def apply_both(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
+        """Return the scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
         scaled, clipped = np.empty(X.shape), np.empty(X.shape)
         scale_rows(X, self._unit, self._low, self._signed_span, _FARTHEST, scaled, clipped)
         return scaled, clipped
 
     def undo(self, A: FloatArray) -> FloatArray:
-        """Back to the unit of the data."""
+        """Return rows in the unit of the data."""
         with np.errstate(over="ignore"):
             return (A * self._span + self.minimum * self._unit) / self._unit
 
@@ -93,7 +93,7 @@ class MinMaxScaling:
 
 
 def learn_scaling(X: FloatArray) -> MinMaxScaling:
-    """The scaling that takes the columns of X to [0, 1]. NaN is left out; a column of nothing else stays NaN."""
+    """Learn the scaling that takes the columns of X to [0, 1]. NaN is left out; a column without numbers stays NaN."""
     return MinMaxScaling(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
 
 

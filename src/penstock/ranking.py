@@ -1,4 +1,4 @@
-"""How well an order by scores puts known anomalies first."""
+"""Measure how well an order by scores puts known anomalies first."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from penstock._types import FloatArray
 
 
 def precision_at_n(y: ArrayLike, scores: ArrayLike, n: int | None = None) -> float:
-    """P@N: the share of true anomalies among the N highest scores. Ahmed et al. (2021), eq:evaluation.
+    """Return P@N, the share of true anomalies among the N highest scores. Ahmed et al. (2021), eq:evaluation.
 
     N is the number of true anomalies unless given. Scores that tie at the cut count with the expected value over
-    their orders, so that a detector is neither lucky nor unlucky with the order of the file.
+    their orders, so that the result does not depend on the order of the file.
 
     >>> precision_at_n([1, 0, 1, 0], [9.0, 8.0, 7.0, 1.0])
     0.5
@@ -25,7 +25,7 @@ def precision_at_n(y: ArrayLike, scores: ArrayLike, n: int | None = None) -> flo
 
 
 def true_detections(y: ArrayLike, scores: ArrayLike, n: int | None = None) -> float:
-    """How many true anomalies are among the N highest scores, expected over the orders of ties at the cut.
+    """Return how many true anomalies are among the N highest scores, expected over the orders of ties at the cut.
 
     >>> true_detections([1, 0, 1, 0], [9.0, 8.0, 7.0, 1.0], n=3)
     2.0
@@ -39,7 +39,7 @@ def true_detections(y: ArrayLike, scores: ArrayLike, n: int | None = None) -> fl
 
 
 def checked_labels(y: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
-    """Both as arrays; raise unless there are labels of both kinds, and a score for each."""
+    """Return both as arrays; raise unless there are labels of both kinds, and a score for each."""
     labels, values = np.asarray(y), np.asarray(scores, dtype=np.float64)
     if labels.ndim != 1 or labels.shape != values.shape:
         raise ValueError(f"Labels and scores must be two lists of one length; got {labels.shape} and {values.shape}.")

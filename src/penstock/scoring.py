@@ -1,4 +1,4 @@
-"""Factors -> scores: how badly the latent groups explain a row. High means anomalous."""
+"""Score rows by how badly the latent groups explain them. High means anomalous."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs mo
 
 
 def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
-    """O_i = ‖a_i − w_i H‖₂. Ahmed et al. (2021), eq:anomaly.
+    """Return O_i = ‖a_i − w_i H‖₂. Ahmed et al. (2021), eq:anomaly.
 
     Each row by itself, to the last bit; no second n×p array; safe from overflow. Missing entries of A (NaN) are left
     out and the others stand for them: √(p/|seen| · Σ over the entries seen). Each row has one.
@@ -31,7 +31,7 @@ def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
 def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatrix) -> FloatArray:
     """‖a_i − w̄_i H‖₂ with w̄_i = Σ_j S_ij w_j / Σ_j S_ij: a row rebuilt from its tree neighbours' weights only.
 
-    Not in the paper. It catches the row that buys a small residual with weights unlike those of its neighbours. A row
+    Not in the paper. It finds rows that have a small residual with weights unlike those of their neighbours. A row
     without a neighbour is rebuilt from its own weights.
 
     >>> import numpy as np
@@ -44,7 +44,7 @@ def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatr
 
 
 def distance_scores(A: FloatArray, point: FloatArray) -> FloatArray:
-    """‖a_i − point‖₂: the trivial controls, every row by itself; missing entries (NaN) as in `residual_scores`.
+    """Return ‖a_i − point‖₂, every row by itself; missing entries (NaN) as in `residual_scores`.
 
     >>> import numpy as np
     >>> distance_scores(np.array([[3.0, 4.0], [0.0, 1.0]]), np.zeros(2))

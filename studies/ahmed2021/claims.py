@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from penstock.bench.results import pivot
 from penstock.bench.significance import conover, friedman, mean_ranks, without_last_bits
-from penstock.bench.summary import pivot
 from studies.ahmed2021 import paper
 from studies.ahmed2021.rows import rename_to_columns
 from studies.ahmed2021.sweeps import Sweep, sweep_table

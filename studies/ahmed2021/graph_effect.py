@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import FloatArray
+from penstock.bench.results import missing_cells, pivot
 from penstock.bench.significance import corrected, mean_ranks, wilcoxon
-from penstock.bench.summary import missing_cells, pivot
 
 FORMS = ("symmetric", "laplacian")
 GRAPHS = ("tree", "tree, 0-1", "5 nearest, 0-1", "gaussian")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from penstock.bench.summary import distinct_cells, pivot
+from penstock.bench.results import distinct_cells, pivot
 from studies.ahmed2021 import paper
 from studies.ahmed2021.tables import tolerance, within
 

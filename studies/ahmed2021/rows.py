@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from penstock.bench import results
-from penstock.bench.summary import distinct_cells, saw_labels
+from penstock.bench.results import distinct_cells, saw_labels
 
 LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study beside those of penstock.bench
 COLUMNS = (*LABELS, *results.COLUMNS)

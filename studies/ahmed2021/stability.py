@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from penstock.bench.results import missing_cells, pivot
 from penstock.bench.significance import friedman, mean_ranks
-from penstock.bench.summary import missing_cells, pivot
 
 _SPREAD = ["dataset", "method", "seeds", "median", "lowest", "highest", "deviation"]
 

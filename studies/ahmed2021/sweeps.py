@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from penstock.bench.results import missing_cells
 from penstock.bench.significance import without_last_bits
-from penstock.bench.summary import missing_cells
 
 _MEASURES = ["precision_at_n", "average_precision", "cpu_seconds"]
 _PER_SET = ["base", "value", "dataset", "precision_at_n", "average_precision", "rank", "cpu_seconds", "runs"]

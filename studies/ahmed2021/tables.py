@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from penstock.bench.results import missing_cells, pivot
 from penstock.bench.significance import check_table, mean_ranks
-from penstock.bench.summary import missing_cells, pivot
 from studies.ahmed2021 import paper
 from studies.ahmed2021.rows import rename_to_columns
 

@@ -12,9 +12,8 @@ from typing import Any
 import pandas as pd
 
 from penstock._messages import counted
-from penstock.bench.results import Results
+from penstock.bench.results import Results, compare_rows, failures, marks, method_summary, pivot, saw_labels
 from penstock.bench.significance import Comparison
-from penstock.bench.summary import compare_rows, failures, marks, method_summary, pivot, saw_labels
 from penstock.report import refuse_existing, write_new
 
 PAGE, TEXT = "study.html", "study.md"

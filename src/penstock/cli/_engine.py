@@ -95,7 +95,7 @@ class Engine:
 
 
 def _refuse_method(method: str, engine: str) -> None:
-    from penstock.scale.job import SUPPORTED
+    from penstock.scale.fitting import SUPPORTED
 
     able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
     if method.lower() not in able:

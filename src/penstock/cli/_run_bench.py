@@ -13,10 +13,9 @@ from penstock._messages import counted
 from penstock.bench import Results, Study, compare_rows, failures, load_file, parse_settings, read_results, run_study
 from penstock.bench import read_settings as read_settings_file
 from penstock.bench.report import format_methods, write_report
-from penstock.bench.results import RowsFileError
+from penstock.bench.results import RowsFileError, saw_labels
 from penstock.bench.runner import Progress
 from penstock.bench.settings import SettingsError, example_settings
-from penstock.bench.summary import saw_labels
 from penstock.cli._console import CommandError, print_text, printable
 
 _MOST_REASONS = 8

@@ -1,4 +1,4 @@
-"""The trivial detectors that stand beside every other one in the study: what they find needs no method."""
+"""Controls: simple distances, to compare every other detector with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from penstock.thresholds import Contamination
 
 
 class NormScore(BaseDetector):
-    """‖a‖: how far a row is from the origin (with scale="minmax": from the smallest value of every column).
+    """Score rows by ‖a‖, the distance from the origin (with scale="minmax": from the smallest value of every column).
+
+    A control: what it finds needs no other method.
+
+    Parameters
+    ----------
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
+        See `penstock.thresholds.score_threshold`.
+    scale : "minmax" or None, default="minmax"
+        Whether columns are first scaled to [0, 1].
 
     >>> import numpy as np
     >>> NormScore(contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]]).scores_
@@ -45,7 +54,17 @@ class NormScore(BaseDetector):
 
 
 class MeanDistance(BaseDetector):
-    """‖a − mean‖: how far a row is from the mean of the training rows.
+    """Score rows by ‖a − mean‖, the distance from the mean of the training rows. A control.
+
+    Parameters
+    ----------
+    contamination, scale :
+        As in `NormScore`.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (p,)
+        The mean of the scaled training rows.
 
     >>> import numpy as np
     >>> MeanDistance(contamination=0.25).fit([[0.0], [2.0], [2.0], [4.0]]).scores_
@@ -74,11 +93,18 @@ class MeanDistance(BaseDetector):
 
 
 class KNNDistance(BaseDetector):
-    """The distance to the k-th nearest training row; a training row is not its own neighbour.
+    """Score rows by the distance to the k-th nearest training row; a training row is not its own neighbour.
 
-    A new row that equals a training row is taken for that row and gets its score; near it, both ways of looking at it
-    are mixed, so that the score does not jump. A row that shares columns with fewer than k others has those as its
-    neighbours, and the last of them counts.
+    A simple score that is hard to beat. A new row that equals a training row gets its score; near it, the score as that
+    row and the score as a new row are blended, so that it does not jump. A row that shares columns with fewer than k
+    others has those as its neighbours, and the last of them counts.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        k.
+    contamination, scale :
+        As in `NormScore`.
 
     >>> import numpy as np
     >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
@@ -123,14 +149,14 @@ class KNNDistance(BaseDetector):
 
 
 def _last_found(distances: FloatArray, k: int) -> FloatArray:
-    """The k-th of ascending distances, or the last finite one before it; the first is finite."""
+    """Return the k-th of ascending distances, or the last finite one before it; the first is finite."""
     count = np.isfinite(distances[:, :k]).sum(axis=1)
     last: FloatArray = distances[np.arange(len(distances)), count - 1]
     return last
 
 
 def _mean(A: FloatArray) -> FloatArray:
-    """Column means that cannot overflow and are exact for constant columns; missing values (NaN) are left out."""
+    """Return column means that cannot overflow and are exact for constant columns; NaN is left out."""
     if np.isnan(A).any():
         means: FloatArray = np.array([_mean(column[~np.isnan(column)][:, None])[0] for column in A.T])
         return means

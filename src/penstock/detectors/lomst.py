@@ -19,35 +19,35 @@ from penstock.thresholds import Contamination
 
 Array = Any
 
-SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k, unless told otherwise; cut to n − 1
+SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k; cut to n − 1
 _RULES = ("sd", "raw sd", "stable")
 _ROUNDING = 1e-13  # relative error of a tree's length, generously
 STABLE_STEP = 0.01  # of the scores' range: the mean score is stable while it changes by no more from k to k + 1
 
 
 class LoMST(BaseDetector):
-    """Local minimum spanning trees. Ahmed, Dagnino, Ding (2019); the rival in Ahmed et al. (2021), section 5.3.
+    """Local minimum spanning trees. Ahmed, Dagnino, Ding (2019); compared with in Ahmed et al. (2021), section 5.3.
 
     T_i is the length of the minimum spanning tree of row i and its k nearest rows; c_i = T_i − mean of T_j over those
     k rows; the score is c_i scaled so that the training rows span [0, 1] (all 0 if their c_i are equal).
 
     A new row is measured against the training rows: T_x over its k nearest of them, minus the mean of their T, on the
-    same scale, not clipped: a score below 0 or above 1 is beyond all training rows. One that equals a training row is
-    taken for that row; near it, both ways of looking at it are mixed, so that the score does not jump.
+    same scale, not clipped: a score below 0 or above 1 is beyond all training rows. One that equals a training row
+    gets its score; near it, the score as that row and the score as a new row are blended, so that it does not jump.
 
     Parameters
     ----------
-    n_neighbors : "sd", "raw sd", "stable" or int
+    n_neighbors : "sd", "raw sd", "stable" or int, default="sd"
         k. "sd" is the 'practical k': the one in 2..50 (at most n − 1) whose scores have the largest standard deviation,
         the smallest of several. "raw sd" takes that of the c_i, before they are scaled; it nearly always ends at the
-        largest k. "stable" is its authors' way: as "sd", but only from the longest run of k in which the mean score is
-        stable, that is, changes by at most 0.01 of the scores' range from one k to the next. The authors give no number
+        largest k. "stable" is the rule of its authors: as "sd", but only from the longest run of k in which the mean
+        score changes by at most 0.01 of the scores' range from one k to the next. The authors give no number
         for it; 0.01 is ours. Both come nearer to the paper's figures than "sd" (docs/reproduction.md).
-    max_neighbors : int
+    max_neighbors : int, default=50
         The largest k that is tried, where it is chosen.
-    contamination : "auto" or float in (0, 0.5]
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
         See `penstock.thresholds.score_threshold`.
-    scale : "minmax" or None
+    scale : "minmax" or None, default="minmax"
         Whether columns are first scaled to [0, 1].
 
     Attributes
@@ -136,7 +136,7 @@ class LoMST(BaseDetector):
 
 
 def local_tree_lengths(X: FloatArray, neighbors: IndexArray, k: int) -> FloatArray:
-    """T, (n, k): in column m − 1 the length of the minimum spanning tree of each row and its m nearest rows.
+    """Return T, (n, k): in column m − 1 the length of the minimum spanning tree of each row and its m nearest rows.
 
     `neighbors` has at least k columns, nearest first, as from `penstock.graph.nearest_neighbors`.
 
@@ -153,7 +153,7 @@ def local_tree_lengths(X: FloatArray, neighbors: IndexArray, k: int) -> FloatArr
 
 
 def choose_k(lengths: FloatArray, neighbors: IndexArray, rule: str) -> int:
-    """The practical k of Ahmed et al. (2019), that of the largest standard deviation, by one of the `_RULES`."""
+    """Return the practical k of Ahmed et al. (2019), that of the largest standard deviation, by one of the rules."""
     largest = lengths.shape[1]
     candidates = np.arange(min(SMALLEST_K, largest), largest + 1)
     means, deviations = np.empty(len(candidates)), np.empty(len(candidates))
@@ -167,7 +167,7 @@ def choose_k(lengths: FloatArray, neighbors: IndexArray, rule: str) -> int:
 
 
 def _longest_stable_run(means: FloatArray) -> tuple[int, int]:
-    """Start and stop of the longest (first) run in which successive means differ by at most STABLE_STEP."""
+    """Return start and stop of the longest (first) run in which successive means differ by at most STABLE_STEP."""
     breaks = np.flatnonzero(np.abs(np.diff(means)) > STABLE_STEP) + 1
     starts, stops = np.r_[0, breaks], np.r_[breaks, len(means)]
     longest = int(np.argmax(stops - starts))
@@ -175,14 +175,14 @@ def _longest_stable_run(means: FloatArray) -> tuple[int, int]:
 
 
 def tree_contrasts(own: FloatArray, fitted: FloatArray, near: IndexArray) -> FloatArray:
-    """c_i = T_i − mean of T_j over the neighbours; summed one neighbour at a time, so that batches do not matter."""
+    """Return c_i = T_i − mean of T_j over the neighbours; summed one by one, so that batches do not matter."""
     total = np.zeros(len(own))
     for neighbor in near.T:
         total += fitted[neighbor]
     mean = total / near.shape[1]
     contrasts: FloatArray = own - mean
-    # A difference within the rounding of its terms is none. Where all local trees are the same tree (k = n − 1), what
-    # is left of it would otherwise be scaled up to [0, 1].
+    # A difference within the rounding of its terms counts as 0. Where all local trees are the same tree (k = n − 1),
+    # it would otherwise be scaled up to [0, 1].
     contrasts[np.abs(contrasts) <= _ROUNDING * own] = 0.0
     return contrasts
 

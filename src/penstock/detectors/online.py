@@ -42,42 +42,42 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=5
         K, the number of latent groups, at most `buffer_size`.
-    alpha : float
+    alpha : float, default=0.8
         Weight of the attributes against the structure.
-    buffer_size : int
+    buffer_size : int, default=20
         z: how many samples back the tree reaches, at most 2,000. The cost of a sample grows with z·(z + p).
-    similarity : {"inverse", "binary", "relative", "normalized"}
+    similarity : {"inverse", "binary", "relative", "normalized"}, default="inverse"
         How lengths of the local tree become similarities; "inverse" is the paper's. On sensors, where samples follow
         each other closely, "binary" finds more (docs/streaming.md): one near pair cannot outweigh the rest.
-    max_iter, tol :
+    max_iter, tol : int, float, default=50, 1e-3
         Steps for one sample end when the relative change of w is below `tol`, or after `max_iter` steps.
-    forgetting : float in (0, 1]
+    forgetting : float in (0, 1], default=1.0
         What is left of the past after each sample. 1 is the paper's: every sample counts for ever. With 0.999 a sample
         counts half after 693 more; rows of H are kept at their norms then.
-    learn_flagged : bool
+    learn_flagged : bool, default=True
         Whether a sample above the threshold is learnt as well. With False it leaves no trace in the model or the
-        buffer, and a lasting change of the process stays an anomaly until someone fits anew.
-    threshold : Threshold or None
+        buffer, and a lasting change of the process stays an anomaly until the detector is fitted anew.
+    threshold : Threshold or None, default=None
         From `penstock.thresholds`; a copy of it follows the scores. None: `MeanDeviation()`, the mean + 3 standard
         deviations of the unflagged scores.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seeds the factorisation that ends the warm-up.
-    gamma : float
+    gamma : float, default=0.2
         Weight of the ridge term in that factorisation.
-    refresh_every : int
+    refresh_every : int, default=1
         The profiles H move at every so many-th sample (1 is the paper's; 0: never after the warm-up). In between only
         w is fitted, and what samples teach is collected.
-    scale : {"auto", "minmax", None}
+    scale : {"auto", "minmax", None}, default="auto"
         "minmax" takes each column to [0, 1] by its range in the warm-up, frozen afterwards. Values outside are clipped
         for the factorisation, never for the residual. "auto" does so unless all values of the warm-up lie in [0, 1]:
         then the stream counts as scaled already, and only values outside [0, 1] are clipped. With None values are taken
         as they are and must be non-negative.
-    warmup : int or None
+    warmup : int or None, default=None
         How many samples are collected before the first score, at least `buffer_size`, which is what None stands for.
         More of them make a better range; those after the first `buffer_size` are then passed through the model.
-    duplicates : {"join", "zero"}
+    duplicates : {"join", "zero"}, default="join"
         What an edge of length 0 is worth, to a sample that equals one in the buffer. "join" is the limit for a
         vanishing length, so that a copy scores as its original does; "zero" is the paper's formula to the letter, by
         which a copy is no neighbour at all, and an anomaly that repeats looks normal the second time.
@@ -249,20 +249,20 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def anomaly_score(self, X: Any) -> FloatArray:
-        """What each row would score if it came next: the higher, the more anomalous. Nothing is learnt."""
+        """Return what each row would score if it came next: the higher, the more anomalous. Nothing is learnt."""
         stream = self._warm()
         return stream.score(self._read(X))
 
     def score_samples(self, X: Any) -> FloatArray:
-        """−anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
+        """Return −anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
         return 0.0 - self.anomaly_score(X)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """score_samples(X) − offset_: negative for flagged rows."""
+        """Return score_samples(X) − offset_: negative for flagged rows."""
         return self.threshold_ - self.anomaly_score(X)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """−1 for rows whose score is above the threshold as it is now, 1 for the others."""
+        """Return −1 for rows whose score is above the threshold as it is now, 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def check_parameters(self) -> None:

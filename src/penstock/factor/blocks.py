@@ -260,7 +260,7 @@ class LocalExecutor:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 # Each in a copy of the caller's context, which holds the limit on threads.
-                running = [pool.submit(copy_context().run, *call) for call in calls]
+                running = [pool.submit(copy_context().run, function, *arguments) for function, *arguments in calls]
                 done = [task.result() for task in running]
         self._states = [state for state, _ in done]
         return [report for _, report in done]

@@ -81,6 +81,10 @@ class Objective:
         if self.S is not None:
             object.__setattr__(self, "S", _check_similarity(self.S, self.n_rows))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached is as large as they are, and quickly made."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @property
     def n_rows(self) -> int:
         """The number of rows n."""

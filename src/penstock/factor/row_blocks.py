@@ -105,8 +105,8 @@ class RowBlockDescent(Descent):
     def _sweep(self) -> float:
         """Sweep from y; leave the steps to take and the H to go with them, and return the objective there."""
         problem, terms, H, places = self._problem, self._problem.terms, self._reached, self._places
-        told = terms, H, gram_of(places), problem.mean(places)
-        swept = problem.executor.each(sweep, *told, apart=problem.borders(places))
+        mean, borders = problem.mean(places), problem.borders(places)
+        swept = problem.executor.each(sweep, terms, H, gram_of(places), mean, apart=borders)
         self._steps = steps = problem.joint_steps(H, places, swept).choose()
         self._residual = math.sqrt(sum(report.residual for report in swept) / terms.n_rows)
         sums = problem.sums_after(places, swept, steps)

@@ -95,7 +95,7 @@ def file_facts(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
     return facts
 
 
-def refuse_no_rows(pieces: Iterable[Piece], label: str) -> None:
+def check_any_rows(pieces: Iterable[Piece], label: str) -> None:
     """Raise if it is known before loading that there are no rows at all; single pieces may be empty."""
     if all(piece.n_rows == 0 for piece in pieces):
         raise SourceError(f"{label} has no rows. A detector needs some to learn from.")
@@ -121,7 +121,7 @@ def as_table(
         raise SourceError(
             f"{label} has {table.shape[1]:,} columns, but {expected:,} were announced. Make all blocks alike."
         )
-    refuse_nonfinite(table, Place(label), columns)
+    check_finite(table, Place(label), columns)
     return table if table.flags.writeable else table.copy()
 
 
@@ -139,14 +139,14 @@ def is_frame(value: Any) -> bool:
 def array_table(block: Any, label: str) -> FloatArray:
     """An array as float64; what a masked array hides is missing."""
     if isinstance(block, np.ma.MaskedArray):
-        refuse_array_type(block.dtype, label)
+        check_array_type(block.dtype, label)
         block = np.ma.filled(block.astype(np.float64), np.nan)
     try:
         values = np.asarray(block)
     except (TypeError, ValueError) as error:
         raise SourceError(f"{label} is a {type(block).__name__}, which is no table of numbers ({error}).") from None
-    refuse_shape(values.shape, label)
-    refuse_array_type(values.dtype, label)
+    check_shape(values.shape, label)
+    check_array_type(values.dtype, label)
     with np.errstate(over="ignore"):  # what is too large for float64 becomes inf, and is refused by name
         return np.ascontiguousarray(values, dtype=np.float64)
 
@@ -166,7 +166,7 @@ def check_frame_types(names: Sequence[str], dtypes: Sequence[Any], positions: Se
     """Raise for a column of a DataFrame (pandas, polars or Dask) that holds anything but real numbers or booleans."""
     for position in positions:
         if not _is_numeric(dtypes[position]):
-            refuse_type(label, names[position], str(dtypes[position]))
+            raise_column_type(label, names[position], str(dtypes[position]))
 
 
 def frame_names(frame: Any) -> list[str] | None:
@@ -236,7 +236,7 @@ def brief(error: BaseException) -> str:
     return " ".join(str(error).split())[:150]
 
 
-def checked_wish(columns: Sequence[str] | None) -> list[str] | None:
+def check_names(columns: Sequence[str] | None) -> list[str] | None:
     """The names that were asked for, as a list, unless they cannot be meant."""
     if columns is None:
         return None
@@ -247,7 +247,7 @@ def checked_wish(columns: Sequence[str] | None) -> list[str] | None:
         raise SourceError(f"columns is a list of names, texts each; got {wish!r:.200}.")
     if not wish:
         raise SourceError("columns=[] leaves no column. Name at least one, or leave out columns to use all.")
-    refuse_repeated(wish, "columns=[...]")
+    check_unique(wish, "columns=[...]")
     return wish
 
 
@@ -265,18 +265,18 @@ def chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: st
     if not known:
         raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
     wanted = set(known if wish is None else wish)
-    refuse_repeated([name for name in known if name in wanted], label)
+    check_unique([name for name in known if name in wanted], label)
     return list(range(len(known))) if wish is None else [positions[name] for name in wish]
 
 
-def refuse_repeated(names: Sequence[str], label: str) -> None:
-    """Raise if a name stands for two columns: which one is meant could not be told."""
+def check_unique(names: Sequence[str], label: str) -> None:
+    """Raise if a name stands for two columns: which one is meant would be ambiguous."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise SourceError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
 
 
-def refuse_chosen_names(wish: Sequence[str] | None, label: str) -> None:
+def check_unnamed(wish: Sequence[str] | None, label: str) -> None:
     """Raise if columns are asked for by name where they have no names."""
     if wish is not None:
         raise SourceError(
@@ -285,7 +285,7 @@ def refuse_chosen_names(wish: Sequence[str] | None, label: str) -> None:
         )
 
 
-def refuse_type(label: str, column: str, type_name: str) -> None:
+def raise_column_type(label: str, column: str, type_name: str) -> None:
     """Raise for a column that holds no numbers, with the way out."""
     if type_name.lower().startswith(_TIME_TYPES):
         raise SourceError(
@@ -297,7 +297,7 @@ def refuse_type(label: str, column: str, type_name: str) -> None:
     )
 
 
-def refuse_array_type(dtype: np.dtype[np.generic], label: str) -> None:
+def check_array_type(dtype: np.dtype[np.generic], label: str) -> None:
     """Raise unless an array holds real numbers or truth values."""
     if dtype.kind not in "biuf":
         what = "times" if dtype.kind in "mM" else "values"
@@ -307,7 +307,7 @@ def refuse_array_type(dtype: np.dtype[np.generic], label: str) -> None:
         )
 
 
-def refuse_shape(shape: Sequence[float], label: str) -> None:
+def check_shape(shape: Sequence[float], label: str) -> None:
     """Raise unless an array has rows and columns, and its number of columns is known; the rows may be unknown (NaN)."""
     if len(shape) != 2:
         raise SourceError(
@@ -320,7 +320,7 @@ def refuse_shape(shape: Sequence[float], label: str) -> None:
         raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
 
 
-def refuse_nonfinite(table: FloatArray, place: Place, columns: Sequence[str] | None) -> None:
+def check_finite(table: FloatArray, place: Place, columns: Sequence[str] | None) -> None:
     """Raise if a value is missing or infinite, naming the first."""
     bad = ~np.isfinite(table)
     if not bad.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import sys
 import tempfile
 import time
@@ -11,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,26 +23,17 @@ import penstock
 from penstock._threads import thread_limit
 
 Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
-_PATIENCE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
-_STARTING = 300.0  # seconds for workers to start and to answer first: loading the libraries may take a minute or more
-_MOST_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
+_DEADLINE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
+_START_DEADLINE = 300.0  # seconds for workers to start and to answer first: loading libraries may take minutes
+_MAX_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
 _GATHERED_AT_ONCE = 16  # results; after each timeout a quarter as many
-_SECONDS_BETWEEN_LOOKS = 0.25  # at what nobody tells of: workers that are gone or paused, tasks done a second time
+_POLL_SECONDS = 0.25  # for what causes no event: workers that are gone or paused, tasks done a second time
 _AT_WORK = ("executing", "long-running", "flight")  # states of tasks on a worker that works, or is sent what it needs
 _GO_ON = "run the same call with the same folder: it goes on from there."
 
 
 class ClusterError(RuntimeError):
     """The cluster cannot do the work, or has stopped doing it."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A task to be: its name on the dashboard, the function, and what it is given (perhaps Dask's own objects)."""
-
-    key: str
-    work: Callable[..., Any]
-    arguments: tuple[Any, ...]
 
 
 class Cluster:
@@ -68,7 +59,7 @@ class Cluster:
 
     def _some_workers(self) -> dict[str, Any]:
         """Those that there are; waits if all are lost at the moment."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _DEADLINE
         while not (workers := self.workers()):
             self._wait_for_workers(end)
         return workers
@@ -76,10 +67,10 @@ class Cluster:
     def _wait_for_workers(self, end: float, lost: Exception | None = None) -> None:
         """Wait for a moment, or give up."""
         if time.monotonic() > end:
-            trouble = f"had no workers for {_PATIENCE:.0f} s" if lost is None else f"lost workers repeatedly ({lost!r})"
+            trouble = f"had no workers for {_DEADLINE:.0f} s" if lost is None else f"lost workers repeatedly ({lost!r})"
             raise ClusterError(f"The cluster has {trouble}. Start some, and {_GO_ON}") from lost
         self.report("waiting for workers", 0, 1)
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(_POLL_SECONDS)
 
     @property
     def n_threads(self) -> int:
@@ -99,7 +90,7 @@ class Cluster:
         if self.client.status == "closed":
             raise ClusterError("The client is closed. Open a new one.")
         for worker, theirs in self._ask_workers(releases).items():
-            _refuse_other_releases(worker, theirs, releases())
+            _check_releases(worker, theirs, releases())
 
     def check_sees(self, folder: Path) -> None:
         """Refuse workers that cannot write to the job's folder, by which everything is handed on."""
@@ -120,7 +111,7 @@ class Cluster:
             lost: Exception | None = None
             try:
                 found: dict[str, Any] = self._ask(
-                    "A worker", self.client.run, function, *arguments, on_error="return", seconds=_STARTING
+                    "A worker", self.client.run, function, *arguments, on_error="return", seconds=_START_DEADLINE
                 )
             except OSError as error:
                 found, lost = {}, error
@@ -133,10 +124,10 @@ class Cluster:
                 return found
             if lost is not None:
                 last_seen = time.monotonic()
-            self._wait_for_workers(min(last_seen + _PATIENCE, began + _STARTING), lost)
+            self._wait_for_workers(min(last_seen + _DEADLINE, began + _START_DEADLINE), lost)
 
     def _ask(
-        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _PATIENCE, **options: Any
+        self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _DEADLINE, **options: Any
     ) -> Any:
         """The answer to a call of Dask's, which is not waited for any longer than that."""
         try:
@@ -147,18 +138,26 @@ class Cluster:
                 f"{_GO_ON}"
             ) from error
 
-    def run(self, stage: str, calls: Sequence[Call]) -> list[Any]:
-        """The tasks' results, in order; a task whose worker is lost is run again by Dask."""
-        return self.collect(stage, [self.submit(call) for call in calls])
+    def run(self, stage: str, work: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Run ``work(*arguments[i])`` as tasks and return their results in order.
 
-    def submit(self, call: Call) -> Any:
-        if any(hasattr(argument, "__dask_graph__") for argument in call.arguments):
+        Arguments may be Dask's own objects. A task whose worker is lost is run again by Dask. Tasks have names of this
+        call alone, so that they are not mistaken for those of another.
+        """
+        name = f"{work.__name__.strip('_').replace('_', '-')}-{secrets.token_hex(4)}"
+        return self.collect(
+            stage, [self.submit(f"{name}-{number}", work, given) for number, given in enumerate(arguments)]
+        )
+
+    def submit(self, key: str, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """Start a task and return its future."""
+        if any(hasattr(argument, "__dask_graph__") for argument in arguments):
             from dask import delayed
 
-            task = delayed(_alone, pure=False)(releases(), call.work, *call.arguments, dask_key_name=call.key)
+            task = delayed(_alone, pure=False)(releases(), work, *arguments, dask_key_name=key)
             future = self.client.compute(task)
         else:
-            future = self.client.submit(_alone, releases(), call.work, *call.arguments, key=call.key, pure=False)
+            future = self.client.submit(_alone, releases(), work, *arguments, key=key, pure=False)
         self._asked.add(future)
         return future
 
@@ -170,7 +169,7 @@ class Cluster:
         """
         waiting = dict(enumerate(futures))
         results: dict[int, Any] = {}
-        one_more, last_news = _told_of_each(futures), time.monotonic()
+        one_more, last_news = _event_of_each(futures), time.monotonic()
         while True:
             one_more.clear()
             found = self._take_some_finished(waiting)
@@ -179,16 +178,16 @@ class Cluster:
                 self.report(stage, len(results), len(futures))
             if not waiting:
                 return [results[number] for number in range(len(futures))]
-            if found or one_more.wait(_SECONDS_BETWEEN_LOOKS) or self._is_at_work():
+            if found or one_more.wait(_POLL_SECONDS) or self._is_at_work():
                 last_news = time.monotonic()
-            elif time.monotonic() - last_news > _PATIENCE:
-                raise self._out_of_patience(len(waiting))
+            elif time.monotonic() - last_news > _DEADLINE:
+                raise self._deadline_error(len(waiting))
 
     def drop(self) -> None:
-        """Have the cluster forget whatever was asked of it: after an error nobody needs what is still running."""
+        """Cancel all tasks: after an error nothing that still runs is needed."""
         left = list(self._asked)
         if left and self.client.status == "running":
-            with suppress(OSError, ClusterError):  # it cannot be told; what led here is raised
+            with suppress(OSError, ClusterError):  # it cannot be reached; the error that led here is raised
                 self._ask("The scheduler", self.client.cancel, left, force=True)
 
     def _is_at_work(self) -> bool:
@@ -205,7 +204,7 @@ class Cluster:
         if self._heard.get(address, (None, 0.0))[0] != sign:
             self._heard[address] = sign, now
         counts = worker["metrics"].get("task_counts", {})
-        is_silent = now - self._heard[address][1] > _PATIENCE / 2
+        is_silent = now - self._heard[address][1] > _DEADLINE / 2
         return worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK))
 
     def _take_some_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
@@ -218,8 +217,8 @@ class Cluster:
         found = self._gather([waiting[number] for number in some])
         if found is None:
             self._n_timeouts += 1
-            if self._n_timeouts >= _MOST_TIMEOUTS:
-                raise self._out_of_patience(len(waiting))
+            if self._n_timeouts >= _MAX_TIMEOUTS:
+                raise self._deadline_error(len(waiting))
             return {}
         self._n_timeouts = 0
         for number in some:
@@ -233,7 +232,7 @@ class Cluster:
         """
         try:
             found: list[Any] = self.client.sync(
-                self.client.gather, list(futures), callback_timeout=_PATIENCE / _MOST_TIMEOUTS
+                self.client.gather, list(futures), callback_timeout=_DEADLINE / _MAX_TIMEOUTS
             )
         except CancelledError as error:
             raise ClusterError("The cluster has dropped tasks: was it closed, or restarted?") from error
@@ -244,23 +243,23 @@ class Cluster:
             raise ClusterError(f"Results could not be fetched from the workers: {error!r}") from error
         return found
 
-    def _out_of_patience(self, n_unfinished: int) -> ClusterError:
+    def _deadline_error(self, n_unfinished: int) -> ClusterError:
         workers = self.workers()
         if not workers:
-            trouble, way_out = f"All workers have been gone for {_PATIENCE:.0f} s", "Start workers again"
+            trouble, way_out = f"All workers have been gone for {_DEADLINE:.0f} s", "Start workers again"
         elif all(worker["status"] == "paused" for worker in workers.values()):
-            trouble = f"All workers have been paused for {_PATIENCE:.0f} s, because their memory is nearly full"
+            trouble = f"All workers have been paused for {_DEADLINE:.0f} s, because their memory is nearly full"
             way_out = "Give workers more memory"
-        elif self._n_timeouts >= _MOST_TIMEOUTS:
-            trouble = f"Results did not come from the workers within {_PATIENCE:.0f} s"
+        elif self._n_timeouts >= _MAX_TIMEOUTS:
+            trouble = f"Results did not come from the workers within {_DEADLINE:.0f} s"
             way_out = "See to the connection with the workers"
         else:
-            trouble = f"No worker has been at work for {_PATIENCE:.0f} s"
+            trouble = f"No worker has been at work for {_DEADLINE:.0f} s"
             way_out = "Restart the workers"
         return ClusterError(f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and {_GO_ON}")
 
 
-def _told_of_each(futures: Sequence[Any]) -> Event:
+def _event_of_each(futures: Sequence[Any]) -> Event:
     """An event that is set whenever one of these is done.
 
     Dask's own `wait` leaves a waiter behind for each unfinished future, each time that it is called.
@@ -281,9 +280,9 @@ def _raise_error_of(future: Any) -> NoReturn:
     if future.status != "error":
         raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
     try:
-        error = future.exception(timeout=_PATIENCE)
+        error = future.exception(timeout=_DEADLINE)
     except TimeoutError as late:
-        raise ClusterError(f"The error of the task {future.key} did not come within {_PATIENCE:.0f} s.") from late
+        raise ClusterError(f"The error of the task {future.key} did not come within {_DEADLINE:.0f} s.") from late
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
             f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
@@ -312,12 +311,12 @@ def _write_beside(file: str) -> str:
 def _alone(drivers: Mapping[str, str], work: Callable[..., Any], *arguments: Any) -> Any:
     """Do a task with the one thread that the worker gives it, if the worker has the driver's releases."""
     if releases() != drivers:
-        _refuse_other_releases(_distributed().get_worker().address, releases(), drivers)
+        _check_releases(_distributed().get_worker().address, releases(), drivers)
     with thread_limit(1):
         return work(*arguments)
 
 
-def _refuse_other_releases(worker: str, theirs: Mapping[str, str], drivers: Mapping[str, str]) -> None:
+def _check_releases(worker: str, theirs: Mapping[str, str], drivers: Mapping[str, str]) -> None:
     different = [
         f"{name} {theirs.get(name)} (here {release})"
         for name, release in drivers.items()
@@ -357,9 +356,28 @@ def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
 
 @contextmanager
 def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, quiet: bool = False) -> Iterator[Any]:
-    """Workers on this machine, one for each core, closed in the end. Nothing listens beyond this machine.
+    """Start workers on this machine, and close them in the end. Nothing listens beyond this machine.
 
-    Quiet workers log nothing, nor do those that are started in place of lost ones.
+    Use it as a context manager for several calls of `fit` and `score`; each starts workers of its own otherwise.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        Number of worker processes, of one thread each; by default one for each core.
+    memory_limit : int, float or str, default "auto"
+        Of each worker, as Dask takes it ("2GiB").
+    quiet : bool, default False
+        Whether workers log nothing, nor those that are started in place of lost ones.
+
+    Yields
+    ------
+    distributed.Client
+
+    Examples
+    --------
+    >>> with local_client(n_workers=1) as client:
+    ...     client.submit(sum, [1, 2]).result()
+    3
     """
     distributed = _distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -393,10 +411,10 @@ def _closed_in_time(opened: Any) -> Iterator[Any]:
         yield opened
     finally:
         try:
-            opened.close(timeout=_PATIENCE)
+            opened.close(timeout=_DEADLINE)
         except TimeoutError:
             warnings.warn(
-                f"The {type(opened).__name__} of Dask did not close within {_PATIENCE:.0f} s. What is left of it ends "
+                f"The {type(opened).__name__} of Dask did not close within {_DEADLINE:.0f} s. What is left of it ends "
                 f"with this process.",
                 stacklevel=2,
             )
@@ -412,7 +430,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
             memory_limit=memory_limit,
-            death_timeout=_STARTING,
+            death_timeout=_START_DEADLINE,
         )
     except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's own fault
         raise ClusterError(
@@ -423,7 +441,22 @@ def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -
 
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
-    """The cluster whose scheduler is at an address such as tcp://10.0.0.5:8786."""
+    """Connect to the cluster whose scheduler is at an address.
+
+    Parameters
+    ----------
+    address : str
+        Such as tcp://10.0.0.5:8786.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    ClusterError
+        If there is no scheduler.
+    """
     distributed = _distributed()
     try:
         client = distributed.Client(address, timeout="15s")

@@ -16,7 +16,7 @@ import numpy as np
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.factor.blocks import CHUNK, RowBlock, State, Work
-from penstock.scale.cluster import Call, Cluster
+from penstock.scale.cluster import Cluster
 from penstock.scale.workspace import Workspace, load_arrays, open_array, open_arrays, save_arrays
 
 
@@ -42,36 +42,36 @@ class FileRows:
 
 
 def save_block(folder: Path, block: RowBlock) -> None:
+    """Save a block's similarities; its rows have a file of their own."""
     arrays = {"indptr": block.indptr, "indices": block.indices, "data": block.data, "offers": block.offers}
     save_arrays(folder, arrays)
 
 
-def open_block(folder: Path, rows: Path) -> RowBlock:
-    arrays = open_arrays(folder)
-    return RowBlock(FileRows(rows), arrays["indptr"], arrays["indices"], arrays["data"], arrays["offers"])
-
-
-# What a task leaves behind for a group of blocks: each block's state, and what its last step reported.
+# What a task leaves behind for a group of blocks: each block's state, and the report of its last step.
 Held = list[tuple[State, Any]]
 
 
-def run_blocks(work: Work, places: Sequence[tuple[Path, Path]], held: Held | None, told: bytes) -> Held:
-    """One step of each block of a group."""
-    common, own = pickle.loads(told)
+def run_blocks(work: Work, places: Sequence[tuple[Path, Path]], held: Held | None, given: bytes) -> Held:
+    """Task: step each block of a group once. `places` are the folder of each block and the file of its rows."""
+    common, own = pickle.loads(given)
     before: Held = [({}, None)] * len(places) if held is None else held
+    found: Held = []
     with one_blas_thread():
-        return [
-            work(open_block(*place), _aligned(state), *common, *more)
-            for place, (state, _), more in zip(places, before, own, strict=True)
-        ]
+        for (folder, rows), (state, _), more in zip(places, before, own, strict=True):
+            block = RowBlock(FileRows(rows), **open_arrays(folder))
+            # What came from another worker may lie at any odd address; see `_packed`.
+            aligned = {name: np.require(values, requirements="A") for name, values in state.items()}
+            found.append(work(block, aligned, *common, *more))
+    return found
 
 
 def reports_of(held: Held) -> bytes:
+    """Task: the reports of a group."""
     return _packed([report for _, report in held])
 
 
 def _packed(content: Any) -> bytes:
-    """What is told and reported, by the older protocol of pickle, whose arrays come back as arrays of their own.
+    """Arguments and reports by the older protocol of pickle, whose arrays come back as arrays of their own.
 
     Dask would send them as views into what came over the wire, at any odd address, for which NumPy takes other loops:
     the last bits would change from run to run.
@@ -79,38 +79,31 @@ def _packed(content: Any) -> bytes:
     return pickle.dumps(content, protocol=4)
 
 
-def _aligned(state: State) -> State:
-    """A state at proper addresses, where it came from another worker; see `_packed`."""
-    return {name: np.require(values, requirements="A") for name, values in state.items()}
-
-
 def save_states(held: Held, places: Sequence[Path]) -> None:
+    """Task: save the states of a group."""
     for (state, _), place in zip(held, places, strict=True):
         save_arrays(place, state)
 
 
 def load_states(places: Sequence[Path]) -> Held:
+    """Task: load the states of a group."""
     return [(load_arrays(place), None) for place in places]
 
 
 class DaskExecutor:
-    """Workers that keep the blocks' states in their memory, as results of tasks.
+    """Steps blocks on workers, which keep the blocks' states in their memory, as results of tasks.
 
     A task steps a group of blocks: the fewer tasks, the less waiting for them. Should a worker be lost, Dask runs again
     the tasks that led to what it held. That line of tasks grows with every step; `save` puts the states into files and
     begins it anew.
     """
 
-    def __init__(
-        self, cluster: Cluster, space: Workspace, job: str, blocks: Sequence[tuple[Path, Path]], n_groups: int
-    ) -> None:
+    def __init__(self, cluster: Cluster, space: Workspace, blocks: Sequence[tuple[Path, Path]], n_groups: int) -> None:
         """`blocks` are a folder for each block's share of S and the file of its rows."""
-        self._cluster, self._space, self._job = cluster, space, job
-        self._blocks = list(blocks)
+        self._cluster, self._space, self._blocks = cluster, space, list(blocks)
         ends = [len(self._blocks) * group // n_groups for group in range(n_groups + 1)]
         self._groups = [slice(first, last) for first, last in pairwise(ends)]
         self._held: list[Any] = [None] * n_groups
-        self._step = 0
 
     @property
     def n_blocks(self) -> int:
@@ -119,38 +112,26 @@ class DaskExecutor:
     def each(self, work: Work, *common: Any, apart: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         name = work.__name__.strip("_").replace("_", "-")
         own = [()] * self.n_blocks if apart is None else list(apart)
-        held = [
-            self._submit(name, number, run_blocks, work, self._blocks[group], before, _packed((common, own[group])))
-            for number, (group, before) in enumerate(zip(self._groups, self._held, strict=True))
-        ]
-        reports = [self._submit(f"{name}-report", number, reports_of, future) for number, future in enumerate(held)]
-        self._step += 1
+        given = [_packed((common, own[group])) for group in self._groups]
+        groups = [self._blocks[group] for group in self._groups]
+        held = self._submit(name, run_blocks, zip([work] * len(given), groups, self._held, given, strict=True))
+        reports = self._submit(f"{name}-report", reports_of, [(future,) for future in held])
         found = self._cluster.collect(None, reports)
         self._hold(held)
         return [report for of_group in found for report in pickle.loads(of_group)]
 
     def save(self, name: str) -> Path:
-        """The states as files in a folder whose name begins so, from which they are read again when next needed."""
+        """Save the states in a folder whose name begins so, from which they are read again when next needed."""
         folder = self._space / f"{name}-{secrets.token_hex(4)}"  # what a driver that was killed left is never mixed in
         folder.mkdir()
-        saved = [
-            self._submit("save-blocks", number, save_states, held, places)
-            for number, (held, places) in enumerate(zip(self._held, self._places(folder), strict=True))
-        ]
-        self._step += 1
+        saved = self._submit("save-blocks", save_states, zip(self._held, self._places(folder), strict=True))
         self._cluster.collect(None, saved)
         self.restore(folder)
         return folder
 
     def restore(self, folder: Path) -> None:
         """Go on from states that were saved."""
-        self._hold(
-            [
-                self._submit("load-blocks", number, load_states, places)
-                for number, places in enumerate(self._places(folder))
-            ]
-        )
-        self._step += 1
+        self._hold(self._submit("load-blocks", load_states, [(places,) for places in self._places(folder)]))
 
     def gather(self, name: str) -> list[FloatArray]:
         """The part `name` of every block's state, in files that are read as they are used."""
@@ -161,7 +142,7 @@ class DaskExecutor:
         return [open_array(folder / str(block) / f"{name}.npy") for block in range(self.n_blocks)]
 
     def _hold(self, futures: list[Any]) -> None:
-        """Keep these states, and let go of the last ones now: until Python did, they would fill the workers."""
+        """Keep these states, and release the last ones now: until Python did, they would fill the workers."""
         for future in self._held:
             if future is not None:
                 future.release()
@@ -171,5 +152,6 @@ class DaskExecutor:
         places = [folder / str(block) for block in range(self.n_blocks)]
         return [places[group] for group in self._groups]
 
-    def _submit(self, name: str, group: int, work: Any, *arguments: Any) -> Any:
-        return self._cluster.submit(Call(f"{name}-{self._job}-{self._step}-{group}", work, arguments))
+    def _submit(self, name: str, work: Any, arguments: Any) -> list[Any]:
+        key = f"{name}-{secrets.token_hex(4)}"
+        return [self._cluster.submit(f"{key}-{group}", work, given) for group, given in enumerate(arguments)]

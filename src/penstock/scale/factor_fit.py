@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -15,107 +15,77 @@ from scipy import sparse
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.detectors import Copies, FactorModel, LaplacianNSNMF
+from penstock.detectors import Copies, FactorDetector, FactorModel, LaplacianNSNMF, Problem
 from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
-from penstock.factor.blocks import BlockCoupling, BlockExecutor, RowBlock, State, cut_graph
-from penstock.factor.loop import Outcome
+from penstock.factor.blocks import BlockCoupling, RowBlock, State, cut_graph
 from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.executor import DaskExecutor, save_block
-from penstock.scale.job import Job, fitted_file, fitted_rows, in_table_order
-from penstock.scale.model_files import save_model
-from penstock.scale.plan import Plan, group_count, settled_plan
+from penstock.scale.plan import group_count
 from penstock.scale.tree import LaidRows
-from penstock.scale.workspace import Workspace, open_array, open_arrays, read_json, save_array, save_arrays, write_json
+from penstock.scale.workspace import (
+    Workspace,
+    create_array,
+    map_arrays,
+    open_array,
+    open_arrays,
+    read_json,
+    save_arrays,
+    write_json,
+)
 from penstock.scoring import residual_scores
-
-
-@dataclass(frozen=True)
-class FactorJob(Job):
-    """For detectors that factorise."""
-
-    def _counts_as(self) -> tuple[int, int]:
-        return self.source.n_columns, self.detector.n_components
-
-    def _plan(self, n: int) -> Plan:
-        p, n_components = self._counts_as()
-        return settled_plan(self.space / "plan.json", self.cluster, n, p, n_components, self.n_parts)
-
-    def _learn(self, laid: LaidRows, plan: Plan, copies: Copies, tree: Tree | None) -> FloatArray:
-        detector, space, parts = self.detector, self.space, laid.parts
-        task = detector.pose(fitted_rows(space, copies.kept), copies, tree)
-        objective = task.problem.objective
-        blocks, coupling = make_blocks(space, parts, copies.kept, objective.S)
-        n_groups = group_count(self.cluster, objective.n_rows, task.n_components, len(blocks))
-        executor = DaskExecutor(self.cluster, space, self.name, blocks, n_groups)
-        with one_blas_thread():  # as on one machine: the norms of the objective are sums
-            problem = BlockProblem(executor, coupling, objective.terms)
-        settings = block_settings(detector.solver, len(parts))
-        limits = detector.max_iter, detector.tol, self._seed()
-        H, outcome = Factorisation(self.cluster, space, executor).solve(problem, task.n_components, settings, *limits)
-        if not (laid.high > 0).any():  # as on one machine: solvers that come near 0 but not down to it
-            H = np.zeros_like(H)
-        found = score_training_rows(executor, coupling, Scoring(H, task.structural, task.settle))
-        places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
-        W = in_table_order(space, "weights", places, executor.gather("W"))
-        scores = in_table_order(space, "scores", places, found)
-        if task.settle:
-            outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
-        search = None if task.settle else LazySearch(objective.A)
-        detector.install(FactorModel(copies, task.problem, Factors(W, H), search, tree), outcome, complete=True)
-        return np.asarray(scores)[copies.copy_of]
-
-    def _seed(self) -> int:
-        """The detector's seed, or one drawn from its source of random numbers and kept.
-
-        A run that is taken up again must draw the same.
-        """
-        if isinstance(self.detector.random_state, int | np.integer):
-            return int(self.detector.random_state)
-        file = self.space / "seed.json"
-        if not file.exists():
-            write_json(file, {"seed": draw_seed(draws_from(self.detector.random_state)) % 2**32})
-        return int(read_json(file)["seed"])
-
-    def _leave_in_files(self, laid: LaidRows) -> None:
-        """New rows are searched for in the parts' trees, and workers open the rest from the folder."""
-        detector, space, model = self.detector, self.space, self.detector.model_
-        if model.search is None:
-            return
-        numbers = space / "fitted.npy"
-        save_array(numbers, model.copies.kept)
-        detector.model_ = replace(model, search=laid.search(numbers, fitted_file(space, model.copies.kept, laid.n)))
-        save_model(space / "model", model.problem)
-
 
 _CHECKPOINT_EVERY = 5  # iterations: the line of tasks that a lost worker would cost
 _CHECKPOINT_SECONDS = 60.0
 
-Settings = Auto | RowBlocks | BlockSGD
 
-
-def block_settings(solver: Any, n_blocks: int) -> Settings:
-    """The settings by which a detector's solver works by blocks."""
-    if solver == "auto":
-        return Auto(n_blocks=n_blocks)
-    if isinstance(solver, Auto):
-        return replace(solver, n_blocks=n_blocks)
-    if isinstance(solver, Coordinate):
-        return RowBlocks(n_blocks, solver.profile_passes)
-    if isinstance(solver, RowBlocks | BlockSGD):
-        return replace(solver, n_blocks=n_blocks)
-    raise ValueError(
-        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Auto(), Coordinate(), "
-        f"RowBlocks() or BlockSGD()."
+def fit_factors(
+    cluster: Cluster, laid: LaidRows, detector: FactorDetector, copies: Copies, tree: Tree | None, *, keeps_files: bool
+) -> FloatArray:
+    """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
+    space, parts = laid.space, laid.parts
+    rows = laid.fitted_rows(copies.kept)
+    task = detector.pose(rows, copies, tree)
+    objective = task.problem.objective
+    blocks, coupling = make_blocks(space, parts, copies.kept, objective.S)
+    n_groups = group_count(cluster, objective.n_rows, task.n_components, len(blocks))
+    executor = DaskExecutor(cluster, space, blocks, n_groups)
+    with one_blas_thread():  # as on one machine: the norms of the objective are sums
+        problem = BlockProblem(executor, coupling, objective.terms)
+    checkpoints = Checkpoints(space, executor)
+    H, outcome = fit_by_blocks(
+        problem,
+        task.n_components,
+        block_settings(detector.solver, len(parts)),
+        detector.max_iter,
+        detector.tol,
+        _seed(space, detector.random_state),
+        progress=lambda iteration, _: cluster.report("factorising", iteration, detector.max_iter),
+        checkpoint=checkpoints.save,
+        resume=checkpoints.load(),
     )
+    if not (laid.high > 0).any():  # as on one machine: solvers come near 0 but not down to it, where H = 0 is exact
+        H = np.zeros_like(H)
+    borders = coupling.borders(executor.each(offer_weights))
+    scoring = Scoring(H, task.structural, task.settle)
+    found = executor.each(score_block, scoring, apart=[(border,) for border in borders])
+    places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
+    W = in_table_order(space / "weights.npy", places, executor.gather("W"))
+    scores = in_table_order(space / "scores.npy", places, found)
+    if task.settle:
+        outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
+    search = laid.search(copies.kept) if detector.needs.tree else None
+    model = FactorModel(copies, task.problem, Factors(W, H), search, tree)
+    model = replace(model, problem=_in_files(space / "model", task.problem)) if keeps_files else model.in_memory()
+    detector.install(model, outcome, complete=True)
+    return np.asarray(scores)[copies.copy_of]
 
 
-def refuse_solver(detector: Any) -> None:
+def check_solver(detector: FactorDetector) -> None:
     """Raise if a detector's solver cannot work on a cluster: at once, and not when the tree is grown."""
     settings = block_settings(detector.solver, 1)
     if not isinstance(settings, BlockSGD):
@@ -126,52 +96,78 @@ def refuse_solver(detector: Any) -> None:
         raise ValueError("On a cluster blocks are made of near rows: say BlockSGD(blocks='space').")
 
 
-def asked_blocks(solver: Any) -> int | None:
-    """How many blocks a solver asks for itself."""
-    asked: int | None = getattr(solver, "n_blocks", None)
-    return asked
+def block_settings(solver: Any, n_blocks: int) -> Auto | RowBlocks | BlockSGD:
+    """The settings by which a detector's solver works by blocks."""
+    if solver == "auto":
+        return Auto(n_blocks=n_blocks)
+    if isinstance(solver, Coordinate):
+        return RowBlocks(n_blocks, solver.profile_passes)
+    if isinstance(solver, Auto | RowBlocks | BlockSGD):
+        return replace(solver, n_blocks=n_blocks)
+    raise ValueError(
+        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Auto(), Coordinate(), "
+        f"RowBlocks() or BlockSGD()."
+    )
 
 
 def make_blocks(
     space: Workspace, parts: Sequence[int], kept: IndexArray, S: SparseMatrix | None
 ) -> tuple[list[tuple[Path, Path]], BlockCoupling]:
-    """The similarities cut along the parts, in files; and how the blocks are coupled."""
+    """Cut the similarities along the parts, into files: for each block their folder and the file of its rows."""
     numbers = [np.array(open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     bounds = np.array([0, *accumulate(len(part) for part in numbers)])
     blocks, coupling = cut_graph(S, np.searchsorted(kept, np.concatenate(numbers)), bounds)
-    places = []
     for part, block in zip(parts, blocks, strict=True):
-        folder = space / f"block-{part}"
-        save_block(folder, block)
-        places.append((folder, space / f"part-{part}" / "rows.npy"))
-    return places, coupling
+        save_block(space / f"block-{part}", block)
+    return [(space / f"block-{part}", space / f"part-{part}" / "rows.npy") for part in parts], coupling
 
 
-class Factorisation:
-    """A run on a cluster: solved, or taken up where a checkpoint left it."""
+def in_table_order(file: Path, places: Sequence[IndexArray], values: Sequence[Any]) -> FloatArray:
+    """Put what blocks have found for their rows into a file, in the order of the fitted rows.
 
-    def __init__(self, cluster: Cluster, space: Workspace, executor: DaskExecutor) -> None:
-        self._cluster, self._space, self._executor = cluster, space, executor
+    `places` are each block's rows by their place among the fitted ones.
+    """
+    file.unlink(missing_ok=True)
+    create_array(file, (sum(len(part) for part in places), *np.shape(values[0])[1:]))
+    everything = np.load(file, mmap_mode="r+")
+    for part, found in zip(places, values, strict=True):
+        everything[part] = found
+    everything.flush()
+    result: FloatArray = open_array(file)
+    return result
+
+
+def _in_files(folder: Path, problem: Problem) -> Problem:
+    """The problem with its large arrays in files, for workers to open instead of being sent."""
+    S: Any = problem.objective.S
+    if S is None:
+        return problem
+    graph = map_arrays(folder / "similarities", {"data": S.data, "indices": S.indices, "indptr": S.indptr})
+    mapped = sparse.csr_array((graph["data"], graph["indices"], graph["indptr"]), shape=S.shape)
+    ends = map_arrays(folder / "attachment", {"reach": problem.reach, "strongest": problem.strongest})
+    return replace(problem, objective=replace(problem.objective, S=mapped), **ends)
+
+
+def _seed(space: Workspace, random_state: Any) -> int:
+    """The detector's seed, or one drawn from its source of random numbers and kept for a run that is resumed."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    file = space / "seed.json"
+    if not file.exists():
+        write_json(file, {"seed": draw_seed(draws_from(random_state)) % 2**32})
+    return int(read_json(file)["seed"])
+
+
+class Checkpoints:
+    """Saves a run every few iterations, and finds where the last one left off."""
+
+    def __init__(self, space: Workspace, executor: DaskExecutor) -> None:
+        self._space, self._executor = space, executor
         self._saved_at, self._since = time.monotonic(), _CHECKPOINT_EVERY  # the end of the starts is kept at once
         self._file = space / "checkpoint.json"
 
-    def solve(
-        self, problem: BlockProblem, n_components: int, settings: Settings, max_iter: int, tol: float, seed: int
-    ) -> tuple[FloatArray, Outcome]:
-        return fit_by_blocks(
-            problem,
-            n_components,
-            settings,
-            max_iter,
-            tol,
-            seed,
-            progress=lambda iteration, _: self._cluster.report("factorising", iteration, max_iter),
-            checkpoint=self._checkpoint,
-            resume=self._resume(),
-        )
-
-    def _checkpoint(self, snapshot: Mapping[str, Any]) -> None:
-        """Every few iterations, states and snapshot in files; the snapshot last, since it says that all is there."""
+    def save(self, snapshot: Mapping[str, Any]) -> None:
+        """Save states and snapshot in files; the snapshot last, since it says that all is there."""
         self._since += 1
         if self._since < _CHECKPOINT_EVERY and time.monotonic() - self._saved_at < _CHECKPOINT_SECONDS:
             return
@@ -185,7 +181,8 @@ class Factorisation:
                 shutil.rmtree(older, ignore_errors=True)
         self._since, self._saved_at = 0, time.monotonic()
 
-    def _resume(self) -> dict[str, Any] | None:
+    def load(self) -> dict[str, Any] | None:
+        """The last snapshot, with the executor's states of that moment; None if there is none."""
         if not self._file.exists():
             return None
         known = read_json(self._file)
@@ -197,7 +194,7 @@ class Factorisation:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How: a row against its own weights, against its neighbours', or (`settle`) against the best there are for H.
+    """How training rows are scored: by their own weights, those of their neighbours, or (`settle`) the best for H.
 
     The last is for rows that are independent of each other: then a new row that equals one of them has its weights.
     """
@@ -207,38 +204,24 @@ class Scoring:
     settle: bool
 
 
-def score_training_rows(executor: BlockExecutor, coupling: BlockCoupling, scoring: Scoring) -> list[FloatArray]:
-    """The scores of every block's rows; afterwards the executor holds nothing but W."""
-    borders = coupling.borders(executor.each(offer_weights))
-    return executor.each(score_block, scoring, apart=[(border,) for border in borders])
-
-
 def offer_weights(block: RowBlock, state: State) -> tuple[State, FloatArray]:
-    """The weights of the rows that other blocks have to know."""
+    """Report the weights of the rows that other blocks receive."""
     return state, state["W"][block.offers]
 
 
 def score_block(block: RowBlock, state: State, scoring: Scoring, border: FloatArray) -> tuple[State, FloatArray]:
-    W, scores = state["W"], np.empty(block.n)
-    if scoring.settle:
-        W = np.concatenate([_settled(rows, scoring.H) for _, rows in _chunks(block)])
-    used = neighbor_mean(np.concatenate([W, border]), _with_border(block, len(border))) if scoring.structural else W
-    for start, rows in _chunks(block):
-        scores[start : start + len(rows)] = residual_scores(rows, used[start : start + len(rows)], scoring.H)
-    return {"W": W}, scores
-
-
-def _chunks(block: RowBlock) -> Iterator[tuple[int, FloatArray]]:
+    """Report the scores of a block's rows; leave nothing but W."""
     assert block.rows is not None
-    return block.rows.chunks()
-
-
-def _settled(rows: FloatArray, H: FloatArray) -> FloatArray:
-    return settle_rows(nmf(rows), Factors(np.zeros((1, len(H))), H), rows)
-
-
-def _with_border(block: RowBlock, n_border: int) -> sparse.csr_array:
-    """The block's share of S with empty rows for the border."""
-    n = block.n + n_border
-    indptr = np.concatenate([block.indptr, np.full(n_border, block.indptr[-1])])
-    return sparse.csr_array((block.data, block.indices, indptr), shape=(n, n))
+    H, W, scores = scoring.H, state["W"], np.empty(block.n)
+    if scoring.settle:
+        nothing = Factors(np.zeros((1, len(H))), H)
+        W = np.concatenate([settle_rows(nmf(rows), nothing, rows) for _, rows in block.rows.chunks()])
+    used = W
+    if scoring.structural:  # the block's share of S, with empty rows for the border
+        n = block.n + len(border)
+        indptr = np.concatenate([block.indptr, np.full(len(border), block.indptr[-1])])
+        S = sparse.csr_array((block.data, block.indices, indptr), shape=(n, n))
+        used = neighbor_mean(np.concatenate([W, border]), S)
+    for start, rows in block.rows.chunks():
+        scores[start : start + len(rows)] = residual_scores(rows, used[start : start + len(rows)], H)
+    return {"W": W}, scores

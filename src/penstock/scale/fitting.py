@@ -1,8 +1,7 @@
-"""A detector fitted on a Dask cluster: the same detector, the same answer, more rows."""
+"""Fit a detector on a Dask cluster: same detector, same result, more rows."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -11,15 +10,28 @@ import numpy as np
 
 import penstock
 from penstock._parameters import check_choice, check_whole_number
-from penstock.detectors import BaseDetector, Detector, restore_on_failure
+from penstock.detectors import (
+    NMF,
+    NSNMF,
+    BaseDetector,
+    Copies,
+    Detector,
+    FactorDetector,
+    LaplacianNSNMF,
+    restore_on_failure,
+)
 from penstock.graph.approximate import Approximation
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
-from penstock.scale.factor_fit import FactorJob, asked_blocks, refuse_solver
-from penstock.scale.job import Job, refuse_unsupported
-from penstock.scale.plan import MOST_PARTS, check_pieces
-from penstock.scale.sources import open_source
-from penstock.scale.views_fit import ViewsJob
+from penstock.scale.factor_fit import check_solver, fit_factors
+from penstock.scale.plan import MOST_PARTS, check_disk, check_memory_of_driver, check_pieces, settled_plan
+from penstock.scale.rows import cut_into_parts, joint_extent, measure, scale_rows
+from penstock.scale.sources import Source, open_source
+from penstock.scale.tree import LaidRows
+from penstock.scale.views_fit import fit_views
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_workspace
+
+SUPPORTED = (Detector, NSNMF, LaplacianNSNMF, NMF)
+_VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
 AnyDetector = TypeVar("AnyDetector", bound=BaseDetector)
 
@@ -37,9 +49,10 @@ def fit(
 ) -> AnyDetector:
     """Fit a detector on a Dask cluster, and return it.
 
-    It is then fitted as by its own `fit`: scores, thresholds, explanations, `save` and all else work as ever. The tree
-    is the same to the last bit, and so are the scores of a `Detector`; a factorisation is that of the same detector
-    with ``solver=Auto(n_blocks=…)`` (or its own solver by blocks) on one machine.
+    Use it where the rows do not fit into the memory of one machine, or one machine takes too long. The detector is then
+    fitted as by its own `fit`: scores, thresholds, explanations and `save` work as ever. The tree is the same to the
+    last bit, and so are the scores of a `Detector`; a factorisation is that of the same detector with
+    ``solver=Auto(n_blocks=…)`` (or its own solver by blocks) on one machine.
 
     Parameters
     ----------
@@ -59,7 +72,7 @@ def fit(
         The columns to use, where the source has names.
     n_parts : int, optional
         Into how many parts the rows are cut; by default as many as keep workers busy and fit into their memory.
-    tree : {"exact", "approximate"} or Approximation
+    tree : {"exact", "approximate"} or Approximation, default "exact"
         "approximate" (or an `Approximation` that says how hard to look) settles for part trees that may be a little
         longer; `tree_excess_` then says by what share they were longer on a sample of the rows. The local view of a
         `Detector` is then approximate, and so are its false-alarm rates; of its two trees, of rows as they are and
@@ -67,6 +80,10 @@ def fit(
     progress : callable, optional
         Called with (what is done, how many of its tasks are done, how many there are). By default a bar on a terminal,
         nothing elsewhere.
+
+    Returns
+    -------
+    The detector.
 
     Examples
     --------
@@ -79,9 +96,11 @@ def fit(
     >>> detector.top(1).index.tolist()
     [11]
     """
-    refuse_unsupported(detector)
-    if not isinstance(detector, Detector):
-        refuse_solver(detector)
+    if not isinstance(detector, SUPPORTED):
+        names = ", ".join(kind.__name__ for kind in SUPPORTED)
+        raise TypeError(f"{type(detector).__name__} cannot be fitted on a cluster; those that can: {names}.")
+    if isinstance(detector, FactorDetector):
+        check_solver(detector)
     n_parts = _asked_parts(detector, n_parts)
     if not isinstance(tree, Approximation):
         check_choice("tree", tree, ("exact", "approximate"))
@@ -94,14 +113,55 @@ def fit(
         detector.check_parameters()
         cluster.check()
         cluster.check_sees(space.folder)
-        job = _open_job(cluster, space, detector, source, columns, n_parts, tree)
-        job.run(keeps_files=folder is not None, table=source)
+        opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+        check_pieces(cluster, opened)
+        space.begin(_described(detector, opened, n_parts, tree))
+        approximate = None if tree == "exact" else tree if isinstance(tree, Approximation) else Approximation()
+        scores = _fit(cluster, space, detector, opened, n_parts, approximate, keeps_files=folder is not None)
+        detector.finish_fit(scores, table=source)
     return detector
+
+
+def _fit(
+    cluster: Cluster,
+    space: Workspace,
+    detector: Any,
+    source: Source,
+    n_parts: int | None,
+    approximate: Approximation | None,
+    *,
+    keeps_files: bool,
+) -> Any:
+    """Fit all but the threshold; return the scores of the training rows."""
+    extents = measure(cluster, space, source)
+    extent = joint_extent(extents)
+    is_views, n, p = isinstance(detector, Detector), extent.n_rows, source.n_columns
+    # A `Detector` keeps rows as they are, and encoded.
+    size = (2 * p, _VIEWS_COUNT_AS) if is_views else (p, detector.n_components)
+    check_memory_of_driver(n, *size, keeps_files=keeps_files)
+    detector.begin_fit(n, extent.minimum, extent.maximum, source.columns)
+    vars(detector).pop("tree_excess_", None)
+    scaling, needs = detector.scaling_, detector.needs
+    if not (space / "plan.json").exists():
+        check_disk(space.folder, n, *size)
+    plan = settled_plan(space / "plan.json", cluster, n, p, 0 if is_views else size[1], n_parts)
+    scale_rows(cluster, space, source, extents, scaling, plan.n_parts, needs_nonnegative=needs.nonnegative)
+    parts = cut_into_parts(cluster, space, plan, merge_copies=needs.merge_copies)
+    ends = np.array([extent.minimum, extent.maximum])
+    laid = LaidRows(space, parts, n, *(ends if scaling is None else scaling.apply(ends)))
+    copies = Copies.from_originals(laid.originals(merge=needs.merge_copies))
+    tree = laid.tree(cluster, approximate) if needs.tree else None
+    if is_views:
+        assert tree is not None
+        return fit_views(cluster, laid, detector, plan, copies, tree, approximate, keeps_files=keeps_files)
+    if approximate is not None and tree is not None:
+        detector.tree_excess_ = laid.excess(approximate)
+    return fit_factors(cluster, laid, detector, copies, tree, keeps_files=keeps_files)
 
 
 def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     """How many parts are asked for, by the caller or by the solver's blocks, which are one and the same."""
-    blocks = None if isinstance(detector, Detector) else asked_blocks(detector.solver)
+    blocks: int | None = getattr(getattr(detector, "solver", None), "n_blocks", None)
     if n_parts is None:
         return blocks
     check_whole_number("n_parts", n_parts, least=1)
@@ -112,30 +172,18 @@ def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     return n_parts
 
 
-def _open_job(
-    cluster: Cluster,
-    space: Workspace,
-    detector: Any,
-    source: Any,
-    columns: Sequence[str] | None,
-    n_parts: int | None,
-    tree: Literal["exact", "approximate"] | Approximation,
-) -> Job:
-    opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
-    check_pieces(cluster, opened)
-    asked = {
+def _described(detector: Any, source: Source, n_parts: int | None, tree: Any) -> dict[str, Any]:
+    """A job by what it depends on, in texts that are the same in the next process."""
+
+    def shown(value: Any) -> str:
+        has_address = isinstance(value, np.random.RandomState | np.random.Generator)
+        return type(value).__name__ if has_address else repr(value)
+
+    return {
         "detector": type(detector).__name__,
-        **{f"parameter {name}": _shown(value) for name, value in sorted(detector.get_params(deep=False).items())},
-        "source": opened.signature,
+        **{f"parameter {name}": shown(value) for name, value in sorted(detector.get_params(deep=False).items())},
+        "source": source.signature,
         "n_parts": n_parts,
         "tree": repr(tree),
         "penstock": penstock.__version__,
     }
-    space.begin(asked)
-    kind = ViewsJob if isinstance(detector, Detector) else FactorJob
-    return kind(cluster, space, secrets.token_hex(3), detector, opened, n_parts, tree)
-
-
-def _shown(value: Any) -> str:
-    """A parameter as text that is the same in the next process: not the address of a source of random numbers."""
-    return type(value).__name__ if isinstance(value, np.random.RandomState | np.random.Generator) else repr(value)

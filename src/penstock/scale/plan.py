@@ -6,9 +6,8 @@ import math
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from penstock.detectors.recommended import Detector
+from penstock.detectors import BaseDetector, Detector
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
 from penstock.scale.workspace import read_json, write_json
@@ -123,7 +122,7 @@ def check_disk(folder: Path, n: int, p: int, n_components: int) -> None:
         )
 
 
-def check_memory_for_model(cluster: Cluster, detector: Any) -> None:
+def check_memory_for_model(cluster: Cluster, detector: BaseDetector) -> None:
     """Refuse to begin if a worker could not hold the detector: its rows, and the tree by which they are searched.
 
     A `Detector` has two of both, of plain and of encoded rows.

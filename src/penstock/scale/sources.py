@@ -31,8 +31,13 @@ from penstock.scale._pieces import (
     array_table,
     as_table,
     brief,
+    check_any_rows,
+    check_array_type,
+    check_finite,
     check_frame_types,
-    checked_wish,
+    check_names,
+    check_shape,
+    check_unnamed,
     chosen_positions,
     file_facts,
     frame_names,
@@ -40,12 +45,7 @@ from penstock.scale._pieces import (
     is_frame,
     is_instance_of,
     missing_extra,
-    refuse_array_type,
-    refuse_chosen_names,
-    refuse_no_rows,
-    refuse_nonfinite,
-    refuse_shape,
-    refuse_type,
+    raise_column_type,
     signature_of,
 )
 
@@ -86,7 +86,7 @@ def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: st
            [2., 3.],
            [4., 5.]])]
     """
-    wish = checked_wish(columns)
+    wish = check_names(columns)
     if isinstance(source, str | os.PathLike):
         return _open_path(_path(source), wish)
     if isinstance(source, list | tuple):
@@ -171,7 +171,7 @@ class ParquetPiece(FilePiece):
         del read
         pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
         place = Place(self.label, f"row group {self.row_group}", "the file", self.first_row)
-        refuse_nonfinite(table, place, self.columns)
+        check_finite(table, place, self.columns)
         return table
 
     def _changed(self) -> SourceError:
@@ -185,17 +185,17 @@ def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
     if not paths:
         raise SourceError("The list of Parquet files is empty. Pass at least one path.")
     for path in paths:
-        _refuse_no_file(path)
+        _check_file(path)
     columns: list[str] | None = None
     pieces: list[Piece] = []
     for path in paths:
         with _named(str(path)), _opened_parquet(path) as file:
             own = _usable_columns(file.schema_arrow, str(path), wish)
             columns = columns or own
-            _refuse_other_columns(own, columns, path, paths[0])
+            _check_same_columns(own, columns, path, paths[0])
             pieces += _row_groups(file.metadata, path, tuple(columns))
     assert columns is not None
-    refuse_no_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
+    check_any_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
     signature = signature_of("parquet", columns, file_facts(path.absolute() for path in paths))
     return Source(pieces, columns, len(columns), signature)
 
@@ -218,7 +218,7 @@ def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
     return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)], name
 
 
-def _refuse_no_file(path: Path) -> None:
+def _check_file(path: Path) -> None:
     if path.is_dir():
         raise SourceError(f"{path} is a folder. Pass a folder by itself, or list its files.")
     if not path.exists():
@@ -270,7 +270,7 @@ def _usable_columns(schema: Any, label: str, wish: Sequence[str] | None) -> list
     for name in chosen:
         kind = schema.field(name).type
         if not _is_numeric(kind):
-            refuse_type(label, name, str(kind))
+            raise_column_type(label, name, str(kind))
     return chosen
 
 
@@ -280,7 +280,7 @@ def _is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
 
 
-def _refuse_other_columns(own: Sequence[str], columns: Sequence[str], path: Path, first: Path) -> None:
+def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, first: Path) -> None:
     known, wanted = set(own), set(columns)
     missing = [name for name in columns if name not in known]
     extra = [name for name in own if name not in wanted]
@@ -322,7 +322,7 @@ class ZarrPiece(FilePiece):
                 f"and keep it where every worker can read it under the same path."
             ) from None
         table = array_table(block, self.label)
-        refuse_nonfinite(table, Place(self.label, "these rows", "the array", self.first_row), None)
+        check_finite(table, Place(self.label, "these rows", "the array", self.first_row), None)
         return table
 
 
@@ -334,15 +334,15 @@ def is_zarr_folder(path: Path) -> bool:
 def open_zarr(source: Any, wish: Sequence[str] | None) -> Source:
     """A source of the rows of a Zarr array, given itself or by its folder."""
     array, label = _opened_zarr(source) if isinstance(source, Path) else _reachable(source)
-    refuse_chosen_names(wish, label)
-    refuse_shape(array.shape, label)
-    refuse_array_type(array.dtype, label)
+    check_unnamed(wish, label)
+    check_shape(array.shape, label)
+    check_array_type(array.dtype, label)
     n_rows, n_columns = array.shape
     pieces: list[Piece] = [
         ZarrPiece(f"{label}, rows {start:,} to {stop - 1:,}", start, stop - start, array)
         for start, stop in _chunk_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
     ]
-    refuse_no_rows(pieces, label)
+    check_any_rows(pieces, label)
     return Source(pieces, None, n_columns, _zarr_signature(array))
 
 
@@ -411,9 +411,9 @@ class DaskPiece:
 def open_dask_array(array: Any, wish: Sequence[str] | None) -> Source:
     """A source of the blocks of a 2-D Dask array, joined along the columns where these are in several chunks."""
     label = "The Dask array"
-    refuse_chosen_names(wish, label)
-    refuse_shape(array.shape, label)
-    refuse_array_type(array.dtype, label)
+    check_unnamed(wish, label)
+    check_shape(array.shape, label)
+    check_array_type(array.dtype, label)
     whole_rows = array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
     sizes, n_columns = whole_rows.chunks[0], int(array.shape[1])
     starts = accumulate(sizes, initial=0)
@@ -421,7 +421,7 @@ def open_dask_array(array: Any, wish: Sequence[str] | None) -> Source:
         DaskPiece(_block_label(number, start, size), _known(size), n_columns, None, block)
         for number, (start, size, block) in enumerate(zip(starts, sizes, whole_rows.to_delayed()[:, 0], strict=False))
     ]
-    refuse_no_rows(pieces, label)
+    check_any_rows(pieces, label)
     return Source(pieces, None, n_columns, signature_of("dask array", _token(array)))
 
 
@@ -479,7 +479,7 @@ class ArrayPiece(FilePiece):
             ) from None
         if table.shape != (self.n_rows, self.n_columns) or table.dtype != np.float64:
             raise SourceError(f"{self.label}: {self.path} is not what was written. Open the source again.")
-        refuse_nonfinite(table, Place(self.label, "these rows", "the whole", self.first_row), self.columns)
+        check_finite(table, Place(self.label, "these rows", "the whole", self.first_row), self.columns)
         return np.ascontiguousarray(table)
 
 
@@ -496,12 +496,12 @@ def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> 
     digests: list[str] = []
     for start, stop in _row_runs(len(table), n_columns):
         rows = _rows(table, start, stop, columns, label)
-        refuse_nonfinite(rows, Place(label, first_row=start), columns)
+        check_finite(rows, Place(label, first_row=start), columns)
         digests.append(hashlib.blake2b(np.ascontiguousarray(rows).data, digest_size=16).hexdigest())
         path = _written(rows, folder.absolute() / f"rows-{start}-{digests[-1]}.npy")
         own = f"{label}, rows {start:,} to {stop - 1:,}"
         pieces.append(ArrayPiece(own, str(path), start, stop - start, n_columns, columns))
-    refuse_no_rows(pieces, label)
+    check_any_rows(pieces, label)
     return Source(pieces, names, n_columns, signature_of("memory", len(table), columns, digests))
 
 
@@ -510,9 +510,9 @@ def _checked_columns(
 ) -> tuple[tuple[str, ...] | None, list[str] | None, int]:
     """The columns to use as messages call them, their names if these are texts, and how many; types are checked."""
     if not is_frame(table):
-        refuse_chosen_names(wish, label)
-        refuse_shape(table.shape, label)
-        refuse_array_type(table.dtype, label)
+        check_unnamed(wish, label)
+        check_shape(table.shape, label)
+        check_array_type(table.dtype, label)
         return None, None, table.shape[1]
     known = [str(name) for name in table.columns]
     positions = chosen_positions(known, wish, label)

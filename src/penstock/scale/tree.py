@@ -19,47 +19,120 @@ from penstock.graph.parts import Edges, Part, common_frame, cross_edges, grow_pa
 from penstock.graph.points import Frame
 from penstock.graph.rows import first_copies
 from penstock.graph.search import PointTree, RowSearch, search_over
-from penstock.scale.cluster import Call, Cluster
-from penstock.scale.workspace import Workspace, load_arrays, open_array, open_arrays, save_arrays
+from penstock.scale.cluster import Cluster
+from penstock.scale.workspace import (
+    Workspace,
+    create_array,
+    fill_rows,
+    load_arrays,
+    open_array,
+    open_arrays,
+    save_arrays,
+)
+
+_SHOWN = 64  # points of a part by which the driver bounds how near two parts come
+_SLACK = 1 + 1e-9  # boxes and distances are computed in float64: far more than their rounding
+_ROWS_AT_ONCE = 1 << 16
 
 
-def grow_tree(
-    cluster: Cluster, space: Workspace, job: str, parts: Sequence[int], n: int, frame: Frame, approximate: Any
-) -> Tree:
-    """The minimum spanning tree of the n rows of the table: exact, unless part trees are `approximate`.
+@dataclass(frozen=True)
+class LaidRows:
+    """Rows in a folder, cut into parts by `cut_into_parts`: n rows, whose columns range from low to high."""
+
+    space: Workspace
+    parts: Sequence[int]
+    n: int
+    low: FloatArray
+    high: FloatArray
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The frame that all parts' trees share."""
+        return common_frame(self.low, self.high, open_array(self.space / "sample.npy"), self.n)
+
+    def originals(self, *, merge: bool) -> IndexArray:
+        """For each row the first one that equals it, or itself if copies are not merged."""
+        original = np.arange(self.n)
+        for part in self.parts if merge else ():
+            copies = open_array(self.space / f"part-{part}" / "copies.npy").reshape(-1, 2)
+            original[copies[:, 0]] = copies[:, 1]
+        return original
+
+    def tree(self, cluster: Cluster, approximate: Approximation | None) -> Tree:
+        """The spanning tree, in its files."""
+        folder = self.space / "tree"
+        if not folder.exists():
+            grown = grow_tree(cluster, self, approximate)
+            save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
+        arrays = open_arrays(folder)
+        return Tree(arrays["edges"], arrays["lengths"])
+
+    def excess(self, approximate: Approximation) -> float:
+        """By what share such trees are longer than the shortest one of a sample of the rows."""
+        sample = open_array(self.space / "sample.npy")
+        return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
+
+    def fitted_rows(self, kept: IndexArray) -> FloatArray:
+        """The rows that are kept, in the order of the table, in a file."""
+        file, everything = self.fitted_file(kept), open_array(self.space / "rows.npy")
+        if len(kept) < self.n:
+            create_array(file, (len(kept), everything.shape[1]))
+            for start in range(0, len(kept), _ROWS_AT_ONCE):
+                fill_rows(file, start, everything[kept[start : start + _ROWS_AT_ONCE]])
+        rows: FloatArray = open_array(file)
+        return rows
+
+    def fitted_file(self, kept: IndexArray) -> Path:
+        """The file of `fitted_rows`: that of the whole table, if all rows are kept."""
+        return self.space / ("rows.npy" if len(kept) == self.n else "kept.npy")
+
+    def search(self, kept: IndexArray) -> PartsSearch:
+        """The search among the kept rows by the parts' trees."""
+        save_arrays(self.space / "fitted", {"numbers": kept})
+        folders = tuple(self.space / f"tree-{part}" for part in self.parts)
+        return PartsSearch(self.frame, folders, self.space / "fitted" / "numbers.npy", self.fitted_file(kept))
+
+
+@dataclass(frozen=True)
+class TreeSummary:
+    """What the driver knows of a part's tree; all lengths in the frame's units."""
+
+    low: FloatArray
+    high: FloatArray
+    longest: float
+    shown: FloatArray
+
+
+def grow_tree(cluster: Cluster, laid: LaidRows, approximate: Approximation | None) -> Tree:
+    """Grow the minimum spanning tree of the rows: exact, unless part trees are `approximate`.
 
     The tree of the whole is contained in the parts' own trees and the edges between two parts that the tree of these
     two has, so that no task ever sees more than two parts.
     """
-    place = space / "frame"
-    save_frame(place, frame)
-    grown = [
-        Call(f"part-tree-{job}-{part}", grow, (space / f"part-{part}", place, approximate, space / f"tree-{part}"))
-        for part in parts
+    space, parts, place = laid.space, laid.parts, laid.space / "frame"
+    save_frame(place, laid.frame)
+    growing = [(space / f"part-{part}", place, approximate, space / f"tree-{part}") for part in parts]
+    summaries = cluster.run("trees of parts", grow_part_tree, growing)
+    pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(summaries)]
+    joining = [
+        (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", place) for one, other in pairs
     ]
-    pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(cluster.run("trees of parts", grown))]
-    joined = [
-        Call(
-            f"pair-edges-{job}-{one}-{other}",
-            join_two,
-            (space / f"tree-{one}", space / f"tree-{other}", space / f"pair-{one}-{other}", place),
-        )
-        for one, other in pairs
-    ]
-    cluster.run("edges between parts", joined)
+    cluster.run("edges between parts", join_two, joining)
     cluster.report("joining the parts", 0, 1)
-    own = [own_edges(space / f"tree-{part}", frame) for part in parts]
-    edges = join_edges(n, [*own, *(edges_between(space / f"pair-{one}-{other}") for one, other in pairs)])
+    own = [own_edges(space / f"tree-{part}", laid.frame) for part in parts]
+    edges = join_edges(laid.n, [*own, *(edges_between(space / f"pair-{one}-{other}") for one, other in pairs)])
     copies = np.concatenate([np.load(space / f"part-{part}" / "copies.npy").reshape(-1, 2) for part in parts])
-    tree = _with_copies(edges.ends, edges.lengths, copies)
-    if len(tree.lengths) != n - 1:
-        raise AssertionError(f"The parts joined to {len(tree.lengths)} edges of {n - 1}. Please report this as a bug.")
+    ends = np.concatenate([np.sort(copies, axis=1), edges.ends]).astype(np.intp)  # copies hang on their originals
+    lengths = np.concatenate([np.zeros(len(copies)), edges.lengths])
+    if len(lengths) != laid.n - 1:
+        raise AssertionError(f"The parts joined to {len(lengths)} edges of {laid.n - 1}. Please report this as a bug.")
+    order = np.lexsort((ends[:, 1], ends[:, 0], lengths))
     cluster.report("joining the parts", 1, 1)
-    return tree
+    return Tree(ends[order], lengths[order])
 
 
 def pairs_to_join(summaries: Sequence[TreeSummary]) -> list[tuple[int, int]]:
-    """The pairs of parts that an edge of the tree may join.
+    """Find the pairs of parts that an edge of the tree may join.
 
     A pair is left out if its boxes are farther apart than the longest edge on a way from the one to the other that is
     known already: through trees of parts, and between points that the parts have shown.
@@ -73,56 +146,17 @@ def pairs_to_join(summaries: Sequence[TreeSummary]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in combinations(range(len(summaries)), 2) if not skip[a, b]]
 
 
-def _with_copies(ends: IndexArray, lengths: FloatArray, copies: IndexArray) -> Tree:
-    """The tree with copies hung on their originals, in the order of edges."""
-    every_end = np.concatenate([np.sort(copies, axis=1), ends]).astype(np.intp)
-    every_length = np.concatenate([np.zeros(len(copies)), lengths])
-    order = np.lexsort((every_end[:, 1], every_end[:, 0], every_length))
-    return Tree(every_end[order], every_length[order])
-
-
-_SHOWN = 64  # points of a part by which the driver bounds how near two parts come
-
-
-@dataclass(frozen=True)
-class TreeSummary:
-    """What the driver is told of a part's tree; all lengths in the frame's units."""
-
-    low: FloatArray
-    high: FloatArray
-    longest: float
-    shown: FloatArray
-
-
-def save_frame(folder: Path, frame: Frame) -> None:
-    """The frame in files: its axes may be megabytes, of which the scheduler would keep a copy for each task."""
-    axes = {} if frame.axes is None else {"axes": frame.axes}
-    scalars = {"exponent": frame.exponent, "precise": frame.precise}
-    save_arrays(folder, {**axes, **scalars, "origin": frame.origin, "center": frame.center})
-
-
-def load_frame(folder: Path) -> Frame:
-    arrays = load_arrays(folder)
-    exponent, precise = int(arrays["exponent"].item()), bool(arrays["precise"].item())
-    return Frame(arrays["origin"], exponent, arrays["center"], arrays.get("axes"), precise)
-
-
-def grow(rows_folder: Path, frame_folder: Path, approximate: Any, folder: Path) -> TreeSummary:
-    """The search tree and the spanning tree of a part's distinct rows."""
+def grow_part_tree(rows_folder: Path, frame_folder: Path, approximate: Any, folder: Path) -> TreeSummary:
+    """Task: grow the search tree and the spanning tree of a part's distinct rows."""
     frame = load_frame(frame_folder)
-    if folder.exists():
-        return summarise(folder, frame)
-    arrays = open_arrays(rows_folder)
-    order = np.argsort(arrays["numbers"], kind="stable")
-    numbers, rows = arrays["numbers"][order], arrays["rows"][order]
-    if len(arrays["copies"]):
-        first = np.flatnonzero(first_copies(rows) == np.arange(len(rows)))
-        numbers, rows = numbers[first], rows[first]
-    save_part(folder, grow_part(rows, numbers, frame, approximate=approximate))
-    return summarise(folder, frame)
-
-
-def summarise(folder: Path, frame: Frame) -> TreeSummary:
+    if not folder.exists():
+        arrays = open_arrays(rows_folder)
+        order = np.argsort(arrays["numbers"], kind="stable")
+        numbers, rows = arrays["numbers"][order], arrays["rows"][order]
+        if len(arrays["copies"]):
+            first = np.flatnonzero(first_copies(rows) == np.arange(len(rows)))
+            numbers, rows = numbers[first], rows[first]
+        save_part(folder, grow_part(rows, numbers, frame, approximate=approximate))
     part = open_part(folder, frame)
     exact = part.tree.exact
     low, high = (np.array(open_array(folder / f"{side}.npy")) for side in ("low", "high"))
@@ -130,7 +164,7 @@ def summarise(folder: Path, frame: Frame) -> TreeSummary:
 
 
 def join_two(one: Path, other: Path, folder: Path, frame_folder: Path) -> None:
-    """The edges between two parts."""
+    """Task: find the edges between two parts."""
     if folder.exists():
         return
     frame = load_frame(frame_folder)
@@ -138,36 +172,35 @@ def join_two(one: Path, other: Path, folder: Path, frame_folder: Path) -> None:
     save_arrays(folder, {"ends": found.ends.reshape(-1, 2), "squares": found.squares, "lengths": found.lengths})
 
 
+def save_frame(folder: Path, frame: Frame) -> None:
+    """Save the frame in files: its axes may be megabytes, of which the scheduler would keep a copy for each task."""
+    axes = {} if frame.axes is None else {"axes": frame.axes}
+    scalars = {"exponent": frame.exponent, "precise": frame.precise}
+    save_arrays(folder, {**axes, **scalars, "origin": frame.origin, "center": frame.center})
+
+
+def load_frame(folder: Path) -> Frame:
+    """Load what `save_frame` saved."""
+    arrays = load_arrays(folder)
+    exponent, precise = int(arrays["exponent"].item()), bool(arrays["precise"].item())
+    return Frame(arrays["origin"], exponent, arrays["center"], arrays.get("axes"), precise)
+
+
 def save_part(folder: Path, part: Part) -> None:
+    """Save a part's trees and its box."""
     tree = part.tree
-    rounded = {} if part.rounded is None else {"rounded": part.rounded}
-    save_arrays(
-        folder,
-        {
-            **rounded,
-            "exact": tree.exact,
-            "low": tree.exact.min(axis=0),
-            "high": tree.exact.max(axis=0),
-            "names": tree.names,
-            "tiles": tree.tiles,
-            "boxes": tree.boxes,
-            "centers": tree.centers,
-            "bounds": np.array([tree.radius, tree.error, tree.stretch]),
-            "edges": part.edges,
-            "squares": part.squares,
-            "lengths": part.lengths,
-        },
-    )
+    arrays = {name: getattr(tree, name) for name in ("exact", "names", "tiles", "boxes", "centers")}
+    arrays |= {name: getattr(part, name) for name in ("edges", "squares", "lengths")}
+    arrays |= {} if part.rounded is None else {"rounded": part.rounded}
+    box = {"low": tree.exact.min(axis=0), "high": tree.exact.max(axis=0)}
+    save_arrays(folder, {**arrays, **box, "bounds": np.array([tree.radius, tree.error, tree.stretch])})
 
 
 def open_part(folder: Path, frame: Frame) -> Part:
-    """A part whose arrays are read from their files as they are used: the border of a part is a few of its pages."""
+    """Open a part whose arrays are read from their files as they are used: its border is a few of its pages."""
     arrays = open_arrays(folder)
-    radius, error, stretch = (float(value) for value in arrays["bounds"])
-    tree = PointTree(
-        frame, arrays["exact"], arrays["names"], arrays["tiles"], arrays["boxes"], arrays["centers"], radius, error,
-        stretch,
-    )  # fmt: skip
+    points = (arrays[name] for name in ("exact", "names", "tiles", "boxes", "centers"))
+    tree = PointTree(frame, *points, *(float(value) for value in arrays["bounds"]))
     return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
 
 
@@ -179,53 +212,15 @@ def own_edges(folder: Path, frame: Frame) -> Edges:
 
 def edges_between(folder: Path) -> Edges:
     """The edges between two parts, in memory."""
-    arrays = open_arrays(folder)
-    return Edges(*(np.array(arrays[name]) for name in ("ends", "squares", "lengths")))
-
-
-@dataclass(frozen=True)
-class LaidRows:
-    """What `cut_into_parts` has left: n rows, whose columns range from low to high, in these parts."""
-
-    space: Workspace
-    parts: Sequence[int]
-    n: int
-    low: FloatArray
-    high: FloatArray
-
-    @cached_property
-    def frame(self) -> Frame:
-        """The frame that all parts' trees share."""
-        return common_frame(self.low, self.high, open_array(self.space / "sample.npy"), self.n)
-
-    def tree(self, cluster: Cluster, job: str, approximate: Approximation | None) -> Tree:
-        """The spanning tree, in its files."""
-        folder = self.space / "tree"
-        if not folder.exists():
-            grown = grow_tree(cluster, self.space, job, self.parts, self.n, self.frame, approximate)
-            save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
-        arrays = open_arrays(folder)
-        return Tree(arrays["edges"], arrays["lengths"])
-
-    def excess(self, approximate: Approximation) -> float:
-        """By what share such trees are longer than the shortest one of a sample of the rows."""
-        sample = open_array(self.space / "sample.npy")
-        return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
-
-    def search(self, numbers: Path, rows: Path) -> PartsSearch:
-        """The search by the parts' trees; `numbers` and `rows` are the files of the rows that are fitted."""
-        return PartsSearch(self.frame, tuple(self.space / f"tree-{part}" for part in self.parts), numbers, rows)
-
-
-_SLACK = 1 + 1e-9  # boxes and distances are computed in float64: far more than their rounding
+    return Edges(**load_arrays(folder))
 
 
 @dataclass(frozen=True)
 class PartsSearch:
-    """What `RowSearch` finds, without ever having all rows in memory: of a part's files only what is near is read.
+    """Finds what `RowSearch` finds without having all rows in memory: of a part's files only what is near is read.
 
     Answers count fitted rows; `numbers` is the file of their numbers in the table, `file` that of the rows themselves.
-    Rows with holes are compared with all rows, for which these are read into memory.
+    Rows with missing values are compared with all rows, for which these are read into memory.
     """
 
     frame: Frame
@@ -257,7 +252,7 @@ class PartsSearch:
         return rows
 
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
-        """For each row of X the nearest fitted row, its distance, and whether it is equal, holes and all."""
+        """For each row of X the nearest fitted row, its distance, and whether it is equal, missing values and all."""
         holes = np.isnan(X).any(axis=1)
         near, distances = np.empty(len(X), dtype=np.intp), np.empty(len(X))
         equal = np.empty(len(X), dtype=np.bool_)
@@ -269,10 +264,10 @@ class PartsSearch:
         return near, distances, equal
 
     def _nearest(self, X: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """The nearest fitted rows of rows without holes.
+        """The nearest fitted rows of rows without missing values.
 
-        Parts are asked in the order of their boxes' distances, each only for rows that it may be nearest to; ties go to
-        the row that comes first in the table.
+        Parts are searched in the order of their boxes' distances, each only for rows that it may be nearest to; ties go
+        to the row that comes first in the table.
         """
         bounds = self._box_squares(self.frame.scale(X))
         best, found = np.full(len(X), np.inf), np.full(len(X), np.iinfo(np.int64).max, dtype=np.int64)
@@ -283,7 +278,9 @@ class PartsSearch:
             for part in np.unique(turn[open_]):
                 asking = np.flatnonzero(open_ & (turn == part))
                 names, squares = self._tree(part).nearest_squares(X[asking], 1)
-                _keep_first(best, found, asking, squares[:, 0], names[:, 0])
+                name, square, held = names[:, 0], squares[:, 0], best[asking]
+                first = (square < held) | ((square == held) & (name < found[asking]))
+                best[asking[first]], found[asking[first]] = square[first], name[first]
         return np.searchsorted(open_array(self.numbers), found), self.frame.lengths_of(best)
 
     def _box_squares(self, exact: FloatArray) -> FloatArray:
@@ -294,11 +291,3 @@ class PartsSearch:
             gap = np.maximum(np.maximum(low[part] - exact, exact - high[part]), 0.0)
             squares[:, part] = np.einsum("ij,ij->i", gap, gap) / _SLACK
         return squares
-
-
-def _keep_first(
-    best: FloatArray, found: IndexArray, asking: IndexArray, squares: FloatArray, names: IndexArray
-) -> None:
-    """Take over what comes before what is held: the nearer, and among those as near the first of the table."""
-    first = (squares < best[asking]) | ((squares == best[asking]) & (names < found[asking]))
-    best[asking[first]], found[asking[first]] = squares[first], names[first]

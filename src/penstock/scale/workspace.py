@@ -6,8 +6,10 @@ worker was lost, finds all its inputs and at worst writes the same bytes once mo
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 import secrets
 import shutil
 import tempfile
@@ -42,7 +44,7 @@ class Workspace:
     def claim(self) -> None:
         """Make the folder, for this user alone as it will hold rows, or refuse it if it holds what is not a job.
 
-        One that is there keeps its rights: whoever made it has decided who may read it.
+        One that is there keeps its rights: its owner has decided who may read it.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
@@ -128,6 +130,35 @@ def open_array(path: Path) -> Any:
     """
     values = np.load(path, allow_pickle=False, mmap_mode=None if _is_empty(path) else "c")
     return values.view(np.ndarray)
+
+
+def map_arrays(folder: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Save arrays in a folder, and open them from there."""
+    save_arrays(folder, arrays)
+    return open_arrays(folder)
+
+
+def pickle_by_path(thing: Any) -> bytes:
+    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_array(Path(folder) / "zeros.npy", np.zeros(10_000))
+    ...     packed = pickle_by_path({"zeros": open_array(Path(folder) / "zeros.npy")})
+    ...     len(packed) < 500, pickle.loads(packed)["zeros"].shape
+    (True, (10000,))
+    """
+    stream = io.BytesIO()
+    _PicklerByPath(stream).dump(thing)
+    return stream.getvalue()
+
+
+class _PicklerByPath(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        mapped = obj.base if isinstance(obj, np.ndarray) else None
+        if not isinstance(mapped, np.memmap) or mapped.filename is None:
+            return NotImplemented
+        is_whole = (obj.shape, obj.dtype, obj.ctypes.data) == (mapped.shape, mapped.dtype, mapped.ctypes.data)
+        return (open_array, (Path(mapped.filename),)) if is_whole else NotImplemented
 
 
 def open_arrays(folder: Path) -> dict[str, Any]:

@@ -149,9 +149,9 @@ def draw_ranks(
     high = max(high, low + 1)
     left = (len(ranked) + 1) // 2
     top = 0.6 + 0.3 * len(several)
-    with _sheet(title, 1.4 + 0.1 * len(several) + 0.22 * left) as sheet:
+    with _sheet(title, 1.7 + 0.1 * len(several) + 0.22 * left) as sheet:
         axes = sheet.axes
-        axes.set(xlim=(low - 0.02 * (high - low), high + 0.02 * (high - low)), ylim=(top + left, -1.2))
+        axes.set(xlim=(low - 0.02 * (high - low), high + 0.02 * (high - low)), ylim=(top + left, -2.6))
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.spines["top"].set_visible(True)
         axes.spines["top"].set_position(("data", 0.0))
@@ -174,8 +174,8 @@ def draw_ranks(
             y = 0.3 + 0.3 * level
             axes.plot([min(ends) - 0.02, max(ends) + 0.02], [y, y], color="black", linewidth=3.5)
         if math.isfinite(critical_difference):
-            axes.plot([low, low + critical_difference], [-0.6, -0.6], "|-", color="black", linewidth=1.2)
-            axes.text(low, -0.8, f"CD = {critical_difference:.2f}", va="bottom")
+            axes.plot([low, low + critical_difference], [-1.9, -1.9], "|-", color="black", linewidth=1.2)
+            axes.text(low, -2.1, f"CD = {critical_difference:.2f}", va="bottom")
     return sheet.svg
 
 

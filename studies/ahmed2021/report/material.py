@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from penstock.bench.results import Results
+from penstock.bench.results import Results, compare_rows, saw_labels
 from penstock.bench.significance import Comparison
-from penstock.bench.summary import compare_rows, saw_labels
 from studies.ahmed2021 import paper
 from studies.ahmed2021.claim_table import check_claims
 from studies.ahmed2021.graph_effect import GraphEffect, graph_effect

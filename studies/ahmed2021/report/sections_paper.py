@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from penstock.bench.summary import pivot
+from penstock.bench.results import pivot
 from studies.ahmed2021 import paper, registry
 from studies.ahmed2021.registry import variants
 from studies.ahmed2021.report.figures import Compared, draw_paper

@@ -6,8 +6,8 @@ import math
 
 import pandas as pd
 
+from penstock.bench.results import failure_counts, failures, marks, method_summary, pivot
 from penstock.bench.significance import Comparison
-from penstock.bench.summary import failure_counts, failures, marks, method_summary, pivot
 from studies.ahmed2021 import paper
 from studies.ahmed2021.plant import PlantLists
 from studies.ahmed2021.report.figures import draw_boxes, draw_ranks, draw_times
