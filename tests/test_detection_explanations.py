@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +10,11 @@ import pytest
 from detection_tables import FAULT, HOT, plant, positions, readings, residuals, rows_found, two_modes
 
 from penstock import NSNMF, Detector, MeanDistance, detect, fit_model, score
-from penstock.detection import METHODS, explain, make_detector
-from penstock.detection._parts import Contributions, are_usual
+from penstock.detection import METHODS, explain
+from penstock.detection._parts import are_usual
 from penstock.detection._wording import how_rare, rows_that, seen_as
 from penstock.detectors import restore, state_of
 from penstock.detectors.views import VIEWS
-from penstock.report import write_findings
 from penstock.thresholds import Fixed
 
 
@@ -195,16 +192,6 @@ def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
     assert seen > 20
 
 
-def test_a_copy_of_a_row_that_was_learnt_has_that_as_its_neighbor():
-    table = plant()
-    learnt = detect(table, method="nsnmf", train_until="2024-05-01", top=5)
-    usual = int(np.nanargmin(np.where(learnt.trained, learnt.scores, np.nan)))
-    table.iloc[250, 1:] = table.iloc[usual, 1:]
-    findings = detect(table, method="nsnmf", train_until="2024-05-01", threshold=Fixed(-1.0), gap=0)
-    first = findings.explain(int(findings.grouped.of_row[250])).neighbors.iloc[0]
-    assert (first["position"], first["distance"], first["steps"]) == (usual, 0.0, 1)
-
-
 REBUILD_NOTHING = ["knn", "lomst", "mean", "norm", "online"]
 
 
@@ -283,15 +270,6 @@ def recommended(request):
 @pytest.fixture(scope="module")
 def model():
     return fit_model(readings(600))
-
-
-def test_it_is_the_default():
-    assert METHODS[0] == "detector"
-    assert isinstance(make_detector("detector", 3), Detector)
-    assert make_detector("detector", 3).random_state == 3
-    for function in (detect, fit_model):
-        assert inspect.signature(function).parameters["method"].default == "detector"
-    assert detect(plant(), top=5).settings["detector"] == repr(Detector())
 
 
 def test_scores_are_the_detectors_own_in_every_mode(recommended):
@@ -393,19 +371,6 @@ def test_parts_add_up_to_the_score_of_the_peak_to_the_last_bit(recommended):
         assert sum(part != 0 for part in why.parts.values()) <= 2
 
 
-def test_shares_are_of_the_scores_above_the_usual(recommended):
-    for event in recommended.events.index:
-        rows, peak = recommended.grouped.rows_of(event), int(recommended.events.loc[event, "peak_row"])
-        rows = rows[(recommended.modes[rows] == recommended.modes[peak]) & (recommended.scores[rows] > 0)]
-        part = next(judged.part for judged in recommended.parts if judged.part.mode == recommended.modes[peak])
-        added = part.detector.explain(recommended.values.to_numpy()[rows]).variables.to_numpy()
-        np.testing.assert_allclose(added.sum(axis=1), recommended.scores[rows])
-        added = np.maximum(added.sum(axis=0), 0)
-        expected = dict(zip(recommended.names, added / added.sum(), strict=True))
-        for row in recommended.explain(event).variables.itertuples():
-            assert row.share == pytest.approx(expected[row.variable], rel=1e-9)
-
-
 def test_a_variable_that_is_as_expected_keeps_its_share():
     found = detect(plant(), top=5)
     before = found.explain(1).variables
@@ -463,13 +428,6 @@ def test_expected_is_what_the_other_variables_go_with():
     ).all()  # those of rows with a bearing as hot would be off by 10 of load
 
 
-def test_what_stands_out_is_half_of_the_score_and_at_most_half_of_the_variables():
-    added = np.array([[0.1, 3.0, 0.2, 0.1], [1.0, 1.0, 1.0, 1.0], [-1.0, 2.0, 1.9, 0.0], [1.0, 1.1, 1.0, 0.9]])
-    told = Contributions(np.arange(4), np.zeros((4, 4)), added)
-    assert [np.flatnonzero(row).tolist() for row in told.standing_out] == [[1], [0, 1], [1], [0, 1]]
-    assert not Contributions(np.arange(1), np.zeros((1, 4)), np.array([[5.0]])).standing_out.any()
-
-
 @pytest.mark.parametrize("rate", [0.05, 0.01, 1e-4])
 def test_a_share_is_a_rate_of_false_alarms(model, rate):
     detector = model.parts[0].detector
@@ -483,27 +441,6 @@ def test_a_share_of_other_methods_is_one_of_the_rows():
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
     assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
     assert detect(plant(), threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
-
-
-@pytest.mark.parametrize(("options", "graded"), [({}, "standing"), ({"train_until": "2024-05-01"}, "false_alarm_rate")])
-def test_files_carry_views_and_ranks_or_rates(tmp_path, options, graded):
-    found = detect(plant(), top=5, **options)
-    write_findings(found, tmp_path / "recommended.csv")
-    write_findings(found, tmp_path / "recommended.json")
-    table = pd.read_csv(tmp_path / "recommended.csv")
-    assert "severity" not in table
-    np.testing.assert_array_equal(table[graded], found.top()[graded])
-    assert (table["seen_as"] == found.explain(1).seen_as).all()
-    document = json.loads((tmp_path / "recommended.json").read_text())
-    assert document["summary"]["method"] == "Detector"
-    assert document["summary"]["false_alarm_rate"] == found.threshold_rate
-    event = document["events"][0]
-    assert event["parts"] == found.explain(1).parts
-    assert event["seen_as"] == found.explain(1).seen_as
-    assert event[graded] == found.events[graded].iloc[0]
-    write_findings(detect(plant(), top=5, **options, most_explained=0), tmp_path / "unexplained.json")
-    event = json.loads((tmp_path / "unexplained.json").read_text())["events"][0]
-    assert event["parts"] is event["seen_as"] is event["rule"] is None
 
 
 @pytest.mark.parametrize(

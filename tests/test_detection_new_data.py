@@ -9,9 +9,7 @@ from detection_tables import FAULT, HOT, NAMES, plant, residuals, rows_found, tw
 
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import METHODS, score
-from penstock.detection._parts import Part, mean_of_similar
 from penstock.io import TableError, read_table
-from penstock.prepare import learn_scaling
 from penstock.thresholds import score_threshold
 
 
@@ -185,30 +183,6 @@ def test_a_column_without_any_reading_to_learn_from_is_named():
         detect(table, modes="state", method="nmf")
     assert detect(table, modes="state", method="nmf", skip_modes="off", top=5).judged.sum() == 200
     assert detect(table, modes="state", method="nmf", exclude="oil", top=5).judged.sum() == 400
-
-
-class Nothing:
-    """A detector that rebuilds nothing."""
-
-    scaling_ = None
-
-
-def test_similar_rows_are_compared_over_the_readings_that_both_have():
-    rng = np.random.default_rng(0)
-    values = rng.random((60, 4))
-    values[rng.random(values.shape) < 0.3] = np.nan
-    values[np.isnan(values).all(axis=1)] = 0.5
-    flagged, normal = np.arange(5), np.arange(5, 60)
-    part = Part("all", Nothing(), 1.0, learn_scaling(values))
-    expected = mean_of_similar(part, values[flagged], values[normal])
-    middle = np.nanmedian(values[normal], axis=0)
-    scaled = learn_scaling(values).apply(np.where(np.isnan(values), middle, values))
-    for row in flagged:
-        known = ~np.isnan(values[row])
-        nearest = sorted(normal, key=lambda other: (np.linalg.norm((scaled[row] - scaled[other])[known]), other))[:3]
-        for column in range(4):
-            near = [values[other, column] for other in nearest if not np.isnan(values[other, column])]
-            assert expected[row, column] == pytest.approx(np.mean(near) if near else middle[column], rel=1e-12)
 
 
 def leaky_plant(n=600, p=8, missing=0.05):

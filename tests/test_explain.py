@@ -518,34 +518,34 @@ def test_groups_are_the_naive_ones(both):
         assert group.share == len(rows) / len(W)
         if len(rows) == 0:
             assert np.isnan(group.profile).all()
-            assert len(group.telling) == 0
+            assert len(group.differences) == 0
             continue
         own = np.array(naive.mean_reconstruction(W.tolist(), H.tolist(), rows.tolist()))
         np.testing.assert_allclose(group.profile, scaling.undo(own), rtol=1e-9)
         departure = np.abs(own - usual)
-        told = [names.index(name) for name in group.telling["variable"]]
+        told = [names.index(name) for name in group.differences["variable"]]
         assert len(told) <= 2
         if told:
             left = np.delete(departure, told)
             assert departure[told].min() >= left.max(initial=0.0) - 1e-9
-            np.testing.assert_allclose(group.telling["value"], scaling.undo(own)[told], rtol=1e-9)
-            np.testing.assert_allclose(group.telling["usual"], scaling.undo(usual)[told], rtol=1e-9)
+            np.testing.assert_allclose(group.differences["value"], scaling.undo(own)[told], rtol=1e-9)
+            np.testing.assert_allclose(group.differences["usual"], scaling.undo(usual)[told], rtol=1e-9)
 
 
 def test_a_single_group_departs_from_nothing():
     rng = np.random.default_rng(1)
     (group,) = describe_groups(rng.random((100, 1)) + 0.1, rng.random((1, 7)), lambda rows: rows, list("abcdefg"))
-    assert len(group.telling) == 0
+    assert len(group.differences) == 0
     assert group.share == 1.0
 
 
-def test_telling_is_judged_in_scaled_units():
+def test_differences_are_judged_in_scaled_units():
     W, H = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.1, 0.5], [0.9, 0.6]])
     scaling = learn_scaling(np.array([[0.0, 0.0], [1.0, 1000.0]]))
     group = describe_groups(W, H, scaling.undo, ["small", "large"], n=1)[0]
-    assert group.telling["variable"].tolist() == ["small"]
-    assert group.telling["value"].tolist() == pytest.approx([0.1])
-    assert group.telling["usual"].tolist() == pytest.approx([0.5])
+    assert group.differences["variable"].tolist() == ["small"]
+    assert group.differences["value"].tolist() == pytest.approx([0.1])
+    assert group.differences["usual"].tolist() == pytest.approx([0.5])
     assert group.profile.tolist() == pytest.approx([0.1, 500.0])
 
 
@@ -579,14 +579,6 @@ def test_it_is_still_a_tree(tree, most, data):
     }
     drawn = {(*pair, length) for pair, length in zip(drawing.edges.tolist(), drawing.lengths.tolist(), strict=True)}
     assert drawn == joining
-
-
-@given(trees(20))
-@settings(max_examples=50)
-def test_no_two_nodes_of_a_whole_drawing_coincide(tree):
-    positions = tree_layout(tree).positions
-    if tree.lengths.max(initial=0.0) < 1e9:
-        assert len(np.unique(positions.round(9), axis=0)) == tree.n_nodes
 
 
 def straight(n: int) -> Tree:

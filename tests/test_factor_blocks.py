@@ -240,24 +240,6 @@ def test_blocks_larger_than_a_chunk(objective, chunk, monkeypatch):
     assert parts.kkt_residual == pytest.approx(whole.kkt_residual, rel=1e-6)
 
 
-def test_every_block_draws_its_own_rows():
-    seeds = []
-
-    class Spy(LocalExecutor):
-        def each(self, work_, *common, apart=None):
-            if work_ is work.draw:
-                seeds.append(common[2])
-            return super().each(work_, *common, apart=apart)
-
-    cut, _ = posed(clusters(20), 2, executor=Spy)
-    fit_by_blocks(cut, 2, RowBlocks(), max_iter=0, random_state=3)
-    drawn_rows = cut.executor.gather("W")
-    for block, W in enumerate(drawn_rows):
-        drawn = np.random.default_rng([seeds[0], 0, 1 + block]).random(W.shape)
-        np.testing.assert_allclose(W / drawn, W[0, 0] / drawn[0, 0], rtol=1e-12)
-    assert not np.array_equal(drawn_rows[0][:2], drawn_rows[1][:2])
-
-
 @pytest.mark.parametrize("solver", [Auto(n_blocks=4), RowBlocks(4)])
 def test_detectors_take_it(solver):
     X = clusters().A
@@ -290,11 +272,7 @@ def test_instances_of_a_round_are_interchangeable_and_use_every_row_block(B, see
     assert sorted(index for i, j, _ in drawn for index in {i, j}) == list(range(B))
     assert len(set(columns)) == len(columns)
     assert all(0 <= k < B for k in columns)
-
-
-def test_equal_and_unequal_pairs_both_occur():
-    rng = np.random.default_rng(0)
-    assert {i == j for _ in range(50) for i, j, _ in draw_instances(4, rng)} == {True, False}
+    assert any(i == j for i, j, _ in drawn) or B % 2 == 0
 
 
 @pytest.mark.kernels

@@ -15,7 +15,6 @@ from strategies_factors import random_tree
 from penstock import minimum_spanning_tree, similarity
 from penstock._types import Factors
 from penstock.factor import fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
-from penstock.factor._kernels import jump
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
 
 pytestmark = pytest.mark.kernels
@@ -238,21 +237,6 @@ def test_a_structure_too_weak_for_rounding_leaves_the_coordinate_steps():
     placed = place_rows(objective, factors, A, Attachment(np.arange(5), np.ones(5), np.zeros(5)))[0]
     slopes = (placed @ H - A) @ H.T
     assert np.abs(np.minimum(placed, slopes)).max() < 1e-11
-
-
-@given(
-    st.integers(1, 6), st.sampled_from([0.0, 1e-6, 1.0, 1e6]), st.sampled_from([1e-9, 1.0, 1e9]), st.integers(0, 10**6)
-)
-@settings(max_examples=150, deadline=None)
-def test_a_jump_never_raises_the_objective(K, quartic, size, seed):
-    rng = np.random.default_rng(seed)
-    B = rng.normal(size=(K, K))
-    Q, pull, w = B @ B.T + 1e-3 * np.eye(K), 3 * rng.normal(size=K), size * rng.random(K) * (rng.random(K) < 0.8)
-    before = w.copy()
-    jump(w, Q, pull, 0.0, quartic, np.empty(K, np.int64), np.empty((K, K)), np.empty(K))
-    assert (w >= 0).all()
-    rounding = 1e-12 * (before @ Q @ before + np.abs(pull) @ before + quartic * (before @ before) ** 2)
-    assert phi(w, Q, pull, quartic) <= phi(before, Q, pull, quartic) + rounding
 
 
 @pytest.mark.parametrize("kind", ["nsnmf", "laplacian", "nmf"])

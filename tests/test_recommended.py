@@ -378,7 +378,9 @@ def test_whatever_part_of_a_file_does_not_fit_is_refused(
     for way in places(at(sound, model)):
         for value in wrong_values(at(sound, model + way)):
             state = changed(sound, model + way, value)
-            monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_, state=state: ("detector", state))
+            monkeypatch.setattr(
+                "penstock.detection._model_files.read_state", lambda *_, state=state: ("detector", state)
+            )
             try:
                 loaded = penstock.load("file")
             except StorageError:

@@ -283,7 +283,7 @@ def test_the_mark_of_an_event_is_above_its_start(browser, files):
         assert bands.nth(0).bounding_box()["width"] > 2
 
 
-def test_paper_has_the_gravest_events_open_and_no_dark_ground(browser, files):
+def test_paper_has_the_most_severe_events_open_and_no_dark_ground(browser, files):
     with opened(browser, files / "plant.html", color_scheme="dark") as page:
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.emulate_media(media="print")

@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 from report_tables import (
     hostile_findings,
-    modes_findings,
     plant,
     plant_findings,
     quiet_findings,
-    rows_findings,
     views_findings,
     views_modes_findings,
 )
@@ -78,13 +76,6 @@ class TestAxis:
         )
         assert make_axis(uneven, 8).begins.tolist() == [True] + [False] * 7
         assert make_axis(plant()["time"].pipe(pd.DatetimeIndex), 560).begins.sum() == 2
-
-    @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-    def test_any_resolution(self, unit):
-        time = pd.date_range("2024-05-01", periods=3, freq="min").as_unit(unit)
-        axis = make_axis(time, 3)
-        assert axis.places.tolist() == [0, 60_000, 120_000]
-        assert axis.origin == pd.Timestamp("2024-05-01").timestamp() * 1000
 
 
 class TestThinning:
@@ -157,12 +148,6 @@ class TestEvents:
         widths = [float(row["width"]) for row in card.why.variables]  # a bar of 100 is a share of 100 %
         assert widths == pytest.approx((100 * findings.explain(2).variables["share"]).tolist(), abs=0.05)
 
-    def test_without_time_rows_are_named(self):
-        findings = rows_findings()
-        card = event_card(findings, 2, "9.1", printed=False)
-        assert card.when.text == "rows 300 – 307"
-        assert card.duration.text == "8 rows"
-
     def test_charts_show_the_event_with_its_surroundings(self):
         findings = plant_findings()
         axis = axis_of(findings)
@@ -232,12 +217,7 @@ class TestGroupsAndTrees:
         assert sum(int(group.members.replace(",", "")) for group in mode.groups) == 560
         assert sum(int(group.findings) for group in mode.groups) == 12
         assert len(mode.profiles) == 5
-        assert all(0 <= row.at <= 100 for group in mode.groups for row in group.telling)
-
-    def test_one_set_of_groups_and_one_tree_for_each_mode(self):
-        findings = modes_findings()
-        assert {mode.mode for mode in mode_groups(findings)} == {"<b>high</b>", "low"}
-        assert {tree["mode"] for tree in tree_maps(findings, axis_of(findings))} == {"<b>high</b>", "low"}
+        assert all(0 <= row.at <= 100 for group in mode.groups for row in group.differences)
 
     def test_rows_of_another_table_have_groups_but_no_tree(self):
         findings = quiet_findings()

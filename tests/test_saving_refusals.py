@@ -21,7 +21,6 @@ import penstock
 from penstock import NMF, NSNMF, KNNDistance, LoMST, NormScore
 from penstock.detectors import BaseDetector
 from penstock.storage import StorageError, read_state, write_state
-from penstock.storage.states import seal
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
@@ -77,7 +76,9 @@ def count_refused(saved: Path, monkeypatch: pytest.MonkeyPatch, works: Callable[
     for way in places(sound):
         for value in wrong_values(at(sound, way)):
             state = changed(sound, way, value)
-            monkeypatch.setattr("penstock.detectors._saving.read_state", lambda *_, state=state: ("detector", state))
+            monkeypatch.setattr(
+                "penstock.detection._model_files.read_state", lambda *_, state=state: ("detector", state)
+            )
             try:
                 loaded = penstock.load("file")
             except StorageError:
@@ -227,17 +228,15 @@ GOLDEN = sorted((Path(__file__).parent / "golden" / "format-1").glob("*.safetens
 LOADS = """
 import gc, json, os, sys, time, warnings
 import pandas, penstock
-from penstock.detection import load_model
 from penstock.storage import StorageError
 
 def megabytes(what):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what)) / 1024
 
 def judge(path):
-    load = load_model if path.endswith("model") else penstock.load
     before, start = megabytes("VmRSS"), time.process_time()
     try:
-        outcome = type(load(path)).__name__
+        outcome = type(penstock.load(path)).__name__
     except StorageError as error:
         outcome = str(error)
     return outcome, time.process_time() - start, megabytes("VmHWM") - before
@@ -413,7 +412,7 @@ def test_other_sizes_and_counts_ask_for_little(tmp_path: Path) -> None:
     rng, count = np.random.default_rng(0), 0
     for golden in GOLDEN:
         for state in mutations(read_state(golden)[1], rng):
-            (tmp_path / f"{golden.stem} {count}").write_bytes(b"".join(seal("detector", state, "test")))
+            write_state(tmp_path / f"{golden.stem} {count}", "detector", state)
             count += 1
     found = outcomes(tmp_path)
     loaded = sum(not outcome.startswith("Cannot load") for outcome in found.values())

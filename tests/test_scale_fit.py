@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,21 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import penstock
-from penstock import NMF, NSNMF, CollapsedFactorsWarning, LaplacianNSNMF, LoMST, load, minimum_spanning_tree, scale
-from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
-from penstock.scale import _pieces, plan
+from penstock import (
+    NMF,
+    NSNMF,
+    CollapsedFactorsWarning,
+    Detector,
+    LaplacianNSNMF,
+    LoMST,
+    load,
+    minimum_spanning_tree,
+    scale,
+)
+from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.scale import _pieces, plan, workspace
 from penstock.scale import cluster as cluster_module
+from penstock.scale import rows as rows_module
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -357,6 +369,7 @@ def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
     worker = {"nthreads": 1, "memory_limit": 100 * 2**20, "status": "running", "last_seen": 0.0, "metrics": {}}
     monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {"tcp://10.0.0.1:1": worker})
     detector = quick()
+    assert wait_until(lambda: tasks_held(client) == 0, 10)  # of earlier tests
     with watched(client) as keys, refused(detector, scale.ClusterError, "0 MiB for each thread.* more memory"):
         fit(detector, ROWS, client, n_parts=None)
     assert not keys
@@ -459,7 +472,9 @@ def test_workers_keep_nothing_of_tasks_that_are_done(client):
     assert freed == [True]
 
 
-def test_tasks_on_parts_are_given_little_however_many_columns_there_are(client, monkeypatch):
+@pytest.fixture
+def sizes(monkeypatch):
+    """The bytes of what each task is given."""
     sizes, submit = {}, cluster_module.Cluster.submit
 
     def weigh(self, key, work, arguments):
@@ -467,7 +482,129 @@ def test_tasks_on_parts_are_given_little_however_many_columns_there_are(client, 
         return submit(self, key, work, arguments)
 
     monkeypatch.setattr(cluster_module.Cluster, "submit", weigh)
+    return sizes
+
+
+def test_tasks_on_parts_are_given_little_however_many_columns_there_are(client, sizes):
     fit(quick(), np.random.default_rng(0).random((300, 100)), client)
     on_parts = {key: size for key, size in sizes.items() if key.startswith(("grow-part-tree-", "join-two-"))}
     assert len(on_parts) > N_BLOCKS
     assert max(on_parts.values()) < 4096
+
+
+# --- what is refused or kept before and between the steps
+
+
+def plain_rows(n=300, seed=0):
+    return np.random.default_rng(seed).uniform(size=(n, 4))
+
+
+def plain(**options):
+    return NSNMF(**{"n_components": 2, "max_iter": 3, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize(
+    ("detector", "message"),
+    [
+        (plain(solver=Multiplicative()), "does not work by blocks"),
+        (LaplacianNSNMF(solver=BlockSGD(blocks="space")), "no Laplacian term"),
+        (plain(solver=BlockSGD()), "say BlockSGD"),
+    ],
+)
+def test_solvers_are_refused_before_any_work(detector, message):
+    with pytest.raises(ValueError, match=message):
+        scale.fit(detector, plain_rows(), client="not looked at")
+
+
+@pytest.mark.parametrize(("n_parts", "message"), [(0, "n_parts"), (2.5, "n_parts"), (5000, "at most 4,096")])
+def test_impossible_numbers_of_parts_are_refused(n_parts, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        scale.fit(plain(), plain_rows(), client="not looked at", n_parts=n_parts)
+
+
+def test_parts_and_blocks_that_differ_are_refused():
+    with pytest.raises(ValueError, match="n_parts = 3, but its n_blocks = 2"):
+        scale.fit(plain(solver=Auto(n_blocks=2)), plain_rows(), client="not looked at", n_parts=3)
+
+
+def test_what_is_no_client_is_refused():
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client, but is a str"):
+        scale.fit(plain(), plain_rows(), "tcp://127.0.0.1:8786")
+
+
+def test_the_index_of_a_frame_is_kept(client):
+    frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
+    frame.iloc[7] = 30.0
+    assert scale.fit(plain(), frame, client).top(1).index.tolist() == [frame.index[7]]
+
+
+def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, tmp_path):
+    fits = [scale.fit(plain(random_state=np.random.RandomState(5)), plain_rows(), client) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
+    for _ in range(2):
+        again = scale.fit(plain(random_state=np.random.RandomState(5)), plain_rows(), client, folder=tmp_path / "job")
+        np.testing.assert_array_equal(fits[0].embedding_, again.embedding_)
+
+
+def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, tmp_path):
+    """Workers keep the detector that they scored with last."""
+    scores = []
+    for seed in (0, 1):
+        detector = scale.fit(plain(random_state=seed), plain_rows(), client, folder=tmp_path / "job")
+        scores.append(scale.score(detector, plain_rows(seed=2), client))
+        np.testing.assert_array_equal(scores[-1], detector.anomaly_score(plain_rows(seed=2)))
+        (tmp_path / "job").rename(tmp_path / f"job of seed {seed}")
+    assert not np.array_equal(*scores)
+
+
+@pytest.mark.parametrize("detector", [plain(), Detector()], ids=["NSNMF", "Detector"])
+def test_a_detector_in_files_stays_small_when_sent(client, tmp_path, detector, sizes):
+    scale.fit(detector, plain_rows(5000), client, folder=tmp_path / "job")
+    detector.anomaly_score(np.where(plain_rows() < 0.01, np.nan, plain_rows()))  # holes: all rows are read
+    found = scale.score(detector, plain_rows(seed=1), client)
+    np.testing.assert_array_equal(found, detector.anomaly_score(plain_rows(seed=1)))
+    assert 0 < max(size for key, size in sizes.items() if key.startswith("score-piece-")) < 300_000
+
+
+def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
+    rows, places = plain_rows(), (tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy")
+    workspace.create_array(tmp_path / "rows.npy", rows.shape)
+    arguments = ("the table", None, rows_module.Extent.of(rows), None, True, *places)
+    rows_module.scale_piece(rows, *arguments)
+    with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
+        rows_module.scale_piece(rows + 0.001, *arguments)
+
+
+def test_two_processes_are_not_at_work_in_one_folder(tmp_path):
+    refused = pytest.raises(scale.WorkspaceError, match="Another process is at work in the folder")
+    # Within one process, too: a lock belongs to the file as it was opened.
+    with workspace.open_workspace(tmp_path / "job"), refused, workspace.open_workspace(tmp_path / "job"):
+        pass
+    with workspace.open_workspace(tmp_path / "job"):
+        pass
+
+
+def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
+    detector = plain(solver=BlockSGD(n_blocks=2, rounds=20, blocks="space"), scale=None, duplicates="zero")
+    assert not scale.fit(detector, np.zeros((50, 3)), client).scores_.any()
+
+
+def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
+    class ElsewhereClient:
+        def sync(self, call, *arguments, callback_timeout, **options):
+            return call(*arguments, **options)
+
+        def run(self, function, file, on_error):
+            return {"tcp://10.0.0.6:9": function("/no/such/folder/file")}
+
+    with pytest.raises(scale.ClusterError, match=r"worker tcp://10\.0\.0\.6:9 cannot use the folder .* does not see"):
+        scale.cluster.Cluster(ElsewhereClient(), print).check_sees(tmp_path)
+
+
+def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o750)
+    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
+        for _ in range(2):
+            with workspace.open_workspace(folder) as space:
+                assert stat.S_IMODE(space.folder.stat().st_mode) == mode

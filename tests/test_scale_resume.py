@@ -110,12 +110,9 @@ MOMENTS = {
     "rows": ("scaling the rows", 0, {"measure-piece"}),
     "parts": ("gathering parts", 2, {"measure-piece", "scale-piece"}),
     "trees": ("trees of parts", 2, ROW_TASKS),
-    "pairs": ("edges between parts", 2, ROW_TASKS),
-    "joined": ("joining the parts", 1, ROW_TASKS),
     "burn-in": ("multiply", 5, ROW_TASKS | TREE_TASKS),
     "factors": ("factorising", 2 * CHECKPOINT_EVERY + 2, SOLVED),
     "second checkpoint": ("save-blocks", 4, SOLVED),
-    "last factors": ("factorising", 12, SOLVED),
     "training scores": ("score-block", 2, SOLVED),
 }
 

@@ -156,25 +156,6 @@ def test_a_line_that_is_too_long_is_malformed_and_takes_no_memory(tmp_path: Path
         assert [fault.split(": ")[1] for fault in faults_of(read_all(opened(path)))] == ["longer than 1,000,000 bytes"]
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "values"),
-    [
-        (b"time,a,b", b"10:00,1.5,2", [1.5, 2.0]),
-        (b"time;a;b", b"10:00;1,5;2", [1.5, 2.0]),
-        (b"time\ta\tb", b"10:00\t1.5\t2", [1.5, 2.0]),
-        (b"time|a|b", b"10:00|1.5|2", [1.5, 2.0]),
-        (b'"time","a, or","b"', b'"10:00","1.5",2', [1.5, 2.0]),
-        (b"\xef\xbb\xbftime,a,b\r", b"10:00,1.5,2\r", [1.5, 2.0]),
-    ],
-)
-def test_dialects(header: bytes, row: bytes, values: list[float]) -> None:
-    source = from_bytes(header + b"\n\n" + row + b"\n")
-    (batch,) = read_all(source)
-    assert batch.values.tolist() == [values]
-    assert batch.times == ["10:00"]
-    assert batch.lines == [3]
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("header", "row", "time"),
@@ -579,24 +560,14 @@ def test_a_state_belongs_to_a_file_or_to_a_pipe(tmp_path: Path, opened: Opener) 
         opened(path).continue_from(of_pipe)
 
 
+ODD_MARKS = [
+    ("kind", "tape"), ("kind", ...), ("offset", -1), ("offset", 1.5), ("offset", None), ("inode", "x"),
+    ("head_length", -1), ("head_length", 10**9), ("tail_length", 7), ("head", None), ("tail", ...), ("more", 1),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("follow", [True, False])
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [
-        ("kind", "tape"),
-        ("offset", -1),
-        ("offset", 1.5),
-        ("offset", None),
-        ("inode", "x"),
-        ("head_length", -1),
-        ("head_length", 10**9),
-        ("tail_length", 7),
-        ("head", None),
-        ("tail", ...),
-        ("kind", ...),
-        ("more", 1),
-    ],
-)
+@pytest.mark.parametrize(("entry", "value"), ODD_MARKS)
 def test_odd_marks_are_input_errors(tmp_path: Path, opened: Opener, follow: bool, entry: str, value: object) -> None:
     path = tmp_path / "plant.csv"
     path.write_text("a\n1\n2\n")
@@ -647,13 +618,6 @@ def test_what_comes_before_a_damage_is_handed_out(tmp_path: Path, opened: Opener
     assert rows == [[float(number)] for number in range(len(rows))]
 
 
-def test_a_damaged_gz_file_is_an_input_error(tmp_path: Path, opened: Opener) -> None:
-    path = tmp_path / "plant.csv.gz"
-    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000)[:-20])
-    with pytest.raises(InputError, match="cannot be unpacked"):
-        read_all(opened(path))
-
-
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs a file"):
         open_feed(None, follow=True)
@@ -674,16 +638,6 @@ def test_a_named_pipe_waits_for_its_writer_while_it_is_read(tmp_path: Path) -> N
     source = RowSource(open_feed(path), TableOptions())  # this must not wait: Ctrl-C would do nothing
     assert source.next_batch(1) is None
     assert not source.ended
+    assert not source._feed.can_seek
     path.write_bytes(b"a\n1\n2\n")
     assert rows_of(read_all(source)) == [[1.0], [2.0]]
-
-
-def test_a_named_pipe_is_read_like_standard_input(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writing = os.open(path, os.O_RDWR)  # so that opening to read does not wait
-    os.write(writing, b"a\n1\n2\n")
-    feed = open_feed(path)
-    os.close(writing)
-    assert not feed.can_seek
-    assert rows_of(read_all(RowSource(feed, TableOptions()))) == [[1.0], [2.0]]

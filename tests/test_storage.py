@@ -1,12 +1,20 @@
-"""States in files: all of it comes back, or the file is refused."""
+"""States in files: all of it comes back, or the file is refused; a file is the old one or the new one."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
+import stat
 import struct
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import hostile_files
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,10 +32,10 @@ from penstock.storage import (
     StorageError,
     WrongKindError,
     read_state,
+    remove_leftovers,
+    states,
     write_state,
 )
-from penstock.storage import states as _versions
-from penstock.storage.states import DTYPES
 
 STATE = {
     "name": 'é\n"quoted" \\ \ud800 [[[{',
@@ -37,6 +45,7 @@ STATE = {
     "$array": {"$": 1, "$$float": 2},
     "": {"": {}, "/": [], "a/b": np.arange(3)},
     "__metadata__": np.float32([1.5, np.nan]),
+    "turned": np.arange(12.0).reshape(3, 4).T[::-1, ::2],
     "nested": [{"x": np.array(7, dtype=np.uint8)}, [np.zeros((0, 3)), np.array([[True], [False]])]],
 }
 
@@ -67,9 +76,12 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
     before = (tmp_path / "state").read_bytes()
     write_state(tmp_path / "again", "test", found)
     assert (tmp_path / "again").read_bytes() == before
+    assert found["turned"].flags.c_contiguous
+    assert found["turned"].flags.writeable
+    assert round_trip(tmp_path, {"big": np.arange(3.0).astype(">f8")})["big"].dtype == np.float64
 
 
-arrays = st.sampled_from(list(DTYPES)).flatmap(
+arrays = st.sampled_from(list(states.DTYPES)).flatmap(
     lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
 )
 text = st.text(st.characters(), max_size=5)
@@ -83,24 +95,12 @@ def test_any_state_comes_back(tmp_path_factory: pytest.TempPathFactory, state: d
     assert same(round_trip(tmp_path_factory.getbasetemp(), state), state)
 
 
-def test_odd_arrays(tmp_path: Path) -> None:
-    table = np.arange(12.0).reshape(3, 4)
-    odd = {"turned": table.T, "big": table.astype(">f8"), "reversed": table[::-1, ::2], "fixed": table.copy()}
-    odd["fixed"].flags.writeable = False
-    for name, found in round_trip(tmp_path, odd).items():
-        np.testing.assert_array_equal(found, odd[name])
-        assert found.dtype == np.float64
-        assert found.flags.c_contiguous
-        assert found.flags.writeable
-        assert found.flags.owndata
-
-
 def test_the_library_reads_the_files(tmp_path: Path) -> None:
     write_state(tmp_path / "state", "test", STATE)
     tensors = load_file(tmp_path / "state")
     np.testing.assert_array_equal(tensors["//a%2Fb"], np.arange(3))
     assert tensors["/nested/0/x"] == 7
-    assert len(tensors) == 5
+    assert len(tensors) == 6
     with safe_open(tmp_path / "state", "np") as opened:
         entry = json.loads(opened.metadata()["penstock"])
     assert (entry["kind"], entry["format"]) == ("test", FORMAT_VERSION)
@@ -191,7 +191,7 @@ def test_kinds(tmp_path: Path) -> None:
 
 def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(_versions, "FORMAT_VERSION", 2)
+        patch.setattr(states, "FORMAT_VERSION", 2)
         write_state(tmp_path / "new", "test", {"x": np.arange(9.0)})
     with pytest.raises(NewerVersionError, match=r"newer penstock \(format 2\); this one reads up to format 1. Update"):
         read_state(tmp_path / "new")
@@ -204,9 +204,9 @@ def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_older_files_are_brought_up_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_state(tmp_path / "old", "test", {"a": 1})
-    monkeypatch.setattr(_versions, "FORMAT_VERSION", 3)
+    monkeypatch.setattr(states, "FORMAT_VERSION", 3)
     steps = {1: lambda kind, state: state | {"b": kind}, 2: lambda kind, state: state | {"c": len(state)}}
-    monkeypatch.setattr(_versions, "UPGRADES", steps)
+    monkeypatch.setattr(states, "UPGRADES", steps)
     assert read_state(tmp_path / "old") == ("test", {"a": 1, "b": "test", "c": 2})
     del steps[2]
     with pytest.raises(StorageError, match=r"Cannot read .*old: it has format 2, which .* no longer reads"):
@@ -244,3 +244,170 @@ def test_records_name_what_does_not_fit() -> None:
     for read, message in wrong:
         with pytest.raises(StorageError, match=message):
             read()
+
+
+class _Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("trouble", [OSError(28, "No space left on device"), KeyboardInterrupt(), _Stop()])
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_save_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: BaseException, moment: str
+) -> None:
+    write_state(tmp_path / "state", "test", {"a": 1})
+
+    def fail(*_: Any) -> None:
+        assert len(list(tmp_path.iterdir())) == 2
+        raise trouble
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, fail)
+        with pytest.raises(type(trouble)):
+            write_state(tmp_path / "state", "test", {"a": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert read_state(tmp_path / "state") == ("test", {"a": 1})
+
+
+KILLED = """
+import os, signal, sys
+from penstock.storage import write_state
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_state(sys.argv[1], "test", {"a": 2})
+"""
+
+
+def test_what_a_killed_save_leaves_behind_can_be_removed(tmp_path: Path) -> None:
+    write_state(tmp_path / "state", "test", {"a": 1})
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "state")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    leftover = next(path for path in tmp_path.iterdir() if path.name != "state")
+    assert leftover.name.startswith(".state.")
+    assert leftover.suffix == ".tmp"
+    assert read_state(tmp_path / "state") == ("test", {"a": 1})
+    others = [tmp_path / name for name in (".notes.tmp", "a.1-00000000.tmp", f".b.{os.getpid()}-00000000.tmp")]
+    for path in others:
+        path.touch()
+    assert remove_leftovers(tmp_path) == [leftover]
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "state", *others])
+    a_week_ago = time.time() - 7 * 24 * 3600
+    os.utime(others[2], (a_week_ago, a_week_ago))
+    assert remove_leftovers(tmp_path) == [others[2]]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_error_but_a_broken_disk_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+    for number in (errno.EINVAL, errno.EIO):
+
+        def fsync(descriptor: int, number: int = number) -> None:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(number, "trouble")
+            real(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        if number == errno.EINVAL:
+            write_state(tmp_path / "state", "test", {"a": 1})
+            continue
+        with pytest.raises(OSError, match="trouble"):
+            write_state(tmp_path / "state", "test", {"a": 2})
+
+
+def test_links_stay_links_and_permissions_are_kept(tmp_path: Path) -> None:
+    write_state(tmp_path / "state", "test", {"a": 1})
+    (tmp_path / "state").chmod(0o640)
+    (tmp_path / "link").symlink_to("state")
+    write_state(tmp_path / "link", "test", {"a": 2})
+    assert (tmp_path / "link").is_symlink()
+    assert read_state(tmp_path / "state") == ("test", {"a": 2})
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o640
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    for path in (tmp_path, Path(os.devnull)):
+        with pytest.raises(StorageError, match=r"Cannot write .* is not a file. Choose another path"):
+            write_state(path, "test", {})
+    with pytest.raises(FileNotFoundError):
+        write_state(tmp_path / "nowhere" / "state", "test", {})
+    long = tmp_path / ("x" * 250)
+    write_state(long, "test", {})
+    assert [path.name for path in tmp_path.iterdir()] == [long.name]
+
+
+REFUSALS = """
+import json, os, sys, time
+from penstock.storage import StorageError, read_state
+
+def judge(path):
+    start = time.process_time()
+    try:
+        read_state(path)
+        error = ""
+    except StorageError as caught:
+        error = f"{type(caught).__name__}: {caught}"
+    seconds = time.process_time() - start
+    peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    heavy = [name for name in ("sklearn", "scipy", "numba", "pandas") if name in sys.modules]
+    print(json.dumps([error, seconds, peak / 1024, heavy]), flush=True)
+
+for path in sys.argv[1:]:
+    if os.fork() == 0:
+        judge(path)
+        os._exit(0)
+    assert os.wait()[1] == 0, path
+"""
+HOSTILE = [*hostile_files.CONTENTS, *hostile_files.PLACES]
+measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to measure memory")
+
+
+def judge(folder: Path, *paths: Path) -> list[tuple[str, float, float, list[str]]]:
+    """For each path, read in a process that has imported nothing but `penstock.storage`: error, seconds, peak memory.
+
+    Each is read in a fork of its own. Seconds are the processor's, so that other programs do not matter; who waits for
+    a pipe meets the timeout. Not ru_maxrss: that counts the memory of whoever started the process.
+    """
+    command = [sys.executable, "-c", REFUSALS, *map(str, paths)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, timeout=300, check=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("hostile")
+    for i, name in enumerate(HOSTILE):
+        hostile_files.make(name, folder / str(i))
+    verdicts = judge(folder, *(folder / str(i) for i in range(len(HOSTILE))))
+    for i in range(len(HOSTILE)):  # here as well, where other things are imported
+        with pytest.raises(StorageError):
+            read_state(folder / str(i))
+    assert not (folder / "executed").exists()
+    return dict(zip(HOSTILE, verdicts, strict=True))
+
+
+@measures_memory
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_at_once(verdicts: dict[str, Any], name: str) -> None:
+    error, seconds, megabytes, heavy = verdicts[name]
+    assert "Error: Cannot read /" in error
+    assert len(error) < 600
+    assert seconds < 1.0
+    assert megabytes < 256
+    assert heavy == []
+
+
+@measures_memory
+def test_reading_takes_little_more_memory_than_the_arrays(tmp_path: Path) -> None:
+    write_state(tmp_path / "small", "test", {})
+    write_state(tmp_path / "large", "test", {"x": np.zeros(10_000_000)})
+    small, large = judge(tmp_path, tmp_path / "small", tmp_path / "large")
+    assert small[0] == large[0] == ""
+    assert large[2] - small[2] < 1.2 * 80
+
+
+def test_a_forged_file_is_read_if_it_is_sound(tmp_path: Path) -> None:
+    """Else the hostile ones might be refused for a reason of their own."""
+    (tmp_path / "file").write_bytes(hostile_files.one_array(np.float64([3, 4]).tobytes()))
+    assert read_state(tmp_path / "file")[1]["x"].tolist() == [3.0, 4.0]
+    (tmp_path / "file").write_bytes(hostile_files.two_arrays([16, 32], [0, 16], 32))
+    assert set(read_state(tmp_path / "file")[1]) == {"x", "y"}

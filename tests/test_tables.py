@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import hostile_tables
@@ -359,7 +358,7 @@ def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
             refuse_ragged(chunks, ",", 3, "plant.csv", 0)
 
 
-def eastman(rows: int = 30, columns: int = 52) -> tuple[str, np.ndarray]:
+def eastman(rows: int = 1000, columns: int = 52) -> tuple[str, np.ndarray]:
     """A text as the Tennessee Eastman process is handed on: numbers between runs of blanks, no header, no time."""
     values = np.random.default_rng(0).normal(size=(rows, columns)) * 10.0 ** (np.arange(columns) % 5)
     lines = [
@@ -410,17 +409,6 @@ def test_one_line_and_ragged_lines_of_blanks(write):
         read_table(write("1.5 2 3\n4 5\n6 7 8\n"))
     with pytest.raises(TableError, match="seems to have ' ' between thousands"):
         read_table(write("flow rate\n1 234\n2 345\n"))
-
-
-def test_blanks_are_one_in_pieces_of_any_size(monkeypatch):
-    from penstock.io._layout import single_blanks
-    from penstock.io._text import CleanBytes, TextSource
-
-    text = b" \t1  2 \n\t\n  3\t \t4\n \n5 6 \t"
-    for size in range(1, len(text) + 2):
-        monkeypatch.setattr("penstock.io._text._CHUNK", size)
-        with CleanBytes(TextSource("x", lambda: io.BytesIO(text), 1000), "utf-8", separator=" ") as stream:
-            assert b"".join(stream) == single_blanks(text).strip(b" ")
 
 
 def test_names_replace_a_header_and_are_noted(write):

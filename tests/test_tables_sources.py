@@ -165,13 +165,6 @@ def test_paths_that_lead_nowhere(tmp_path, monkeypatch):
         read_table(tmp_path / "plant.csv")
 
 
-def test_gzip_is_unpacked(tmp_path):
-    path = tmp_path / "plant.csv.gz"
-    path.write_bytes(gzip.compress(hostile_tables.written(",").encode()))
-    assert read_table(path).values["flow"].tolist() == hostile_tables.FLOWS
-    assert read_table(tmp_path).values["flow"].tolist() == hostile_tables.FLOWS
-
-
 def test_parquet(tmp_path, monkeypatch):
     frame = pd.DataFrame(
         {

@@ -1,6 +1,6 @@
 """The whole job as functions: a table in, findings out, composed of what the other rooms do.
 
-`detect` reads a table, checks its columns, tells operating modes apart, fits a detector to each, and returns
+`detect` reads a table, checks its columns, separates operating modes, fits a detector to each, and returns
 `Findings`: scored rows, events, days, and explanations. `fit_model` and `score` are its two halves.
 """
 

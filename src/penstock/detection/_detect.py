@@ -1,4 +1,4 @@
-"""The whole job: a table in, findings out; and its two halves, to fit once and score often."""
+"""Carry out the whole job, a table in and findings out, and its two halves: fit once, score often."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import penstock
 from penstock._parameters import ParameterError
-from penstock._types import FloatArray
-from penstock.columns import InputChoice, RowRule, parse_rule
+from penstock.columns import RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
 from penstock.detection._periods import (
     LabelValues,
@@ -34,55 +33,17 @@ from penstock.detection._preparing import (
     read_units,
     refuse_read_already,
     unit_table,
-    with_told_columns,
 )
 from penstock.detection.findings import Findings
 from penstock.detection.model import FittedRows, Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import limit_components
 from penstock.explain import Truth
-from penstock.io import Note, Table, TableError
+from penstock.io import Note, TableError
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
 from penstock.registry import make_detector
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
-
-
-def describe_run(table: Table, inputs: InputChoice, detector: Any) -> dict[str, Any]:
-    """What was learnt from, and by what: plain texts and numbers, by name."""
-    return {
-        "source": table.source,
-        "rows": len(table.values),
-        "inputs": len(inputs.names),
-        "detector": " ".join(repr(detector).split()),
-    }
-
-
-def describe_reading(reading: Reading) -> dict[str, Any]:
-    """How the source was read, where that is not the default."""
-    given = {field.name: getattr(reading, field.name) for field in fields(reading) if field.name != "max_bytes"}
-    return {
-        name: shown_names(value) if isinstance(value, tuple) else shown(value)
-        for name, value in given.items()
-        if value != getattr(_DEFAULTS, name)
-    }
-
-
-def describe_training(until: Any, rule: RowRule | None) -> str:
-    if rule is not None:
-        return f"rows where {rule}"
-    return "all rows" if until is None else f"until {until}"
-
-
-def describe_versions() -> dict[str, str]:
-    return {
-        "penstock": penstock.__version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in _LIBRARIES},
-    }
-
-
-_DEFAULTS = Reading()
 
 
 @dataclass(frozen=True)
@@ -127,15 +88,14 @@ class Job:
         refuse_read_already(source, options)
         keep = as_names(options.keep)
         period = () if self.train_rule is None else (self.train_rule,)
-        told = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
+        extra = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
         perhaps = [*perhaps_columns(options.modes), *(name for rule in period for name in rule.perhaps_columns)]
-        also = [*perhaps, *(name for name in told if name == self.reading.group)]
-        table = self.periods.read_from(with_told_columns(self.reading, told).read(source, progress, also=also))
+        also = [*perhaps, *(name for name in extra if name == self.reading.group)]
+        table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
-        plan = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle).resolved(
-            table
-        )
+        plan = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
+        plan = plan.resolved(table)
         plan.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(plan.column)} - set(keep))
         if excluded.any():
@@ -147,28 +107,33 @@ class Job:
         trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
         named = isinstance(options.method, str) and (options.parameters or {}).get("n_components") is None
         detector = limit_components(self.detector, len(inputs.names)) if named else self.detector
-        parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows or _own_fit, progress)
+        fit_rows = options.fit_rows or (lambda detector, rows: detector.fit(rows))
+        parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows, progress)
         notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)
+        training = "all rows" if options.train_until is None else f"until {options.train_until}"
+        if self.train_rule is not None:
+            training = f"rows where {self.train_rule}"
         settings = {
-            **describe_run(table, inputs, detector),
-            **describe_reading(self.reading),
+            "source": table.source,
+            "rows": len(table.values),
+            "inputs": len(inputs.names),
+            "detector": " ".join(repr(detector).split()),
+            **_describe_reading(self.reading),
             "keep": shown_names(keep),
             "modes": str(plan) or None,
             "settle": shown(self.settle),
-            "training": describe_training(options.train_until, self.train_rule),
+            "training": training,
             **self.periods.described(),
             **self.labels.described(),
             "random_state": shown(options.random_state),
-            **describe_versions(),
+            "penstock": penstock.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in _LIBRARIES},
         }
         units = read_units(self.units, inputs.names, table.units)
         model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, FittedRows(replace(prepared, notes=model.notes), learnt)
-
-
-def _own_fit(detector: Any, rows: FloatArray) -> None:
-    detector.fit(rows)
 
 
 def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
@@ -247,7 +212,7 @@ def detect(source: Any, **given: Any) -> Findings:
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
         As `contamination` of the detectors; learnt from the training rows. For "detector" with a training period, a
         share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows
-        cannot tell rates below 1/(n + 1), which are extrapolated.
+        cannot show rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
         Findings at most so far apart are one event; six times the usual time step if None.
     most_explained : int, optional
@@ -300,7 +265,7 @@ def detect(source: Any, **given: Any) -> Findings:
 
 @takes(FitOptions)
 def fit_model(source: Any, **given: Any) -> Model:
-    """The first half of the job: learn what is usual, to judge other tables later. Parameters are those of `detect`.
+    """Learn what is usual, to judge other tables later: the first half of `detect`, with its parameters.
 
     >>> import numpy as np, pandas as pd
     >>> rng = np.random.default_rng(0)
@@ -316,7 +281,7 @@ def fit_model(source: Any, **given: Any) -> Model:
 
 @takes(ScoreOptions).second
 def score(model: Model, source: Any, **given: Any) -> Findings:
-    """The second half of the job: judge a table by a model.
+    """Judge a table by a model: the second half of `detect`.
 
     Parameters
     ----------
@@ -365,12 +330,12 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)
     prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded=excluded, truth=truth)
-    before = describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
+    before = _describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
     settings = {name: value for name, value in model.settings.items() if name not in before} | {
         "source": table.source,
         "rows": len(table.values),
         "learnt from": model.settings.get("source"),
-        **describe_reading(how),
+        **_describe_reading(how),
         **periods.described(),
         **labels.described(),
         **_describe_cut(options),
@@ -397,6 +362,16 @@ def _cut(options: CutOptions, *, new_only: bool = True) -> Cut:
     cut = Cut(options.top, options.threshold, gap, new_only, options.most_explained)
     cut.check()
     return cut
+
+
+def _describe_reading(reading: Reading) -> dict[str, Any]:
+    """Return how a source was read, where that is not the default."""
+    given = {each.name: (getattr(reading, each.name), each.default) for each in fields(reading)}
+    return {
+        name: shown_names(value) if isinstance(value, tuple) else shown(value)
+        for name, (value, default) in given.items()
+        if value != default and name != "max_bytes"
+    }
 
 
 def _describe_cut(options: CutOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Models in files: the inputs, the modes and the detectors, without pickle."""
+"""Save models to files and load models and detectors, without pickle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a model to a file, wholly or not at all; a file that is there is replaced only if `overwrite`."""
+    """Write a model to a file atomically; an existing file is replaced only if `overwrite`."""
     if os.path.lexists(path) and not overwrite:
         raise FileExistsError(
             f"{os.fspath(path)} is there already. Choose another name, or overwrite=True (--overwrite)."
@@ -131,7 +131,7 @@ def _unpack(record: Record) -> Model:
     if len({part.mode for part in parts}) < len(parts):
         raise StorageError("a model has one part for each mode")
     for part in parts:
-        if not _is_told(part.mode, modes):
+        if not _can_occur(part.mode, modes):
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
     units = record.value("units")
     if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
@@ -142,8 +142,8 @@ def _unpack(record: Record) -> Model:
     return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings)
 
 
-def _is_told(mode: str, modes: ModePlan) -> bool:
-    """Whether a row that is judged can be of this mode."""
+def _can_occur(mode: str, modes: ModePlan) -> bool:
+    """Return whether a row that is judged can be of this mode."""
     if modes.column is not None:
         return mode not in (*modes.skip, UNKNOWN, CHANGING)
     names = [name for name, _ in modes.rules]
@@ -176,7 +176,7 @@ def _unpack_reference(record: Record, detector: Any, p: int) -> FloatArray | Non
 
 
 def _has_scores(detector: Any) -> bool:
-    """Whether it can judge rows, and knows the scores of some: a detector for streams may have been saved too early."""
+    """Return whether a detector is fitted and has training scores; one for streams may be saved in its warm-up."""
     return bool(getattr(detector, "is_warm", True)) and bool(np.isfinite(getattr(detector, "scores_", np.nan)).any())
 
 

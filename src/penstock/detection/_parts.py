@@ -1,10 +1,9 @@
-"""The model of each operating mode, what it adds up to a score, and what it expects of a row."""
+"""The model of each operating mode: its scores, what adds up to them, and what it expects of a row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,9 @@ from penstock.thresholds import Exceedance
 MOST_REFERENCES = 2000
 _ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
 _LEAST_USUAL = 1e-6  # of the largest mode's
+_MOST_OF_IT = 0.5  # of a score
 ALL = "all"  # the mode of every row where none were asked for
+SIMILAR = 3  # rows whose mean is expected; an explanation shows them
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,8 @@ class Part:
         themselves (`tells_rates`).
     scaled_before : of a detector for streams, which by itself would know the range of its warm-up alone: the range of
         all training rows, as the paper's data were scaled as a whole before they were streamed.
-    reference : of a detector that rebuilds nothing: usual training rows in the user's units, from which is told what a
-        finding should have been; None for the others.
+    reference : of a detector that rebuilds nothing: usual training rows in the user's units, by which a finding is
+        compared; None for the others.
     """
 
     mode: str
@@ -43,13 +44,13 @@ class Part:
     reference: FloatArray | None = None
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """Of rows that were not learnt, each by itself."""
+        """Score rows that were not learnt, each by itself."""
         rows = values if self.scaled_before is None else self.scaled_before.apply(values)
         scores: FloatArray = self.detector.anomaly_score(rows) / self.usual
         return scores
 
     def scaled(self, values: FloatArray) -> FloatArray:
-        """Rows in the units in which they are near to each other or far."""
+        """Return rows in the units in which distances are measured."""
         return values if self._scaling is None else self._scaling.apply(values)
 
     @property
@@ -68,24 +69,21 @@ class Part:
         return scores
 
     def rates_of(self, scores: FloatArray) -> FloatArray:
-        """How many normal rows of this mode score at least as high, as `Detector.false_alarm_rate` has it."""
-        return self._exceedance.rate_of(scores)
+        """Estimate the share of normal rows of this mode that score at least as high."""
+        return Exceedance.of(self.training_scores).rate_of(scores)
 
     def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n, views) and (n, p): what each view and each variable adds to the score of a row, of one that can tell."""
-        starts = range(0, len(values), _ROWS_AT_ONCE)
-        told = [self.detector.explain(values[start : start + _ROWS_AT_ONCE]) for start in starts]
-        if not told:
-            return np.zeros((0, len(VIEWS))), np.zeros(values.shape)
-        return np.concatenate([each.parts for each in told]), np.concatenate([each.variables for each in told])
-
-    @cached_property
-    def _exceedance(self) -> Exceedance:
-        return Exceedance.of(self.training_scores)
+        """Return (n, views) and (n, p): what each view and each variable adds to the score of a row (`tells_rates`)."""
+        views, variables = np.zeros((len(values), len(VIEWS))), np.zeros(values.shape)
+        for start in range(0, len(values), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            found = self.detector.explain(values[some])
+            views[some], variables[some] = found.parts, found.variables
+        return views, variables
 
 
 def is_scaled_before(detector: Any) -> bool:
-    """Whether rows are scaled before this detector sees them; see `Part`."""
+    """Return whether rows are scaled before this detector sees them; see `Part`."""
     return isinstance(detector, OnlineNSNMF) and detector.scale is not None
 
 
@@ -103,12 +101,12 @@ class JudgedPart:
 
 
 def rebuilds(detector: Any) -> bool:
-    """Whether it can say by itself what a row should have been."""
+    """Return whether a detector says by itself what a row should have been."""
     return hasattr(detector, "inverse_transform")
 
 
 def tells_rates(detector: Any) -> bool:
-    """Whether its scores are on a scale of their own, that of `Detector`.
+    """Return whether the scores of a detector are on the scale of `penstock.Detector`.
 
     Then 0 is usual, a score may be negative, and ratios of scores say nothing; how seldom normal rows score as high
     does, and is known. And it can explain its scores, by views and by variables.
@@ -117,7 +115,7 @@ def tells_rates(detector: Any) -> bool:
 
 
 def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:
-    """Training rows with a score of the lower half, at most `MOST_REFERENCES` of them, evenly spaced in their order."""
+    """Return training rows with a score of the lower half: at most `MOST_REFERENCES`, evenly spaced in their order."""
     usual = np.flatnonzero(scores <= np.median(scores[np.isfinite(scores)]))
     if len(usual) > MOST_REFERENCES:
         usual = usual[np.linspace(0, len(usual) - 1, MOST_REFERENCES).round().astype(np.intp)]
@@ -125,7 +123,7 @@ def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
-    """For the training scores of each mode, what counts as one: the score that 95 % of its rows do not exceed.
+    """Return what counts as one for the training scores of each mode: the score that 95 % of its rows do not exceed.
 
     Where that is 0 the highest, and where all are 0, one. Never less than a millionth of the largest mode's, so that
     the rounding of a machine that stands still does not lead the list.
@@ -133,16 +131,10 @@ def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
     >>> usual_scores([np.arange(101.0), np.array([0.0] * 99 + [3.0]), np.zeros(9)])
     [95.0, 3.0, 1.0]
     """
-    found = [_high(each[np.isfinite(each)]) for each in scores]
+    known = [each[np.isfinite(each)] for each in scores]
+    found = [float(np.quantile(each, 0.95)) or float(each.max()) for each in known]
     least = _LEAST_USUAL * max(found)
     return [max(each, least) if each > 0 else 1.0 for each in found]
-
-
-def _high(scores: FloatArray) -> float:
-    return float(np.quantile(scores, 0.95)) or float(scores.max())
-
-
-_MOST_OF_IT = 0.5  # of a score
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +146,7 @@ class Contributions:
     variables: FloatArray
 
     def of(self, rows: IndexArray) -> Contributions:
-        """Of some of them."""
+        """Return those of some of the rows."""
         places = np.searchsorted(self.rows, rows)
         return Contributions(rows, self.views[places], self.variables[places])
 
@@ -173,16 +165,13 @@ class Contributions:
 
 
 def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: NDArray[np.bool_]) -> Contributions:
-    """Explain the scores of all findings by the detectors of the parts, which can."""
+    """Explain the scores of all findings by the detectors of the parts, which must be of `tells_rates`."""
     rows = np.flatnonzero(flags)
     found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
     for judged in parts:
         mine = np.isin(rows, judged.rows)
         found.views[mine], found.variables[mine] = judged.part.explained(values[rows[mine]])
     return found
-
-
-SIMILAR = 3  # rows whose mean is expected; an explanation shows them
 
 
 def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
@@ -204,7 +193,8 @@ class SimilarRows:
     """
 
     def __init__(self, part: Part, rows: FloatArray) -> None:
-        self.rows, self.medians = rows, _medians(rows)
+        known = [column[~np.isnan(column)] for column in rows.T]
+        self.rows, self.medians = rows, np.array([np.median(each) if len(each) else np.nan for each in known])
         self._part = part
         self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
 
@@ -214,7 +204,7 @@ class SimilarRows:
 
 
 def to_compare(rows: IndexArray, values: FloatArray, contributions: Contributions | None) -> FloatArray:
-    """Readings by which rows of a table are similar to others, NaN for the rest.
+    """Return the readings by which rows of a table are similar to others, NaN for the rest.
 
     Where it is known what makes up a score, those that make up half of it do not count, unless nothing else is left:
     else what is wrong in some would be expected of all.
@@ -226,7 +216,7 @@ def to_compare(rows: IndexArray, values: FloatArray, contributions: Contribution
 
 
 def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> FloatArray:
-    """For each row of `to_compare` the mean of the nearest normal rows."""
+    """Return for each row of `to_compare` the mean of the nearest normal rows."""
     similar = SimilarRows(part, normal)
     near, _ = similar.nearest(compared, SIMILAR)
     expected = np.empty(compared.shape)
@@ -238,13 +228,8 @@ def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> Flo
     return expected
 
 
-def _medians(values: FloatArray) -> FloatArray:
-    """Of the readings of each column; NaN for a column without any."""
-    return np.array([np.median(known) if len(known := column[~np.isnan(column)]) else np.nan for column in values.T])
-
-
 def are_usual(rows: IndexArray, scores: FloatArray, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which rows to compare with: no findings and no shoulders of one, so those with a score of the lower half."""
+    """Return which rows to compare with: no findings, and with a score of the lower half, so not beside a finding."""
     if not np.isfinite(scores[rows]).any():
         return np.zeros(len(rows), dtype=np.bool_)
     return ~flags[rows] & (scores[rows] <= np.nanmedian(scores[rows]))

@@ -16,9 +16,13 @@ from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
 from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError
 
+BoolArray = NDArray[np.bool_]
+_MOST_NAMES, _FIRST_NAMES = 20, 5
+_FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
+
 
 def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
-    """A duration from a text or an object of Python, NumPy or pandas; or a number of rows; None stays None.
+    """Read a duration (a text, or an object of Python, NumPy or pandas) or a number of rows; None stays None.
 
     >>> read_duration("gap", "90 min"), read_duration("gap", 6)
     (Timedelta('0 days 01:30:00'), 6)
@@ -44,11 +48,6 @@ def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
     )
 
 
-BoolArray = NDArray[np.bool_]
-_MOST_NAMES, _FIRST_NAMES = 20, 5
-_FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
-
-
 @dataclass(frozen=True)
 class Periods:
     """Which rows of a table count: from `since` `until` a moment, but not those of the periods in `exclude`.
@@ -63,7 +62,7 @@ class Periods:
 
     @classmethod
     def of(cls, since: Any, until: Any, exclude: Any) -> Periods:
-        """From what a user gives; `exclude` is "START..END", or several of these or pairs."""
+        """Check what a user gives; `exclude` is "START..END", or several of these or pairs."""
         several = [exclude] if isinstance(exclude, str) else list(exclude)
         pairs = tuple(_as_pair(each) for each in several)
         for name, moments in (("since", (since,)), ("until", (until,)), ("exclude_periods", sum(pairs, ()))):
@@ -72,7 +71,7 @@ class Periods:
         return cls(since, until, pairs)
 
     def read_from(self, table: Table) -> Table:
-        """The table from `since` until `until`, with a note on how many rows that leaves out."""
+        """Return the table from `since` until `until`, with a note on how many rows that leaves out."""
         if self.since is None and self.until is None:
             return table
         rows = _rows_between("since", self.since, "until", self.until, table)
@@ -89,7 +88,7 @@ class Periods:
         return replace(part, notes=(*part.notes, Note("period", message, out, changed=True)))
 
     def excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
-        """The rows of the periods to leave out, and a note on each."""
+        """Return the rows of the periods to leave out, and a note on each."""
         out, notes = np.zeros(len(table.values), dtype=np.bool_), []
         for first, last in self.exclude:
             rows = _rows_between("exclude_periods", first, "exclude_periods", last, table)
@@ -104,22 +103,26 @@ class Periods:
         return out, notes
 
     def described(self) -> dict[str, str | None]:
-        """For the settings."""
-        periods = [_shown(first, last) for first, last in self.exclude]
+        """Return the periods as texts, for the settings."""
+        shown_ends = [["" if end is None else str(end) for end in pair] for pair in self.exclude]
         return {
             "since": None if self.since is None else str(self.since),
             "until": None if self.until is None else str(self.until),
-            "exclude_periods": ", ".join(periods) or None,
+            "exclude_periods": ", ".join(map("..".join, shown_ends)) or None,
         }
 
 
 def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
-    """The rows of a period that is known to be good: up to a moment, or where a rule holds; all if neither is given."""
+    """Return the rows to learn from: up to a moment, or where a rule holds; all if neither is given."""
     if rule is not None:
-        return _some(rule.holds(table), f"the rule {rule} holds for no row of {table.source}")
-    if until is None:
+        rows, otherwise = rule.holds(table), f"the rule {rule} holds for no row of {table.source}"
+    elif until is not None:
+        rows, otherwise = ~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}"
+    else:
         return np.ones(len(table.values), dtype=np.bool_)
-    return _some(~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}")
+    if not rows.any():
+        raise TableError(f"There is nothing to learn from: {otherwise}.")
+    return np.asarray(rows, dtype=np.bool_)
 
 
 def check_moment(name: str, moment: Any) -> None:
@@ -129,7 +132,7 @@ def check_moment(name: str, moment: Any) -> None:
     if not isinstance(moment, str | dt.date | np.datetime64):
         raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.", name)
     try:
-        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # only the table can tell whether a zone fits
+        order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # whether a zone fits depends on the table
     except RuleError:
         raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.", name) from None
 
@@ -192,20 +195,10 @@ def _in_words(first: Any, last: Any) -> str:
     return " ".join(f"{word} {moment}" for word, moment in (("from", first), ("until", last)) if moment is not None)
 
 
-def _shown(first: Any, last: Any) -> str:
-    return "..".join("" if moment is None else str(moment) for moment in (first, last))
-
-
 def _extent(table: Table) -> str:
     if table.time is None:
         return f"{table.source} has the rows {table.values.index.min()} to {table.values.index.max()}"
     return f"{table.source} begins at {table.time.min()} and ends at {table.time.max()}"
-
-
-def _some(rows: BoolArray, otherwise: str) -> BoolArray:
-    if not rows.any():
-        raise TableError(f"There is nothing to learn from: {otherwise}.")
-    return np.asarray(rows, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -217,11 +210,14 @@ class LabelValues:
 
     @classmethod
     def of(cls, faults: Any, unknown: Any) -> LabelValues:
-        """From what a user gives: one value or several."""
-        return cls(_as_values(faults), _as_values(unknown))
+        """Take what a user gives: one value or several."""
+        single = [isinstance(values, str) or not hasattr(values, "__iter__") for values in (faults, unknown)]
+        return cls(
+            *((values,) if one else tuple(values) for values, one in zip((faults, unknown), single, strict=True))
+        )
 
     def read(self, table: Table) -> Truth | None:
-        """What the label of a table says; None if it has none."""
+        """Read the label of a table; None if it has none."""
         if table.label is not None:
             return known_faults(table.label, self.faults, self.unknown)
         if self.faults or self.unknown:
@@ -230,21 +226,17 @@ class LabelValues:
         return None
 
     def described(self) -> dict[str, str | None]:
-        """For the settings."""
+        """Return the values as texts, for the settings."""
         return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
 
 
-def _as_values(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
-
-
 def shown(value: Any) -> bool | int | float | str | None:
-    """A value that can be written into any file: as it is, or as text."""
+    """Return a value that can be written into any file: as it is, or as text."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def shown_names(names: Sequence[str]) -> str | None:
-    """Names as text; of many their number and the first few; None for none.
+    """Return names as text; of many their number and the first few; None for none.
 
     >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
     ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")

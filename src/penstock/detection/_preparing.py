@@ -1,4 +1,4 @@
-"""A source → a table with checked columns, inputs, and the mode of each row: what fitting and scoring share."""
+"""Read a source, check its columns, choose inputs, and assign modes: what fitting and scoring share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock._messages import in_columns, listed
 from penstock._parameters import ParameterError, check_whole_number
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
-from penstock.explain import Truth
+from penstock.explain import Truth, split_unit
 from penstock.io import Note, Table, TableError, as_zone, read_table, refuse_unknown
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
@@ -70,11 +70,17 @@ class Reading:
         return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
     def for_new_data(self, options: ScoreOptions) -> Reading:
-        """The same but for what is given; any columns, as the model knows its own, and no label unless one is named."""
+        """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""
         return replace(self, columns=None, exclude=(), **{"label": None, **_given(options)})
 
+    def with_columns(self, extra: Sequence[str]) -> Reading:
+        """Read these columns too, which decide modes and training periods, whether or not they are inputs."""
+        extra = [name for name in extra if name != self.group]
+        columns = None if self.columns is None else tuple(dict.fromkeys((*self.columns, *extra)))
+        return replace(self, columns=columns, exclude=tuple(name for name in self.exclude if name not in extra))
+
     def candidates(self, table: Table, without: Collection[str]) -> Table:
-        """The table with those columns alone that may be inputs: others were read only to tell modes and periods."""
+        """Return the table with those columns that may be inputs; others were read for modes and periods alone."""
         left_out = {*self.exclude, *without, *(() if table.group is None else (str(table.group.name),))}
         asked = table.names if self.columns is None else [name for name in self.columns if name in table.names]
         wanted = [name for name in asked if name not in left_out]
@@ -95,18 +101,10 @@ class Prepared:
     truth: Truth | None = None
 
 
-def with_told_columns(reading: Reading, told: Sequence[str]) -> Reading:
-    """Reads also the columns that modes and training periods are told by, whatever was said of inputs."""
-    columns, told = reading.columns, [name for name in told if name != reading.group]
-    if columns is not None:
-        columns = tuple(dict.fromkeys((*columns, *told)))
-    return replace(reading, columns=columns, exclude=tuple(name for name in reading.exclude if name not in told))
-
-
 def choose_columns(
     table: Table, checks: Sequence[ColumnReport], keep: Collection[str], strict: bool, labels: bool
 ) -> tuple[InputChoice, list[Note]]:
-    """The inputs, and notes on columns that are left out, encoded or set; `labels`: what looks like one is an input."""
+    """Choose inputs, with notes on columns left out, encoded or set; `labels`: what looks like one may be an input."""
     refuse_unknown(keep, table.names, "keep", table.source)
     inputs = choose_inputs(table, checks, keep=keep, strict=strict, labels=labels)
     notes = [*_about_labels(inputs), *_about_settings(inputs)]
@@ -165,11 +163,11 @@ def prepare(
     excluded: NDArray[np.bool_] | None = None,
     truth: Truth | None = None,
 ) -> Prepared:
-    """Apply the choice of inputs, tell the modes, and leave out what cannot be judged, with a note on each kind."""
+    """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
     values = inputs.apply(table)
-    told = modes.assign(table)
-    judged = modes.is_judged(told)
-    about_modes = _about_modes(told, judged, modes)
+    assigned = modes.assign(table)
+    judged = modes.is_judged(assigned)
+    about_modes = _about_modes(assigned, judged, modes)
     if excluded is not None:
         judged = judged & ~excluded
     found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
@@ -179,11 +177,11 @@ def prepare(
         rows = np.flatnonzero(judged & empty)
         found.append(rows_note("empty rows", rows, table, "without any reading cannot be judged"))
         judged = judged & ~empty
-    return Prepared(table, tuple(checks), inputs, values, told, judged, tuple(found), truth)
+    return Prepared(table, tuple(checks), inputs, values, assigned, judged, tuple(found), truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:
-    """The table with the columns that inputs are made of, as far as it has them."""
+    """Return the table with the columns that inputs are made of, as far as it has them."""
     wanted = [*inputs.as_they_are, *(encoding.column for encoding in inputs.encoded)]
     return replace(table, values=table.values[[name for name in wanted if name in table.values]])
 
@@ -200,11 +198,11 @@ def _about_categories(table: Table, inputs: InputChoice, judged: NDArray[np.bool
     notes = []
     for encoding in inputs.encoded:
         values = table.values[encoding.column][judged].dropna()
-        strange = values[~values.isin(encoding.categories)]
-        if len(strange):
-            names, rows = listed(strange.unique(), most=3), tuple(int(row) for row in strange.index[:5])
-            message = f"Column {encoding.column!r} has values that were not learnt ({names}) in {len(strange):,} rows."
-            notes.append(Note("unknown categories", message, len(strange), (encoding.column,), rows))
+        unknown = values[~values.isin(encoding.categories)]
+        if len(unknown):
+            names, rows = listed(unknown.unique(), most=3), tuple(int(row) for row in unknown.index[:5])
+            message = f"Column {encoding.column!r} has values that were not learnt ({names}) in {len(unknown):,} rows."
+            notes.append(Note("unknown categories", message, len(unknown), (encoding.column,), rows))
     return notes
 
 
@@ -214,7 +212,7 @@ def _about_dead(values: pd.DataFrame, table: Table) -> list[Note]:
     if not dead:
         return []
     word = "input has" if len(dead) == 1 else "inputs have"
-    message = f"{len(dead):,} {word} no reading in {table.source} and no say: {listed(dead, most=5)}."
+    message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
     return [Note("dead inputs", message, len(dead), dead)]
 
 
@@ -224,13 +222,15 @@ def _about_modes(modes: NDArray[np.str_], judged: NDArray[np.bool_], plan: ModeP
     names, counts = np.unique(modes, return_counts=True)
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
     notes = [Note("modes", f"Rows by operating mode: {shown}.", len(names))]
-    vain = [f"{name} ({rule})" for name, rule in plan.rules if name not in names]
-    if vain:
-        word = "mode" if len(vain) == 1 else "modes"
-        notes.append(Note("empty modes", f"No row is of the {word} {', '.join(vain)}. Is the rule right?", len(vain)))
+    unused = [f"{name} ({rule})" for name, rule in plan.rules if name not in names]
+    if unused:
+        word = "mode" if len(unused) == 1 else "modes"
+        notes.append(
+            Note("empty modes", f"No row is of the {word} {', '.join(unused)}. Is the rule right?", len(unused))
+        )
     out = int((~judged).sum())
     if out:
-        why = {UNKNOWN: "the reading that tells the mode is missing", CHANGING: "the mode was changing"}
+        why = {UNKNOWN: "the reading that decides the mode is missing", CHANGING: "the mode was changing"}
         named = [str(name) for name in names if not judged[modes == name].any()]
         kinds = ", ".join(f"{name} ({why[name]})" if name in why else name for name in named)
         notes.append(Note("modes not judged", f"{out:,} rows were not judged: {kinds}.", out, changed=True))
@@ -246,39 +246,31 @@ def rows_note(kind: str, rows: NDArray[Any], table: Table, what: str) -> Note:
 
 
 def read_units(units: Any, names: Sequence[str], of_table: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The unit of each input: from a mapping or a table of names and units, from a line below the header, or from the
-    name, as in "flow [m³/s]".
+    """Return the unit of each input: as given, from a line below the header, or from its name ("flow [m³/s]").
+
+    What stands for no unit in a table of units is "".
     """
-    from penstock.explain import split_unit
-
     given = {**(of_table or {}), **unit_table(units)}
-    return {name: _without_one(given.get(name, split_unit(name)[1])) for name in names}
-
-
-def _without_one(unit: str) -> str:
-    """A plain number has no unit to show, whatever a table of units says in its place."""
-    return "" if unit.strip() in ("1", "-", "–", "—") else unit.strip()
+    found = {name: given.get(name, split_unit(name)[1]).strip() for name in names}
+    return {name: "" if unit in ("1", "-", "–", "—") else unit for name, unit in found.items()}
 
 
 def unit_table(units: Any) -> dict[str, str]:
+    """Return units by name, from a mapping, a table with the columns name and unit, or a CSV file of these."""
     if units is None:
         return {}
     if isinstance(units, Mapping):
-        return {str(name): _unit(unit) for name, unit in units.items()}
+        return {str(name): "" if pd.isna(unit) else str(unit) for name, unit in units.items()}
     frame = units if isinstance(units, pd.DataFrame) else _read_unit_file(units)
     folded = {str(column).strip().lower(): column for column in frame.columns}
     name = next((folded[word] for word in ("name", "variable", "column", "tag") if word in folded), None)
     if name is None or "unit" not in folded:
         raise TableError(f"A table of units needs the columns 'name' and 'unit'; it has {', '.join(map(str, frame))}.")
-    return {str(key): _unit(unit) for key, unit in zip(frame[name], frame[folded["unit"]], strict=True)}
-
-
-def _unit(cell: Any) -> str:
-    return "" if pd.isna(cell) else str(cell)
+    return unit_table(dict(zip(frame[name], frame[folded["unit"]], strict=True)))
 
 
 def _read_unit_file(path: Any) -> pd.DataFrame:
-    """The file is opened here, as pandas would also fetch what is behind an address."""
+    """Read a local file; pandas is not given the path, as it would also fetch an address."""
     if isinstance(path, str | os.PathLike) and not Path(path).is_file():
         raise TableError(f"There is no file {path!s:.200}.")
     try:
@@ -289,7 +281,7 @@ def _read_unit_file(path: Any) -> pd.DataFrame:
 
 
 def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None:
-    """Raise if it is said how to read a table that is read already: nothing would come of it."""
+    """Raise if options of reading are given for a table that is read already."""
     named = [name for name in _given(options) if name != "strict"]
     if isinstance(source, Table) and named:
         raise TableError(f"{source.source} is read already, so {named[0]} has no meaning here. Give it to read_table.")

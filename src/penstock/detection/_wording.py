@@ -90,9 +90,9 @@ def seen_as(parts: Mapping[str, float]) -> str:
     'far from its nearest neighbours (local 3.0, marginal −0.2)'
     """
     counted = {view: part for view, part in parts.items() if part}
-    telling = [view for view, part in counted.items() if part > 0]
-    words = " and ".join(_VIEWS[view] for view in telling).replace("and far from", "and from") or "hardly unusual"
-    if telling == ["coarse", "fine"]:
+    raised = [view for view, part in counted.items() if part > 0]
+    words = " and ".join(_VIEWS[view] for view in raised).replace("and far from", "and from") or "hardly unusual"
+    if raised == ["coarse", "fine"]:
         words = "far from everything"
     figures = ", ".join(f"{view} {part:.1f}" for view, part in counted.items()).replace("-", "−")
     return f"{words} ({figures})" if figures else words

@@ -156,7 +156,7 @@ class Findings:
         DataFrame
             rank (the index), time and group (if there are such), row (as in the source, from 0), score, severity (or
             `false_alarm_rate` or `standing`, as in `events`), event, mode, seen, and the variables with the largest
-            residuals (or the largest part of the score, where the detector tells it), without settings.
+            residuals (or the largest part of the score, where that is known), without settings.
         """
         if n is not None:
             check_whole_number("n", n, least=1)

@@ -1,4 +1,4 @@
-"""A fitted job: which inputs, which modes, and a detector for each, to judge new data by."""
+"""Models: the inputs, the operating modes and a fitted detector for each, with which new data are scored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
 
 
 class ModelError(ValueError):
-    """A model and the data, or a model file, do not fit; the message says what to do."""
+    """A model does not fit the data; the message says what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Model:
     """What `penstock fit` learns and `penstock score` uses; see `fit_model`.
 
     reading : how the training data were read.
-    inputs, modes : what is made of the columns, and how the mode of a row is told.
+    inputs, modes : what is made of the columns, and how the mode of a row is found.
     parts : the detector of each mode.
     units : of the inputs.
     settings : what was asked for, and the versions that it ran on.
@@ -70,17 +70,17 @@ class Model:
 
     @property
     def training_scores(self) -> FloatArray:
-        """Of all modes, in the units in which modes are ranked together."""
+        """Return the training scores of all modes, in the units in which modes are ranked together."""
         scores: FloatArray = np.concatenate([part.training_scores for part in self.parts])
         return scores[np.isfinite(scores)]
 
     @property
     def tells_rates(self) -> bool:
-        """Whether its detectors know how seldom normal rows score as high as a given one."""
+        """Return whether the detectors know how seldom normal rows score as high as a given one."""
         return all(tells_rates(part.detector) for part in self.parts)
 
     def rate_above(self, threshold: float) -> float:
-        """The share of normal rows whose score is expected above a threshold."""
+        """Return the share of normal rows whose score is expected above a threshold."""
         above = np.nextafter(threshold, np.inf)
         return float(Exceedance.of(self.training_scores).rate_of(np.array([above]))[0])
 
@@ -109,13 +109,13 @@ class Model:
         return score_threshold(self.training_scores, contamination)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a file for `penstock.detection.load_model`, wholly or not at all."""
+        """Write the model to a file for `penstock.load`; an existing file is replaced only if `overwrite`."""
         from penstock.detection._model_files import save_model
 
         save_model(self, path, overwrite=overwrite)
 
     def score(self, source: Any, **options: Any) -> Findings:
-        """Judge a table by this model: `penstock.score`, where the options are described."""
+        """Score a table with this model; the options are those of `penstock.score`."""
         from penstock.detection._detect import score
 
         return score(self, source, **options)
@@ -165,7 +165,7 @@ class FittedRows:
 def fit_parts(
     prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
-    """A detector for each mode that has enough rows; where its training rows are; and notes."""
+    """Fit a detector for each mode that has enough rows; return them, their training rows, and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
     fewest = max(_FEWEST_ROWS, 2 * int(getattr(detector, "n_components", 1)))
     learnt = {mode: rows for mode, rows in rows_of.items() if len(rows) >= fewest}
@@ -181,8 +181,8 @@ def fit_parts(
     for mode, rows in learnt.items():
         of_mode = "" if len(learnt) == 1 else f" of mode {mode}"
         progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
-        _refuse_empty_columns(prepared, rows, of_mode)
-        _refuse_strangers(prepared, rows, detector, of_mode)
+        _check_columns_filled(prepared, rows, of_mode)
+        _check_comparable(prepared, rows, detector, of_mode)
         part, warned = _fit_part(mode, clone(detector), values[rows], fit_rows, of_mode)
         parts.append(part)
         notes += warned
@@ -193,7 +193,7 @@ def fit_parts(
 
 
 def _fit_part(mode: str, detector: Any, rows: FloatArray, fit_rows: FitRows, of_mode: str) -> tuple[Part, list[Note]]:
-    """The part of a mode, and the warnings of its detector as notes."""
+    """Return the part of a mode, and the warnings of its detector as notes."""
     scaling = learn_scaling(rows) if is_scaled_before(detector) else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -207,8 +207,8 @@ def _fit_part(mode: str, detector: Any, rows: FloatArray, fit_rows: FitRows, of_
     return Part(mode, detector, 1.0, scaling, reference), notes
 
 
-def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) -> None:
-    """Raise if an input has no reading among the training rows: nothing can be said of what is usual there."""
+def _check_columns_filled(prepared: Prepared, rows: IndexArray, of_mode: str) -> None:
+    """Raise if an input has no reading among the training rows."""
     empty = np.flatnonzero(np.isnan(prepared.values.to_numpy()[rows]).all(axis=0))
     if len(empty):
         names = listed(prepared.values.columns[empty], most=4)
@@ -217,8 +217,8 @@ def _refuse_empty_columns(prepared: Prepared, rows: IndexArray, of_mode: str) ->
         )
 
 
-def _refuse_strangers(prepared: Prepared, rows: IndexArray, detector: Any, of_mode: str) -> None:
-    """Raise if a detector that compares rows would meet two without a common input, of which it could only warn."""
+def _check_comparable(prepared: Prepared, rows: IndexArray, detector: Any, of_mode: str) -> None:
+    """Raise if a detector that compares rows would meet two rows without a common input."""
     seen = prepared.values.notna().to_numpy()[rows]
     if seen.all() or not (hasattr(detector, "needs") and detector.needs.missing and detector.needs.neighbors):
         return

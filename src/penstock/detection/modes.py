@@ -1,4 +1,4 @@
-"""Operating modes: running, start-up and stand-still are judged apart, or not at all."""
+"""Assign operating modes to rows, by a column or by rules; rows around a change of mode are not judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.options import about
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
-_MOST_VALUES = 20  # of a column that tells modes
+_MOST_VALUES = 20  # of a column of modes
 MOST_RULES = 50
 _LONGEST_NAME = 80  # of a mode: every row carries it
 
@@ -29,16 +29,16 @@ ModeSpec = str | Sequence[str] | Mapping[str, str]
 
 @dataclass(frozen=True)
 class ModePlan:
-    """How the mode of a row is told.
+    """How modes are assigned to rows.
 
     column : each of its values is a mode.
-    rules : names and rules; the first that holds tells the mode, and a row for which none does is "other".
+    rules : names and rules; the first that holds gives the mode, and a row for which none does is "other".
     skip : modes that are not judged.
     settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
         the change, and those less than this after the first row of the new mode (itself included), are "changing" and
         not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
 
-    A row without the reading that would tell is "unknown" and not judged; it is no change of mode.
+    A row without the reading that decides is "unknown" and not judged; it is no change of mode.
     """
 
     column: str | None = None
@@ -81,16 +81,16 @@ class ModePlan:
         return self.column is not None or bool(self.rules)
 
     def __str__(self) -> str:
-        told = f"by column {self.column}" if self.column else ", ".join(f"{name}: {rule}" for name, rule in self.rules)
+        how = f"by column {self.column}" if self.column else ", ".join(f"{name}: {rule}" for name, rule in self.rules)
         skipped = f"; not judged: {', '.join(self.skip)}" if self.skip else ""
         settled = f"; settling: {self.settle}" if self.settle is not None else ""
-        return f"{told}{skipped}{settled}"
+        return f"{how}{skipped}{settled}"
 
 
 def plan_modes(
     modes: ModeSpec, columns: Sequence[str], *, skip: Sequence[str] = (), settle: pd.Timedelta | int | None = None
 ) -> ModePlan:
-    """A plan from what people write: a column, rules, or rules with names.
+    """Make a plan from what users write: a column, rules, or rules with names.
 
     >>> plan = plan_modes(["running: power > 5", "idle: speed > 10"], columns=["power", "speed"])
     >>> [name for name, _ in plan.rules]
@@ -108,7 +108,7 @@ def plan_modes(
         rules = (_only_rule(specs[0], columns),) if len(specs) == 1 else tuple(map(_named_rule, specs))
     if not rules and (skip or settle is not None):
         name = "skip_modes" if skip else "settle"
-        raise TableError(f"{name} needs modes: say which column or rule tells them.", name)
+        raise TableError(f"{name} needs modes: name a column, or rules.", name)
     refuse_names([name for name, _ in rules])
     return ModePlan(None, rules, skip, settle) if rules else ModePlan()
 
@@ -117,7 +117,7 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # names of columns may begin with =, as =
 
 
 def check_modes(modes: ModeSpec, skip: Sequence[str], settle: pd.Timedelta | int | None) -> None:
-    """Raise for rules that cannot be read; a single word may be a column, which only the table can tell."""
+    """Raise for rules that cannot be read; whether a single word is a column is not known before the table is read."""
     with about("modes"):
         texts = [modes] if isinstance(modes, str) else list(modes)
         if isinstance(modes, Mapping) or len(texts) != 1:
@@ -150,9 +150,9 @@ def _refuse_long(name: str) -> None:
 
 
 def named_columns(modes: ModeSpec) -> list[str]:
-    """The columns that tell modes, as far as can be said before the table is read."""
-    told = (rule.columns if isinstance(rule, RowRule) else (rule,) for rule in _rules_and_columns(modes))
-    return [name for names in told for name in names]
+    """Return the columns that decide modes, as far as can be known before the table is read."""
+    found = (rule.columns if isinstance(rule, RowRule) else (rule,) for rule in _rules_and_columns(modes))
+    return [name for names in found for name in names]
 
 
 def perhaps_columns(modes: ModeSpec) -> list[str]:
@@ -189,7 +189,9 @@ def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
     except RuleError as error:
         close = get_close_matches(spec, columns, n=1)
         hint = f" Did you mean {quoted(close[0])}?" if close else ""
-        raise RuleError(f"{quoted(spec)} tells no modes: it is not a column.{hint} {error}", error.position) from None
+        raise RuleError(
+            f"{quoted(spec)} cannot be used for modes: it is not a column.{hint} {error}", error.position
+        ) from None
 
 
 def _is_rule(text: str) -> bool:
@@ -236,7 +238,7 @@ def _modes_by_rules(table: Table, rules: Sequence[tuple[str, RowRule]]) -> NDArr
     open_rows = np.ones(len(table.values), dtype=np.bool_)
     for name, rule in rules:
         true, unknown = rule.truth(table)
-        modes[open_rows & unknown] = UNKNOWN  # a later rule cannot tell whether this one came before it
+        modes[open_rows & unknown] = UNKNOWN  # whether a later rule counts is unknown too
         modes[open_rows & true] = name
         open_rows &= ~(true | unknown)
     return modes.astype(np.str_)
@@ -253,8 +255,8 @@ def _with_changes(
     else:
         places, span = time.asi8, -(-settle // pd.Timedelta(1, unit=time.unit))
     known = np.flatnonzero(modes != UNKNOWN)  # a missing reading is no change of mode
-    told = modes[known]
-    changes = np.flatnonzero(told[1:] != told[:-1]) + 1
+    kinds = modes[known]
+    changes = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
     before, first = known[changes - 1], known[changes]
     span = min(span, np.iinfo(np.int64).max)
     latest = np.iinfo(np.int64).max - span  # no sum beyond what int64 holds

@@ -1,4 +1,4 @@
-"""Latent groups for people: who belongs to each, and how its rows read."""
+"""Describe latent groups: which rows belong to each, and how they read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,28 @@ from penstock._types import FloatArray, IndexArray
 class Group:
     """A latent group.
 
-    number : the row of H, from 0.
-    members, share : how many rows belong to it, and which share of all rows that is.
-    profile : (p,) the mean of its members' reconstructions, in the user's units; NaN without members.
-    telling : the variables in which that departs most from the mean of all rows, in scaled units, the most telling
-        first: a data frame with the columns variable, value (the group's) and usual (that of all rows).
+    Attributes
+    ----------
+    number : int
+        The row of H, from 0.
+    members, share : int, float
+        How many rows belong to it, and which share of all rows that is.
+    profile : (p,) array
+        The mean of its members' reconstructions, in the user's units; NaN without members.
+    differences : DataFrame
+        The variables in which that departs most from the mean of all rows, in scaled units, the largest first:
+        variable, value (the group's) and usual (that of all rows).
     """
 
     number: int
     members: int
     share: float
     profile: FloatArray
-    telling: pd.DataFrame
+    differences: pd.DataFrame
 
 
 def group_of_row(W: FloatArray, H: FloatArray) -> IndexArray:
-    """The group that contributes most to each row: the k with the largest w_k·‖H_k‖, the first of equals.
+    """Return the group that contributes most to each row: the k with the largest w_k·‖H_k‖, the first of equals.
 
     −1 for a row to which no group contributes. The product is the same however W and H share out their scale.
 
@@ -38,20 +44,14 @@ def group_of_row(W: FloatArray, H: FloatArray) -> IndexArray:
     [1, 1, -1]
     """
     size = W * np.linalg.norm(H, axis=1)
-    largest = size.argmax(axis=1).astype(np.intp)
-    result: IndexArray = np.where(size.max(axis=1) > 0, largest, -1).astype(np.intp)
+    result: IndexArray = np.where(size.max(axis=1) > 0, size.argmax(axis=1), -1).astype(np.intp)
     return result
 
 
 def describe_groups(
-    W: FloatArray,
-    H: FloatArray,
-    undo: Callable[[FloatArray], FloatArray],
-    names: Sequence[str],
-    *,
-    n: int = 6,
+    W: FloatArray, H: FloatArray, undo: Callable[[FloatArray], FloatArray], names: Sequence[str], *, n: int = 6
 ) -> tuple[Group, ...]:
-    """One record per latent group, in the order of H.
+    """Describe each latent group, in the order of H.
 
     Parameters
     ----------
@@ -61,8 +61,12 @@ def describe_groups(
         From scaled rows to the user's units, column by column on straight lines, as `MinMaxScaling.undo`.
     names : sequence
         Of the p variables.
-    n : int
-        The most variables that `telling` names; those that do not depart at all are left out.
+    n : int, default 6
+        The most variables that `differences` names; those that do not depart at all are left out.
+
+    Returns
+    -------
+    tuple of Group
 
     Examples
     --------
@@ -70,37 +74,23 @@ def describe_groups(
     >>> groups = describe_groups(W, H, lambda rows: 100 * rows, ["head", "flow"])
     >>> [(group.number, group.members, group.share) for group in groups]
     [(0, 3, 0.75), (1, 1, 0.25)]
-    >>> groups[1].telling.round(6)
+    >>> groups[1].differences.round(6)
       variable  value  usual
     0     flow   90.0   30.0
     """
-    belongs = group_of_row(W, H)
+    belongs, found = group_of_row(W, H), []
     usual = W.mean(axis=0) @ H if len(W) else np.zeros(H.shape[1])
-    return tuple(_describe(k, W[belongs == k], H, undo, names, usual, len(W), n) for k in range(len(H)))
-
-
-def _describe(
-    number: int,
-    weights: FloatArray,
-    H: FloatArray,
-    undo: Callable[[FloatArray], FloatArray],
-    names: Sequence[str],
-    usual: FloatArray,
-    n_rows: int,
-    n: int,
-) -> Group:
-    if len(weights) == 0:
-        return Group(number, 0, 0.0, np.full(H.shape[1], np.nan), _telling([], np.zeros(0), np.zeros(0)))
-    own = weights.mean(axis=0) @ H
-    # The mean over all rows of a single group is summed in another order: rounding alone is not told.
-    departure = np.abs(own - usual)
-    departure[departure <= 1e-12 * np.maximum(np.abs(own), np.abs(usual))] = 0.0
-    chosen = np.argsort(-departure, kind="stable")[:n]
-    chosen = chosen[departure[chosen] > 0]
-    profile = undo(own[None, :])[0]
-    telling = _telling([names[j] for j in chosen], profile[chosen], undo(usual[None, :])[0][chosen])
-    return Group(number, len(weights), len(weights) / n_rows, profile, telling)
-
-
-def _telling(variables: list[str], value: FloatArray, usual: FloatArray) -> pd.DataFrame:
-    return pd.DataFrame({"variable": pd.Series(variables, dtype=object), "value": value, "usual": usual})
+    for number in range(len(H)):
+        weights = W[belongs == number]
+        own = weights.mean(axis=0) @ H if len(weights) else usual
+        departure = np.abs(own - usual)
+        # The mean over all rows of a single group is summed in another order: rounding alone is no difference.
+        departure[departure <= 1e-12 * np.maximum(np.abs(own), np.abs(usual))] = 0.0
+        chosen = np.argsort(-departure, kind="stable")[:n]
+        chosen = chosen[departure[chosen] > 0]
+        profile = undo(own[None, :])[0] if len(weights) else np.full(H.shape[1], np.nan)
+        columns = {"value": profile[chosen], "usual": undo(usual[None, :])[0][chosen]}
+        variables = pd.Series([names[j] for j in chosen], dtype=object)
+        share = len(weights) / len(W) if len(W) else 0.0
+        found.append(Group(number, len(weights), share, profile, pd.DataFrame({"variable": variables, **columns})))
+    return tuple(found)

@@ -106,8 +106,8 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     words += f"; {n_unknown:,} unknown and not counted ({_shown(held_by[UNKNOWN])})" if n_unknown else ""
     normal = ", ".join(filter(None, (_shown(held_by[NORMAL]), "nothing" if missing else "")))
     words += f"; {n - n_faults - n_unknown:,} normal ({normal})" if normal else "; none is normal"
-    strange = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
-    words += f". No row holds {_shown(strange)}" if strange else ""
+    unused = [value for value in (*fault_values, *unknown_values) if _folded(value) not in set(map(_folded, values))]
+    words += f". No row holds {_shown(unused)}" if unused else ""
     words += ". It was read as scikit-learn writes labels, where -1 is a fault" if signs else ""
     return Truth(is_fault, is_unknown, f"Label {quoted(label.name)}: {words}.")
 
@@ -172,7 +172,7 @@ class Agreement:
     faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
         first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
         first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
-        nobody could find it). Without time, start, end, first_alarm and lead count rows.
+        it could not be found). Without time, start, end, first_alarm and lead count rows.
     horizon : as used.
     first_rows : where each fault starts in the table.
     n_judged_faults, n_found, n_inside : how many faults have a row with a score, so that they could be found; of these,

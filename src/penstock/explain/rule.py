@@ -207,7 +207,7 @@ def find_rule(
     Returns
     -------
     Rule or None
-        None if no simple rule tells the event apart: a precision or an F1 below a half, or only slivers (bounds on both
+        None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on both
         sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
         equal rules the one with fewer conditions, then of earlier columns. Each threshold has the fewest significant
         digits that leave the rows that meet the rule the same, and all counts are made with the conditions as returned.
@@ -215,7 +215,7 @@ def find_rule(
     Notes
     -----
     Of more than 16 columns, those 16 are looked at that separate a sample of the rows best one by one, by a rank
-    statistic times the weight (see `best_separating`): there is no rule in columns that tell nothing alone.
+    statistic times the weight (see `best_separating`): a rule in columns that separate nothing alone is not found.
 
     Examples
     --------

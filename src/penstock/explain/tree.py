@@ -1,4 +1,4 @@
-"""A tree of rules over all findings: what tells flagged rows from normal ones."""
+"""Grow a tree of rules over all findings: what separates flagged rows from normal ones."""
 
 from __future__ import annotations
 
@@ -59,13 +59,11 @@ class RuleTree:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        return tuple(node for _, _, node in _walk(self.root) if isinstance(node, Leaf))
+        return tuple(node for node in _nodes(self.root) if isinstance(node, Leaf))
 
     @property
     def text(self) -> str:
-        return "\n".join(
-            "    " * depth + words + _ending(node) for depth, words, node in _walk(self.root) if words
-        ) or (_ending(self.root).removeprefix(": "))
+        return "\n".join(_lines(self.root, 0)) or f"{self.root.flagged} flagged, {self.root.normal} normal"
 
 
 def grow_tree(
@@ -95,7 +93,7 @@ def grow_tree(
     -------
     RuleTree
         Its thresholds have the fewest significant digits that send every row to the same side. A single leaf if there
-        is nothing to tell apart.
+        is nothing to separate.
 
     Examples
     --------
@@ -156,16 +154,20 @@ def _node(
     return Split(*labels[j], value, below, above, flagged, len(rows) - flagged, missing_goes, n_missing)
 
 
-def _walk(root: Node) -> Iterator[tuple[int, str, Node]]:
-    """Depth, condition and node, the root (without a condition) first, then each node before its children."""
-    waiting: list[tuple[int, str, Node]] = [(-1, "", root)]
-    while waiting:
-        depth, words, node = waiting.pop()
-        yield depth, words, node
-        if isinstance(node, Split):
-            below, above = _words(node)
-            waiting.append((depth + 1, above, node.above))
-            waiting.append((depth + 1, below, node.below))
+def _nodes(node: Node) -> Iterator[Node]:
+    """Yield a node before its children, the one below first."""
+    yield node
+    if isinstance(node, Split):
+        yield from _nodes(node.below)
+        yield from _nodes(node.above)
+
+
+def _lines(node: Node, depth: int) -> Iterator[str]:
+    """Yield a line for each node below this one."""
+    if isinstance(node, Split):
+        for words, child in zip(_words(node), (node.below, node.above), strict=True):
+            yield f"{'    ' * depth}{words}: {child.flagged} flagged, {child.normal} normal"
+            yield from _lines(child, depth + 1)
 
 
 def _words(split: Split) -> tuple[str, str]:
@@ -176,7 +178,3 @@ def _words(split: Split) -> tuple[str, str]:
     if split.missing:
         return (f"{below} or missing", above) if split.missing_goes == "below" else (below, f"{above} or missing")
     return below, above
-
-
-def _ending(node: Node) -> str:
-    return f": {node.flagged} flagged, {node.normal} normal"

@@ -288,13 +288,14 @@ class GzipFeed(FileFeed):
 
     def _open(self, path: Path) -> FileIO:
         self._damage: Exception | None = None
-        return cast(FileIO, gzip.GzipFile(path, "rb"))
+        self._packed = gzip.GzipFile(path, "rb")
+        return cast(FileIO, self._packed)
 
     def _take(self, size: int) -> bytes:
         parts: list[bytes] = []
         while size > 0 and self._damage is None:
             try:
-                piece = self._file.read(min(size, _PIECE))
+                piece = self._packed.read1(min(size, _PIECE))
             except (EOFError, OSError, zlib.error) as error:
                 self._damage = error
                 break

@@ -30,7 +30,7 @@ def as_csv(frame: pd.DataFrame, *, header: bool = True) -> str:
     Missing values are empty, time stamps are ISO 8601, numbers read back to the same float. A text that a spreadsheet
     would take for a formula gets a single quote in front, which spreadsheets hide: one that begins with = + - @ (full
     width too, and after blanks and quotes), a tab or a line end. Numbers and times stay as they are. Not covered is a
-    program that parts cells at ; or tabs and heeds quotes only where a line begins: tell it that commas part them.
+    program that parts cells at ; or tabs and heeds quotes only where a line begins: set it to commas.
 
     >>> as_csv(pd.DataFrame({"score": [0.1, float("nan")], "variables": ["=1+1", "flow, head"]}))
     'score,variables\r\n0.1,\'=1+1\r\n,"flow, head"\r\n'

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of Okabe and Ito's palette, told apart by the colour-blind and in print.
+# Of Okabe and Ito's palette, which the colour-blind can distinguish, and which prints well.
 _NORMAL, _FOUND, _EXPECTED = "#0072B2", "#D55E00", "#000000"
 _CONTEXT = 1.5  # lengths of an event that are shown before and after it
 _FEWEST_ROWS = 12  # of context

@@ -79,7 +79,7 @@ def _windows(findings: Findings, events: list[int]) -> list[tuple[int, int, list
 def _most_involved(findings: Findings, rows: IndexArray, residuals: FloatArray) -> IndexArray:
     """The variables with the largest share of any event, the largest sum of shares first.
 
-    Shares are of the score, where the detector tells them, as on the cards of the events; else of the squared residual.
+    Shares are of the score, where they are known, as on the cards of the events; else of the squared residual.
     """
     of_row = findings.grouped.of_row[rows]
     squares = np.nan_to_num(residuals) ** 2

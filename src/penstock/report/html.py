@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Callable
+from importlib import resources
 from typing import Any
 
 from markupsafe import Markup
 
 from penstock.detection import Findings
 from penstock.report.axis import make_axis, script_json
-from penstock.report.closed_page import environment, policy, template_text
 from penstock.report.event_cards import event_card, event_chart_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.heat_map import heat_map_data
@@ -22,6 +24,7 @@ from penstock.report.words import numbers
 Progress = Callable[[str], None]
 MOST_LISTED = 500  # events, the most severe
 _MOST_PRINTED = 5  # with their charts
+_TEMPLATES = resources.files("penstock.report") / "templates"
 _SCRIPTS = ("data.js", "ticks.js", "plot.js", "timeline.js", "events.js", "heat.js", "tree.js", "page.js")
 
 
@@ -80,28 +83,44 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     >>> page.startswith("<!DOCTYPE html>"), "<h1>Plant 1</h1>" in page, "<b>" in page
     (True, True, False)
     """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # commands that write no page need none
+
     if progress is not None:
         progress("drawing the report")
     data = _page_data(findings)
-    style = template_text("report.css")
-    parts = "\n".join(template_text(name) for name in _SCRIPTS)
-    script = f'(function () {{\n"use strict";\n{parts}\n}})();'
-    page = (
-        environment()
-        .get_template("report.html")
-        .render(
-            _context(findings),
-            title=title or f"Findings in {findings.table.source}",
-            policy=policy(style, script),
-            style=Markup(style),
-            script=Markup(script),
-            data=Markup(script_json(data)),
-            trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
-            heat=data["heat"],
-            thinned=data["timeline"]["thinned"],
-        )
+    texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
+    style = texts.pop("report.css")
+    script = '(function () {\n"use strict";\n' + "\n".join(texts.values()) + "\n})();"
+    templates = Environment(
+        loader=PackageLoader("penstock.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = templates.get_template("report.html").render(
+        _context(findings),
+        title=title or f"Findings in {findings.table.source}",
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(script_json(data)),
+        trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
+        heat=data["heat"],
+        thinned=data["timeline"]["thinned"],
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a content security policy: nothing may be loaded, and only this very style and this very script count."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (script, style)
+    ]
+    return (
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src 'none'; base-uri 'none'; "
+        "form-action 'none'"
+    ).format(*hashes)
 
 
 def notebook_html(findings: Findings) -> str:

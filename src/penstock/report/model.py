@@ -30,7 +30,7 @@ def mode_groups(findings: Findings) -> list[Record]:
         cards = []
         for group in order:
             differences = []
-            for row in group.telling.to_dict("records"):
+            for row in group.differences.to_dict("records"):
                 column = findings.names.index(row["variable"])
                 ends = described.low[column], described.high[column]
                 here, usual = numbers([row["value"], row["usual"]])
@@ -47,7 +47,7 @@ def mode_groups(findings: Findings) -> list[Record]:
                     share=percent(group.share),
                     width=100 * group.share,
                     findings=f"{described.findings[group.number]:,}",
-                    telling=differences,
+                    differences=differences,
                 )
             )
         profiles = [

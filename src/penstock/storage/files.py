@@ -1,4 +1,4 @@
-"""Replace files atomically, open files that may be anything, lock files."""
+"""Replace files atomically, open regular files only, and lock files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StorageError(ValueError):
 
 
 class CorruptFileError(StorageError):
-    """The file is damaged, or was never one of ours."""
+    """The file is damaged, or was not written by penstock."""
 
 
 class NewerVersionError(StorageError):
@@ -36,7 +36,7 @@ _CANNOT_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}  # folders of some sy
 
 
 def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
-    """Make the pieces the content of the file, wholly or not at all, and return when that will survive a power cut.
+    """Replace the content of a file atomically, and return when the new content will survive a power cut.
 
     They go to a temporary file beside it, which then takes its name. A link stays a link, permissions are kept.
     """
@@ -59,7 +59,7 @@ def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
 
 
 def _mode_of(target: Path) -> int | None:
-    """The permissions of the file that is to be replaced; what is not a file (a folder, /dev/null) is left alone."""
+    """Return the permissions of the file that is to be replaced; a folder or a device (/dev/null) is refused."""
     try:
         status = target.stat()
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name is an entry of the folder, and has to reach the disk too."""
+    """Write the folder to the disk: the new name is an entry of it."""
     if os.name != "posix":
         return
     try:
@@ -102,9 +102,9 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def lock(descriptor: int) -> bool:
-    """Keep others out of an open file until it is closed or the process ends in any way; False if one is in it.
+    """Lock an open file until it is closed or the process ends in any way; return False if it is locked already.
 
-    Where a system has no locks, nobody is kept out.
+    Where a system has no locks, nothing is locked.
     """
     from filelock import lock_descriptor
 

@@ -1,9 +1,15 @@
 """Turn scores into flags: a threshold learnt score by score on a stream, or from all scores at once."""
 
-from penstock.thresholds.base import Threshold
-from penstock.thresholds.basic import Fixed, MeanDeviation, TopN
-from penstock.thresholds.contamination import Contamination, check_contamination, midway, score_threshold
-from penstock.thresholds.packing import pack_threshold, parse_threshold, unpack_threshold
+from penstock.thresholds.base import Threshold, pack_threshold, parse_threshold, unpack_threshold
+from penstock.thresholds.basic import (
+    Contamination,
+    Fixed,
+    MeanDeviation,
+    TopN,
+    check_contamination,
+    midway,
+    score_threshold,
+)
 from penstock.thresholds.pareto import Exceedance, ParetoTail
 from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile

@@ -1,19 +1,111 @@
-"""Simple thresholds: a fixed value, mean + k standard deviations, the N highest scores."""
+"""Simple thresholds: from all scores at once, a fixed value, mean + k standard deviations, the N highest scores."""
 
 from __future__ import annotations
 
 import math
 from heapq import heappush, heapreplace
 from math import sqrt
-from typing import Any
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
-from penstock.thresholds.base import StateReader, Threshold
-from penstock.thresholds.contamination import midway
+from penstock.storage import Record
+from penstock.thresholds.base import LARGEST_COUNT, Threshold
+
+_LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
+_LARGEST_N = 2_000_000
+
+Contamination = float | Literal["auto"] | Threshold
+
+
+def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -> float:
+    """Return the threshold t for which rows with a score above t are flagged.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Finite; high means anomalous.
+    contamination : "auto", float in (0, 0.5] or Threshold
+        - "auto": mean + 3 standard deviations of the scores that are not flagged, as the paper's authors do, repeated
+          until the flagged rows no longer change. Where that flags no row although scores differ (it never can among
+          ten rows), the highest score is flagged: docs/decisions/0006-auto-threshold.md.
+        - a share: that share of the rows, rounded to the nearest whole number and at least one, is flagged; the
+          threshold is midway between the last flagged score and the next. Equal scores share a verdict, so that ties
+          at the cut lead to fewer flags, never to more.
+        - a `Threshold`: what its `calibrate` makes of the scores, in the order of the rows; it is not changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> score_threshold(np.array([0.0, 1.0, 2.0, 5.0]), contamination=0.25)
+    3.5
+    >>> score_threshold(np.array([1.0] * 20 + [9.0]))
+    1.0
+    >>> from penstock.thresholds import TopN
+    >>> score_threshold(np.array([0.0, 1.0, 2.0, 5.0]), TopN(2))
+    1.5
+    """
+    check_contamination(contamination)
+    if isinstance(contamination, Threshold):
+        return contamination.calibrate(scores)
+    if contamination == "auto":
+        threshold = _three_sigma(scores)
+        return threshold if scores.max() > threshold or scores.min() == scores.max() else _below_highest(scores)
+    flagged = max(1, int(np.floor(float(contamination) * len(scores) + 0.5)))
+    if flagged >= len(scores):
+        raise ValueError(f"A threshold needs at least two scores; got {len(scores)}.")
+    low, high = np.sort(np.partition(scores, [-flagged - 1, -flagged])[[-flagged - 1, -flagged]])
+    return midway(float(low), float(high))
+
+
+def check_contamination(contamination: object) -> None:
+    """Raise a ValueError unless it is "auto", a number in (0, 0.5] or a Threshold with parameters within bounds."""
+    if isinstance(contamination, str) and contamination == "auto":
+        return
+    if isinstance(contamination, Threshold):
+        contamination._check_parameters()
+        return
+    number = isinstance(contamination, Real) and not isinstance(contamination, bool)
+    if not number or not 0 < float(contamination) <= 0.5:  # type: ignore[arg-type]
+        raise ValueError(
+            f"contamination must be 'auto' or a number in (0, 0.5], but is {contamination!r}. An object of "
+            "penstock.thresholds, such as TopN(20), is welcome too."
+        )
+
+
+def midway(low: float, high: float) -> float:
+    """Return the middle, or `low` itself where rounding leaves nothing between the two."""
+    middle = low * 0.5 + high * 0.5
+    return middle if low <= middle < high else low
+
+
+def _below_highest(scores: FloatArray) -> float:
+    highest = scores.max()
+    return midway(float(scores[scores < highest].max()), float(highest))
+
+
+def _three_sigma(scores: FloatArray) -> float:
+    """Repeat mean + 3 sd: each round flags at least what the one before did, so that it ends within n rounds."""
+    low, high = float(scores.min()), float(scores.max())
+    half_range = high * 0.5 - low * 0.5
+    if half_range == 0:
+        return low
+    # In units of the range above the lowest score: nothing overflows, and a constant remainder is 0 exactly.
+    position = (scores * 0.5 - low * 0.5) / half_range
+    kept = np.ones(len(scores), dtype=np.bool_)
+    while True:
+        limit = float(position[kept].mean() + 3.0 * position[kept].std())
+        staying = kept & (position <= limit)
+        if (staying == kept).all():
+            break
+        kept = staying
+    if limit == 0:
+        return low
+    return float(min(2.0 * (low * 0.5 + min(limit, 1e6) * half_range), np.finfo(np.float64).max))
 
 
 class Fixed(Threshold):
@@ -30,7 +122,6 @@ class Fixed(Threshold):
     array([False, False,  True])
     """
 
-    _entries = frozenset()
     value: float = math.nan  # the parameter itself, in the place of the property
 
     def __init__(self, value: float) -> None:
@@ -61,18 +152,15 @@ class Fixed(Threshold):
     def _state(self) -> dict[str, Any]:
         return {}
 
-    def _restore(self, state: StateReader) -> None:
+    def _restore(self, state: Record) -> None:
         pass
-
-
-_LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
 
 
 class MeanDeviation(Threshold):
     """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
 
-    Its trap: flagged scores teach nothing, so after a lasting shift to a higher level everything is flagged for ever.
-    Where levels move, use `RollingQuantile`. And k says nothing about how many scores are flagged unless they are
+    Flagged scores are not learnt: after a lasting shift to a higher level everything is flagged. Where levels move, use
+    `RollingQuantile`. And k says nothing about how many scores are flagged unless they are
     Gaussian: with k = 3, 0.1 % of Gaussian scores, but 1.8 % of exponential ones, and more once those are left out.
 
     Parameters
@@ -91,7 +179,7 @@ class MeanDeviation(Threshold):
     5.0
     """
 
-    _entries = frozenset({"count", "mean", "squares"})
+    _entries = ("count", "mean", "squares")
 
     def __init__(self, k: float = 3.0, min_scores: int = 50) -> None:
         self.k = k
@@ -120,7 +208,7 @@ class MeanDeviation(Threshold):
             self._value = mean + self.k * sqrt(squares / count)
 
     def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """As in `Threshold`; `update` and `_learn` in one loop without calls, for speed."""
+        """Return the same as a loop of `update`: here `update` and `_learn` in one loop without calls, for speed."""
         values = self._read(scores)
         flagged = []
         count, mean, squares, value = self._count, self._mean, self._squares, self._value
@@ -143,19 +231,16 @@ class MeanDeviation(Threshold):
     def _state(self) -> dict[str, Any]:
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
-    def _restore(self, state: StateReader) -> None:
-        self._count = state.whole_number("count")
+    def _restore(self, state: Record) -> None:
+        self._count = state.whole("count", least=0, most=LARGEST_COUNT)
         self._mean = state.number("mean")
         self._squares = state.number("squares", least=0.0)
         known = self._count >= self.min_scores
         self._value = self._mean + self.k * sqrt(self._squares / self._count) if known else math.nan
 
 
-_LARGEST_N = 2_000_000
-
-
 class TopN(Threshold):
-    """Keep the N highest scores so far, in constant memory; flag a score that drives another one off the list.
+    """Keep the N highest scores so far, in constant memory; flag a score that takes the place of another one.
 
     The first N scores fill the list and are not flagged, as nothing is before a threshold is known.
 
@@ -173,7 +258,7 @@ class TopN(Threshold):
     (array([0, 4]), array([5., 5.]))
     """
 
-    _entries = frozenset({"positions", "scores", "seen"})
+    _entries = ("positions", "scores", "seen")
 
     def __init__(self, n: int = 100) -> None:
         self.n = n
@@ -189,7 +274,7 @@ class TopN(Threshold):
         return np.array([entry[0] for entry in self._listed()], dtype=np.float64)
 
     def calibrate(self, scores: ArrayLike) -> float:
-        """The value above which the N highest of these scores lie, midway between the N-th and the next.
+        """Return the value above which the N highest of these scores lie, midway between the N-th and the next.
 
         That takes at least N + 1 scores; equal ones at the cut share a verdict, and lead to fewer than N.
         """
@@ -211,7 +296,7 @@ class TopN(Threshold):
 
     def _begin(self) -> None:
         self._seen = 0
-        self._heap: list[tuple[float, int]] = []  # (score, −position): the entry to lose its place is the smallest
+        self._heap: list[tuple[float, int]] = []  # (score, −position): the smallest entry is the next to go
 
     def _pass_over(self) -> None:
         self._seen += 1
@@ -232,15 +317,14 @@ class TopN(Threshold):
     def _state(self) -> dict[str, Any]:
         return {"positions": self.positions, "scores": self.scores, "seen": self._seen}
 
-    def _restore(self, state: StateReader) -> None:
-        self._seen = state.whole_number("seen")
-        scores = state.numbers("scores")
-        positions = state.whole_numbers("positions", least=0)
-        state.same_length(scores=scores, positions=positions)
+    def _restore(self, state: Record) -> None:
+        self._seen = state.whole("seen", least=0, most=LARGEST_COUNT)
+        scores = state.array("scores", np.float64, (None,))
+        positions = state.array("positions", np.int64, (len(scores),), least=0, most=self._seen - 1)
         if len(scores) > self.n:
-            state.refuse(f"scores holds {len(scores)} numbers, but n is {self.n}")
-        if (np.diff(np.sort(positions)) == 0).any() or (positions >= self._seen).any():
-            state.refuse(f"positions must be different and below seen = {self._seen}")
+            raise state.trouble("scores", f"at most n = {self.n} numbers")
+        if len(np.unique(positions)) < len(positions):
+            raise state.trouble("positions", "different numbers")
         order = np.lexsort((-positions, scores))  # an ordered list is a heap
         scores, positions = scores[order], -positions[order]
         del order

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from math import isnan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._parameters import check_share, check_switch, check_whole_number
 from penstock._types import FloatArray
-from penstock.thresholds.base import LARGEST, StateReader, Threshold
+from penstock.storage import Record, StorageError
+from penstock.thresholds.base import LARGEST, LARGEST_COUNT, Threshold
 from penstock.thresholds.pareto import ParetoTail, fit_tail
 
 
 class PeaksOverThreshold(Threshold):
-    """Flag scores that only a share `rate` of normal scores exceeds, also where `rate` is too small to count: SPOT.
+    """Flag scores that only a share `rate` of normal scores exceeds, also where `rate` is too small to count (SPOT).
 
     Siffer, Fouque, Termier and Largouët (KDD 2017). The first `n_calibration` scores give a high level t. How far
     scores go beyond it, their excess, follows nearly a generalised Pareto distribution (γ, σ), whatever the scores
@@ -71,8 +72,16 @@ class PeaksOverThreshold(Threshold):
     True
     """
 
-    _entries = frozenset(
-        {"calibration", "ceilings", "excesses", "gamma", "gaps", "level_value", "limit", "sigma", "since_peak"}
+    _entries: ClassVar[tuple[str, ...]] = (
+        "calibration",
+        "ceilings",
+        "excesses",
+        "gamma",
+        "gaps",
+        "level_value",
+        "limit",
+        "sigma",
+        "since_peak",
     )
 
     def __init__(
@@ -184,29 +193,28 @@ class PeaksOverThreshold(Threshold):
             "since_peak": self._since_peak,
         }
 
-    def _restore(self, state: StateReader) -> None:
-        calibration = state.numbers("calibration")
-        self._calibration = calibration.tolist()
-        self._excesses = state.numbers("excesses", least=0.0)
-        self._ceilings = state.numbers("ceilings", least=0.0)
-        self._gaps = state.whole_numbers("gaps", least=1)
-        self._since_peak = state.whole_number("since_peak")
-        state.same_length(excesses=self._excesses, ceilings=self._ceilings, gaps=self._gaps)
+    def _restore(self, state: Record) -> None:
+        calibration = state.array("calibration", np.float64, (None,))
         if len(calibration) >= self.n_calibration:
-            state.refuse(f"calibration holds {len(calibration)} scores, but ends with n_calibration")
-        if len(self._excesses) > self.max_peaks:
-            state.refuse(f"excesses holds {len(self._excesses)} peaks, but max_peaks is {self.max_peaks}")
-        if not state.has("limit"):
-            if len(self._excesses) or self._since_peak or any(map(state.has, ("level_value", "gamma", "sigma"))):
-                state.refuse("it has peaks, but no limit")
+            raise state.trouble("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
+        self._calibration = calibration.tolist()
+        self._excesses = state.array("excesses", np.float64, (None,), least=5e-324).copy()
+        n = len(self._excesses)
+        if n > self.max_peaks:
+            raise state.trouble("excesses", f"at most max_peaks = {self.max_peaks} numbers")
+        self._ceilings = state.array("ceilings", np.float64, (n,), least=0.0).copy()
+        self._gaps = state.array("gaps", np.int64, (n,), least=1, most=LARGEST_COUNT).copy()
+        self._since_peak = state.whole("since_peak", least=0, most=LARGEST_COUNT)
+        if state.value("limit") is None:
+            known = [name for name in ("level_value", "gamma", "sigma") if state.value(name) is not None]
+            if n or self._since_peak or known:
+                raise StorageError(f"{state.place} has peaks, but no limit")
             return
         if len(calibration):
-            state.refuse("it has a limit, and still calibrates")
+            raise StorageError(f"{state.place} has a limit, and still calibrates")
         self._level_value = state.number("level_value")
         self._limit = self._value = state.number("limit", least=self._level_value)
-        if len(self._excesses) and (self._excesses == 0).any():
-            state.refuse("excesses must be above 0")
-        if state.has("gamma") or state.has("sigma") or len(self._excesses):
+        if n or state.value("gamma") is not None or state.value("sigma") is not None:
             self._tail = ParetoTail(state.number("gamma", least=-1.0), state.number("sigma", least=0.0))
 
 
@@ -244,7 +252,7 @@ class DriftingPeaks(PeaksOverThreshold):
     True
     """
 
-    _entries = PeaksOverThreshold._entries | {"recent"}
+    _entries = (*PeaksOverThreshold._entries, "recent")
 
     def __init__(
         self,
@@ -285,12 +293,12 @@ class DriftingPeaks(PeaksOverThreshold):
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"recent": np.array(self._recent, dtype=np.float64)}
 
-    def _restore(self, state: StateReader) -> None:
+    def _restore(self, state: Record) -> None:
         super()._restore(state)
-        recent = state.numbers("recent")
+        recent = state.array("recent", np.float64, (None,))
         begun = len(self._calibration) > 0 or not math.isnan(self._limit)
         if len(recent) > self.depth or (begun and len(recent) < self.depth):
-            state.refuse(f"recent holds {len(recent)} scores, but depth is {self.depth}")
+            raise state.trouble("recent", f"depth = {self.depth} numbers")
         self._recent.extend(recent.tolist())
         if len(recent):
             self._follow()

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from penstock._parameters import check_share, check_switch, check_whole_number
-from penstock.thresholds.base import StateReader, Threshold, refuse_infinite
+from penstock.storage import Record
+from penstock.thresholds.base import Threshold, check_not_infinite
 
 _LOWEST_RATE = 1e-12  # no window is long enough for less
 
@@ -46,7 +47,7 @@ class RollingQuantile(Threshold):
     7.0
     """
 
-    _entries = frozenset({"scores"})
+    _entries = ("scores",)
 
     def __init__(self, rate: float = 0.01, window: int = 1000, min_scores: int | None = None) -> None:
         self.rate = rate
@@ -91,12 +92,11 @@ class RollingQuantile(Threshold):
     def _state(self) -> dict[str, Any]:
         return {"scores": np.array(self._arrived, dtype=np.float64)}
 
-    def _restore(self, state: StateReader) -> None:
-        scores = state.numbers("scores")
+    def _restore(self, state: Record) -> None:
+        scores = state.array("scores", np.float64, (None,))
         if len(scores) > self.window:
-            state.refuse(f"scores holds {len(scores)} numbers, but window is {self.window}")
-        for score in scores.tolist():
-            self._arrived.append(score)
+            raise state.trouble("scores", f"at most window = {self.window} numbers")
+        self._arrived.extend(scores.tolist())
         self._ordered = sorted(self._arrived)
         self._above = most_above(len(scores), self.rate)
         if len(scores) >= self._needed:
@@ -104,7 +104,7 @@ class RollingQuantile(Threshold):
 
 
 def most_above(n: int, rate: float) -> int:
-    """The largest k with k/(n+1) ≤ rate, ⌊(n+1)·rate⌋ without the accidents of rounding: (n+1) − ⌈(n+1)(1 − rate)⌉.
+    """Return the largest k with k/(n+1) ≤ rate: ⌊(n+1)·rate⌋ = (n+1) − ⌈(n+1)(1 − rate)⌉, safe against rounding.
 
     The quotient is rounded as the rate was when it was written down as a decimal, so that 0.29 of 100 is 29.
 
@@ -116,7 +116,7 @@ def most_above(n: int, rate: float) -> int:
 
 
 def fewest_for(rate: float) -> int:
-    """The smallest n for which `most_above(n, rate)` is not 0: ⌈1/rate⌉ − 1.
+    """Return the smallest n for which `most_above(n, rate)` is not 0: ⌈1/rate⌉ − 1.
 
     >>> fewest_for(0.01)
     99
@@ -160,9 +160,9 @@ class ConformalPValue(RollingQuantile):
         check_switch("learn_flagged", self.learn_flagged)
 
     def p_value(self, score: float) -> float:
-        """The p-value of a score beside those remembered now; it is not learnt. NaN for NaN, and 1 beside none."""
+        """Return the p-value of a score among those remembered now; it is not learnt. NaN for NaN, and 1 among none."""
         if not math.isfinite(score):
-            refuse_infinite(score)
+            check_not_infinite(score)
             return math.nan
         ordered = self._ordered if self._begun else []
         not_below = len(ordered) - bisect_left(ordered, score)
