@@ -12,9 +12,8 @@ import pytest
 
 from penstock import MeanDistance
 from penstock.io import read_table
-from penstock.simulate import SimulatedPlant, simulate_hydropower, write_plant
+from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
 from penstock.simulate._events import Effect, changed
-from penstock.simulate.hydropower import AREAS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
 STEP = pd.Timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""A spanning tree that may be a little longer than the shortest, for data on which exact searches are hopeless."""
+"""Approximate spanning tree, for data on which exact searches take too long."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import _search_kernels as kernels
 from penstock.graph.boruvka import joining_edges
-from penstock.graph.edges import edge_lengths, sorted_tree, spanning_forest
+from penstock.graph.edges import spanning_forest, tree_of_distinct
 from penstock.graph.mst import check_rows, minimum_spanning_tree
-from penstock.graph.rows import first_copies
 from penstock.graph.search import PointTree, build_tree
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """How hard to look: neighbours listed per row, and leaves (of 64 rows) looked at to find them."""
+    """Effort of an approximate tree: neighbours listed per row, and leaves (of 64 rows) searched to find them."""
 
     n_neighbors: int = 10
     max_leaves: int = 32
@@ -31,7 +30,7 @@ class Approximation:
 
 @dataclass(frozen=True)
 class ApproximateTree:
-    """A spanning tree, and by what share the same procedure was longer than the shortest tree of a sample of rows."""
+    """A spanning tree, and the share by which such a tree of a sample of rows exceeds the shortest one."""
 
     tree: Tree
     excess: float
@@ -46,7 +45,7 @@ def approximate_spanning_tree(
     sample_size: int = 10_000,
     random_state: int = 0,
 ) -> ApproximateTree:
-    """A spanning tree of the rows of X from lists of near neighbours, and a measurement of how good such trees are.
+    """Return a spanning tree of the rows of X from lists of near neighbours, with a measurement of its excess length.
 
     It is the shortest tree of a graph in which each row is joined with the nearest of those rows that a short search
     looks at; where that graph falls apart, its components are joined by the shortest edges there are. Always a spanning
@@ -54,13 +53,22 @@ def approximate_spanning_tree(
 
     Parameters
     ----------
-    X : array of shape (n, p)
+    X : array-like of shape (n, p)
         Finite numbers, none missing.
-    n_neighbors, max_leaves : int
-        Neighbours listed per row, and leaves of 64 rows looked at to find them: more are slower and more exact.
-    sample_size : int
+    n_neighbors : int, default 10
+        Neighbours listed per row.
+    max_leaves : int, default 32
+        Leaves of 64 rows searched to find them. More neighbours and leaves are slower and more exact.
+    sample_size : int, default 10_000
         The excess is measured on so many rows, drawn by `random_state`; on all if there are fewer. A sample is
         sparser than the data and its searches cover more of it, so the excess on all rows can be larger.
+    random_state : int, default 0
+        Seed of the sample.
+
+    Returns
+    -------
+    ApproximateTree
+        The tree, its excess, and the number of rows on which the excess was measured.
 
     Examples
     --------
@@ -85,7 +93,7 @@ def approximate_spanning_tree(
 
 
 def approximate_edges(tree: PointTree, settings: Approximation) -> IndexArray:
-    """The edges of an approximate spanning tree, by the tree's names."""
+    """Return the edges of an approximate spanning tree, by the names of the tree."""
     n = len(tree.names)
     if n == 1:
         return np.empty((0, 2), dtype=np.intp)
@@ -98,7 +106,7 @@ def approximate_edges(tree: PointTree, settings: Approximation) -> IndexArray:
 
 
 def list_some_neighbors(tree: PointTree, k: int, max_leaves: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """`PointTree.list_neighbors` from few leaves: not always the nearest, and −1 where too few were seen."""
+    """List neighbours from few leaves: not always the nearest, and −1 where too few points were seen."""
     near = np.empty((len(tree.names), k), dtype=np.int64)
     squares = np.empty(near.shape)
     firsts, counts = np.empty(len(tree.boxes), dtype=np.int64), np.empty(len(tree.boxes), dtype=np.int64)
@@ -112,16 +120,11 @@ def list_some_neighbors(tree: PointTree, k: int, max_leaves: int) -> tuple[NDArr
 
 
 def _approximate_tree(X: FloatArray, settings: Approximation) -> Tree:
-    original = first_copies(X)
-    kept = np.flatnonzero(original == np.arange(len(X)))
-    copies = np.flatnonzero(original != np.arange(len(X)))
-    edges = kept[approximate_edges(build_tree(X[kept]), settings)]
-    edges = np.sort(np.concatenate([edges, np.column_stack([original[copies], copies])]), axis=1)
-    return sorted_tree(edges, edge_lengths(X, edges))
+    return tree_of_distinct(X, lambda rows: approximate_edges(build_tree(rows), settings))
 
 
 def _excess(tree: Tree, exact: Tree) -> float:
-    """By what share a tree is longer; in units of the longest edge, so that no sum overflows."""
+    """Return the share by which a tree is longer; in units of the longest edge, so that no sum overflows."""
     longest = tree.lengths.max(initial=0.0)
     if longest == 0:
         return 0.0

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph import _boruvka_kernels as kernels
+from penstock.graph.rows import different_rows, first_copies
+
+_EDGES_AT_ONCE = 1 << 15
 
 
 def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
-    """Places of the edges in the order (square, smaller end, larger end).
+    """Return the places of edges in the order (square, smaller end, larger end).
 
     Ends are only compared where squares tie, which is rare but on lattices: no second and third sort of everything.
 
@@ -29,7 +34,7 @@ def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
 
 
 def spanning_forest(n: int, ends: IndexArray, squares: FloatArray) -> tuple[IndexArray, NDArray[np.int64]]:
-    """Which edges are in the minimum spanning forest over n points, in their order, and the component of each point.
+    """Return the edges of the minimum spanning forest over n points, in order, and the component of each point.
 
     >>> import numpy as np
     >>> taken, component = spanning_forest(4, np.array([[0, 1], [1, 2], [0, 2]]), np.array([1.0, 3.0, 2.0]))
@@ -45,14 +50,14 @@ def spanning_forest(n: int, ends: IndexArray, squares: FloatArray) -> tuple[Inde
 
 
 def squares_of(X: FloatArray, edges: IndexArray) -> FloatArray:
-    """The squared lengths of edges between the rows of X, summed as all strategies sum them."""
+    """Return the squared lengths of edges between the rows of X, summed as all strategies sum them."""
     squares = np.empty(len(edges))
     kernels.measure_edges(X, np.ascontiguousarray(edges, dtype=np.int64), squares)
     return squares
 
 
 def tree_among(tree: Tree, kept: IndexArray) -> Tree:
-    """The tree without the copies of rows, numbered anew; copies are leaves, so that it stays one."""
+    """Return the tree of the rows `kept`, renumbered; the others are copies of rows, which are leaves."""
     place = np.full(tree.n_nodes, -1, dtype=np.intp)
     place[kept] = np.arange(len(kept))
     edges = place[tree.edges]
@@ -61,7 +66,7 @@ def tree_among(tree: Tree, kept: IndexArray) -> Tree:
 
 
 def shortest_edges(tree: Tree) -> FloatArray:
-    """The length of each row's shortest edge, zeros apart; the median length for rows that have none."""
+    """Return the length of the shortest edge above 0 of each row; the median length for rows that have none."""
     positive = tree.lengths > 0
     edges, lengths = tree.edges[positive], tree.lengths[positive]
     shortest = np.full(tree.n_nodes, np.inf)
@@ -71,7 +76,7 @@ def shortest_edges(tree: Tree) -> FloatArray:
 
 
 def nearest_by_tree(tree: Tree) -> tuple[IndexArray, FloatArray, FloatArray, IndexArray]:
-    """Of each row its nearest other row and how far it is, the length of all its edges together, and their number.
+    """Return for each row its nearest other row, the distance to it, the total length and the number of its edges.
 
     By the cut property the shortest edge of a row leads to its nearest row; of equally near ones, to one of them.
 
@@ -87,17 +92,27 @@ def nearest_by_tree(tree: Tree) -> tuple[IndexArray, FloatArray, FloatArray, Ind
     return others[first], lengths[first], total, np.bincount(rows, minlength=n)
 
 
-_EDGES_AT_ONCE = 1 << 15
+def tree_of_distinct(X: FloatArray, edges_of: Callable[[FloatArray], IndexArray]) -> Tree:
+    """Return the tree with the edges that `edges_of` finds between different rows, and copies attached to the first.
+
+    Among equal rows the order of edges makes a star around the first copy, and only first copies reach others.
+    """
+    original = first_copies(X)
+    kept, _ = different_rows(original)
+    copies = np.flatnonzero(original != np.arange(len(X)))
+    found = kept[edges_of(X if len(copies) == 0 else X[kept])] if len(kept) > 1 else np.empty((0, 2), dtype=np.intp)
+    edges = np.sort(np.concatenate([np.column_stack([original[copies], copies]), found]), axis=1)
+    return sorted_tree(edges, edge_lengths(X, edges))
 
 
 def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
-    """Edges, the smaller index first, in the order in which a `Tree` has them."""
+    """Return a tree from edges with the smaller index first, sorted by (length, smaller index, larger index)."""
     order = np.lexsort((edges[:, 1], edges[:, 0], lengths))
     return Tree(edges[order].astype(np.intp), lengths[order])
 
 
 def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
-    """Euclidean lengths in float64, over shared columns where values are missing; safe at any scale."""
+    """Return the Euclidean lengths of edges; over shared columns where values are missing; safe at any scale."""
     lengths = np.empty(len(edges))
     for start in range(0, len(edges), _EDGES_AT_ONCE):
         part = edges[start : start + _EDGES_AT_ONCE]
@@ -106,7 +121,7 @@ def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
 
 
 def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """The distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
+    """Return the distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
     with np.errstate(over="ignore"):
         difference = X - Y
     # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
@@ -116,16 +131,12 @@ def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
     difference[holes] = 0.0
     exponent = np.frexp(np.abs(difference).max(axis=1))[1]
     difference = np.ldexp(difference, -exponent[:, None])
-    squares = _rescaled(np.einsum("ij,ij->i", difference, difference), holes)
+    squares = np.einsum("ij,ij->i", difference, difference)
+    p = holes.shape[1]
+    shared = p - holes.sum(axis=1)
+    squares = np.where(shared == p, squares, squares * p / shared)
     with np.errstate(over="ignore"):
         lengths = np.ldexp(np.sqrt(squares), exponent + halved)
     if not np.isfinite(lengths).all():
         raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
     return np.asarray(lengths)
-
-
-def _rescaled(squares: FloatArray, holes: NDArray[np.bool_]) -> FloatArray:
-    """Sums over the shared columns times p/|shared|; where all are shared, as they are, to the last bit."""
-    p = holes.shape[1]
-    shared = p - holes.sum(axis=1)
-    return np.where(shared == p, squares, squares * p / shared)

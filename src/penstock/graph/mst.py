@@ -11,9 +11,9 @@ from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph._prim_kernels import prim
 from penstock.graph.boruvka import N_LISTED, boruvka_edges
 from penstock.graph.distance_kernels import TILE
-from penstock.graph.edges import edge_lengths, sorted_tree
+from penstock.graph.edges import edge_lengths, sorted_tree, tree_of_distinct
 from penstock.graph.points import Points, prepare_incomplete, prepare_points, tiles_of
-from penstock.graph.rows import check_comparable, check_connected, first_copies, patterns_seen, shares_seen
+from penstock.graph.rows import check_comparable, check_connected, patterns_seen, shares_seen
 from penstock.graph.search import PointTree, tree_over
 
 Strategy = Literal["auto", "prim", "kdtree"]
@@ -28,7 +28,7 @@ _SEARCH_OVERHEAD = 4.0
 
 
 def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
-    """The minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
+    """Return the minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
 
     Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie:
     every strategy returns the same edges, on any number of threads. Two lengths below 1e-150 of the largest range of a
@@ -36,11 +36,16 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
 
     Parameters
     ----------
-    X : array of shape (n, p)
+    X : array-like of shape (n, p)
         Finite numbers, n ≥ 1, p ≥ 1; NaN where a value is missing.
-    strategy : {"auto", "prim", "kdtree"}
+    strategy : {"auto", "prim", "kdtree"}, default "auto"
         "prim" is best for few rows and for data that fill all their dimensions, "kdtree" for many rows near
         something of low dimension. "auto" tries a few tree searches and decides by what they cost.
+
+    Returns
+    -------
+    Tree
+        Edges and their lengths, in their order.
 
     Notes
     -----
@@ -58,28 +63,22 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     if strategy not in get_args(Strategy):
         raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}; got {strategy!r}.")
     data = check_rows(X)
-    if len(data) == 1:
-        return Tree(np.empty((0, 2), dtype=np.intp), np.empty(0))
-    if np.isnan(data).any():
-        return _incomplete_tree(data, strategy)
-    original = first_copies(data)
-    copies = np.flatnonzero(original != np.arange(len(data)))
-    if len(copies) == 0:
-        edges = _distinct_edges(data, strategy)
-    else:
-        # Among equal rows the order of edges makes a star around the first copy, and only first copies reach others.
-        kept = np.flatnonzero(original == np.arange(len(data)))
-        joined = kept[_distinct_edges(data[kept], strategy)] if len(kept) > 1 else np.empty((0, 2), dtype=np.intp)
-        edges = np.concatenate([np.column_stack([original[copies], copies]), joined])
-    return _sorted_tree(data, np.sort(edges, axis=1))
+    if len(data) > 1 and np.isnan(data).any():
+        if strategy == "kdtree":
+            raise ValueError("A kd-tree needs all values, but some are missing (NaN). Use strategy 'auto' or 'prim'.")
+        check_comparable(data)
+        return _shared_tree(data)
+    return tree_of_distinct(data, lambda rows: _distinct_edges(rows, strategy))
 
 
 def spanning_tree_of_comparable(X: FloatArray) -> Tree:
-    """The minimum spanning tree over those pairs of rows that share a column: all others are infinitely far apart.
+    """Return the minimum spanning tree over those pairs of rows that share a column.
 
-    Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall apart into groups that share none, no
-    such tree exists, and two rows of different groups are named.
+    Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall into groups that share none, no such
+    tree exists, and the error names two rows of different groups.
 
+    Examples
+    --------
     >>> tree = spanning_tree_of_comparable(np.array([[0.0, np.nan], [3.0, 1.0], [np.nan, 2.0]]))
     >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
     ([[1, 2], [0, 1]], [2.0, 18.0])
@@ -92,7 +91,7 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
 
 
 def check_rows(X: ArrayLike) -> FloatArray:
-    """The table as float64, contiguous, refused where no tree can be made of it; NaN may be in it."""
+    """Return a table as contiguous float64; raise if no tree can be made of it. NaN is allowed, infinity is not."""
     if hasattr(X, "toarray"):
         raise TypeError("A spanning tree needs a dense table; got a sparse one. Call X.toarray() first.")
     data = np.ascontiguousarray(X, dtype=np.float64)
@@ -104,16 +103,10 @@ def check_rows(X: ArrayLike) -> FloatArray:
     return data
 
 
-def _incomplete_tree(X: FloatArray, strategy: Strategy) -> Tree:
-    if strategy == "kdtree":
-        raise ValueError("A kd-tree needs all values, but some are missing (NaN). Use strategy 'auto' or 'prim'.")
-    check_comparable(X)
-    return _shared_tree(X)
-
-
 def _shared_tree(X: FloatArray) -> Tree:
-    """Under the shared distance, where rows that are not equal may be at distance 0: nothing is known beforehand."""
-    return _sorted_tree(X, np.sort(prim_edges(prepare_incomplete(X)), axis=1))
+    """Return the tree under the distance over shared columns; rows that are not equal may be at distance 0."""
+    edges = np.sort(prim_edges(prepare_incomplete(X)), axis=1)
+    return sorted_tree(edges, edge_lengths(X, edges))
 
 
 def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
@@ -124,29 +117,21 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
 
 
 def edges_in_frame(points: Points, tree: PointTree, strategy: Strategy = "auto") -> IndexArray:
-    """The edges of the minimum spanning tree of distinct points, by row, whatever frame they are in.
-
-    `tree` is the one over these points, which callers have anyway or need anyway.
-    """
-    few = len(points.search) < _SMALLEST_FOR_KDTREE
-    if strategy == "auto" and (few or not _searches_pay(tree)):
+    """Return the edges of the minimum spanning tree of different points in any frame, by row; `tree` is over them."""
+    # Prim scans on average half of all leaves for each point
+    if strategy == "auto" and (
+        len(points.search) < _SMALLEST_FOR_KDTREE
+        or _SEARCH_OVERHEAD * tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= tree.n_leaves / 2
+    ):
         return prim_edges(points)
     return boruvka_edges(tree)
 
 
-def _searches_pay(tree: PointTree) -> bool:
-    """Whether searching is cheaper than Prim, which on average scans half of all leaves for each point."""
-    return _SEARCH_OVERHEAD * tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) < tree.n_leaves / 2
-
-
-def _sorted_tree(X: FloatArray, edges: IndexArray) -> Tree:
-    return sorted_tree(edges, edge_lengths(X, edges))
-
-
 def prim_edges(points: Points) -> IndexArray:
-    """The edges of the minimum spanning tree; where coordinates are missing (NaN), under the shared distance.
+    """Return the edges of the minimum spanning tree; over shared columns where values are missing (NaN).
 
-    Points that share no coordinate are infinitely far apart; there is a tree without such edges (`find_unconnected`).
+    O(n²p) time, O(np) memory, no assumption on the data. Points that share no column are infinitely far apart; there
+    is a tree without such edges (`check_connected`).
     """
     n = len(points.search)
     tiles = tiles_of(points.search)

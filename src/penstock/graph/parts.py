@@ -65,7 +65,7 @@ class Part:
         """The rows of the data at these positions of the tree, to the last bit."""
         if self.rounded is not None:
             return self.rounded[positions]
-        return _leave(self.tree.frame, self.tree.exact[positions])
+        return self.tree.frame.leave(self.tree.exact[positions])
 
     def tree_edges(self) -> Edges:
         """The edges of the part's own tree by numbers of rows."""
@@ -150,12 +150,7 @@ def cross_edges(one: Part, other: Part) -> Edges:
 def _same_at_scale(frame: Frame, exact: FloatArray, rows: FloatArray) -> bool:
     """Whether the rows can be had back from their scaled copies."""
     pieces = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
-    return all(np.array_equal(_leave(frame, exact[piece]), rows[piece]) for piece in pieces)
-
-
-def _leave(frame: Frame, exact: FloatArray) -> FloatArray:
-    """Rows at the frame's scale back in the units of the data."""
-    return np.asarray(np.ldexp(exact, frame.exponent) + frame.origin)
+    return all(np.array_equal(frame.leave(exact[piece]), rows[piece]) for piece in pieces)
 
 
 class Side:

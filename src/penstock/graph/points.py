@@ -50,6 +50,18 @@ class Frame:
             np.ldexp(scaled, -self.exponent, out=scaled)
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
 
+    def leave(self, exact: FloatArray) -> FloatArray:
+        """Return rows at the frame's scale to the units of the data."""
+        rows: FloatArray = np.ldexp(exact, self.exponent)
+        constant = self.origin != 0
+        rows[:, constant] = np.where(np.isnan(rows[:, constant]), np.nan, self.origin[constant])
+        return rows
+
+    def lengths_of(self, squares: FloatArray) -> FloatArray:
+        """Return lengths in the units of the data, at most the largest float, of squares in those of the frame."""
+        with np.errstate(over="ignore"):
+            return np.minimum(np.ldexp(np.sqrt(squares), self.exponent), np.finfo(np.float64).max)
+
     def enter(self, X: FloatArray) -> Points:
         """Put rows into this frame, measuring the rounding that it costs."""
         exact = self.scale(X)

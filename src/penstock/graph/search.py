@@ -62,9 +62,7 @@ class PointTree:
         [[0.0, 7.0], [1.5, 7.0], [-5.0, 7.0]]
         """
         rows = np.empty_like(self.exact)
-        rows[self.names] = np.ldexp(self.exact, self.frame.exponent)
-        constant = self.frame.origin != 0
-        rows[:, constant] = self.frame.origin[constant]
+        rows[self.names] = self.frame.leave(self.exact)
         return rows
 
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
@@ -78,7 +76,7 @@ class PointTree:
         ([[2, 1], [0, 1]], [[1.0, 3.0], [0.5, 0.5]])
         """
         found, squares = self.nearest_squares(X, k)
-        return found, self.lengths_of(squares)
+        return found, self.frame.lengths_of(squares)
 
     def nearest_squares(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         """`nearest` with squared distances in the tree's units, which tell apart what roots may round to one."""
@@ -108,13 +106,8 @@ class PointTree:
         near, squares = self.list_neighbors(k)
         result = np.empty_like(near), np.empty_like(squares)
         result[0][self.names] = self.names[near]
-        result[1][self.names] = self.lengths_of(squares)
+        result[1][self.names] = self.frame.lengths_of(squares)
         return result
-
-    def lengths_of(self, squares: FloatArray) -> FloatArray:
-        """Lengths in the units of the data, at most the largest float."""
-        with np.errstate(over="ignore"):
-            return np.minimum(np.ldexp(np.sqrt(squares), self.frame.exponent), np.finfo(np.float64).max)
 
     def list_neighbors(self, k: int) -> tuple[NDArray[np.int64], FloatArray]:
         """The same by position in the tree, with squared distances in the tree's units."""
@@ -199,10 +192,7 @@ class SharedSearch:
 
     def rows(self) -> FloatArray:
         """The rows that are searched; a search over these finds the same, to the last bit."""
-        rows = np.ldexp(self.points.exact, self.frame.exponent)
-        constant = self.frame.origin != 0
-        rows[:, constant] = np.where(np.isnan(rows[:, constant]), np.nan, self.frame.origin[constant])
-        return rows
+        return self.frame.leave(self.points.exact)
 
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         """For each row of X the k nearest rows, ties in order of index, and their distances, both (m, k)."""
@@ -234,9 +224,7 @@ class SharedSearch:
             )  # fmt: skip
 
         for_each_range(search_range, m, smallest=32)
-        with np.errstate(over="ignore"):
-            distances = np.minimum(np.ldexp(np.sqrt(squares), self.frame.exponent), np.finfo(np.float64).max)
-        return found, np.where(found < 0, np.inf, distances)
+        return found, np.where(found < 0, np.inf, self.frame.lengths_of(squares))
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ class PartsSearch:
                 name, square, held = names[:, 0], squares[:, 0], best[asking]
                 first = (square < held) | ((square == held) & (name < found[asking]))
                 best[asking[first]], found[asking[first]] = square[first], name[first]
-        return np.searchsorted(open_array(self.numbers), found), self._tree(0).lengths_of(best)
+        return np.searchsorted(open_array(self.numbers), found), self.frame.lengths_of(best)
 
     def _box_squares(self, exact: FloatArray) -> FloatArray:
         """Squared distances of rows to the boxes of all parts, in the frame's units: no row of a part is nearer."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 from penstock.simulate._plant import RATED_POWER, Machinery, Unit
-from penstock.simulate._signals import delay, follow
+from penstock.simulate._signals import STEP_HOURS, STEPS_PER_HOUR, delay, follow, red_noise, stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ def water_readings(plant: Machinery, unit: Unit) -> list[Reading]:
 
 
 def governor_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """What moves the guide vanes, and what it is told to do."""
+    """Return the readings of the governor: what moves the guide vanes, and its set points."""
     opening, operation = unit.water.opening, unit.operation
     turning, oil = operation.rotation, unit.heat.governor_oil
     moving = np.abs(opening - delay(opening, 1))
@@ -289,3 +291,76 @@ def _valve(unit: Unit) -> FloatArray:
 
 def _outlet(water: FloatArray, oil: FloatArray) -> FloatArray:
     return water + 0.3 * (oil - water)
+
+
+# Samples per drop-out of a sensor: always 240 readings in all, in twelve different sensors.
+DROPOUTS = (3, 4, 6, 8, 10, 12, 15, 20, 25, 32, 45, 60)
+# Shares of the standard deviation: 0.6² + 0.75² + 0.28² = 1.
+_SHARED, _OWN, _DRIFT = 0.6, 0.75, 0.28
+_SHARED_HOURS, _OWN_HOURS = 1.5, 0.4
+_DRIFT_DAYS = 40
+AREAS = ("turbine", "generator", "bearing", "transformer", "cooling")
+_UNIT_READINGS = (
+    ("turbine", governor_readings), ("turbine", water_readings),
+    ("generator", power_readings), ("generator", body_readings),
+    ("bearing", thrust_readings), ("bearing", guide_readings),
+    ("transformer", transformer_readings), ("cooling", cooler_readings),
+)  # fmt: skip
+_PLANT_READINGS = (("turbine", river_readings), ("transformer", grid_readings), ("cooling", main_readings))
+
+
+def read_plant(plant: Machinery) -> tuple[list[Reading], list[str]]:
+    """Return all variables under their full names, and the area of each."""
+    found = [
+        (area, f"unit{unit.number}", reading)
+        for unit in plant.units
+        for area, of_unit in _UNIT_READINGS
+        for reading in of_unit(plant, unit)
+    ]
+    found += [(area, "plant", reading) for area, of_plant in _PLANT_READINGS for reading in of_plant(plant)]
+    return [replace(reading, name=f"{owner}_{reading.name}") for _, owner, reading in found], [a for a, _, _ in found]
+
+
+def measure(readings: Sequence[Reading], cabinets: Sequence[str], seed: int) -> FloatArray:
+    """Return readings with noise, steps × variables. Sensors of one cabinet share a part of it; all drift a little."""
+    n, p = len(readings[0].values), len(readings)
+    noise = _OWN * red_noise(stream(seed, "sensors"), (n, p), _OWN_HOURS)
+    noise += _DRIFT * _drift(stream(seed, "drift"), n, p)
+    shared = {name: red_noise(stream(seed, f"cabinet {name}"), n, _SHARED_HOURS) for name in sorted(set(cabinets))}
+    for column, (reading, cabinet) in enumerate(zip(readings, cabinets, strict=True)):
+        noise[:, column] += _SHARED * shared[cabinet]
+        noise[:, column] *= reading.noise
+        noise[:, column] += reading.values
+    return noise
+
+
+def _drift(rng: np.random.Generator, n: int, p: int) -> FloatArray:
+    """Return noise that changes within weeks: drawn once a day and interpolated between days."""
+    per_day = 24 * STEPS_PER_HOUR
+    daily = red_noise(rng, (n // per_day + 2, p), _DRIFT_DAYS * STEP_HOURS)  # a step of it is a day
+    day, past = np.divmod(np.arange(n), per_day)
+    share = (past / per_day)[:, None]
+    result: FloatArray = (1 - share) * daily[day] + share * daily[day + 1]
+    return result
+
+
+def digitise(values: FloatArray, readings: Sequence[Reading]) -> FloatArray:
+    """Limit readings to the range of each sensor and round them to its resolution."""
+    result = np.clip(values, [reading.low for reading in readings], [reading.high for reading in readings])
+    for column, reading in enumerate(readings):
+        # Adding zero turns the −0.0 of a rounded negative into 0.0.
+        result[:, column] = np.round(result[:, column], reading.decimals) + 0.0
+    return result
+
+
+def drop_out(rows: FloatArray, spared: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
+    """Return the rows with NaN where a sensor dropped out, never in a spared row."""
+    result = rows.copy()
+    columns = rng.permutation(rows.shape[1])[: len(DROPOUTS)]
+    for column, length in zip(columns, DROPOUTS, strict=True):
+        while True:
+            begin = int(rng.integers(len(rows) - length))
+            if not spared[begin : begin + length].any():
+                break
+        result[begin : begin + length, column] = np.nan
+    return result
