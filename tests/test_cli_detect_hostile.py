@@ -224,7 +224,7 @@ def test_wrong_options(run: Run, table: str, name: str) -> None:
 
 
 OUTPUTS: dict[str, tuple[list[str], str]] = {
-    "findings of another kind": (["-o", "findings.xlsx"], "--output: Cannot write findings.xlsx: its ending must be"),
+    "findings of another kind": (["-o", "findings.ods"], "--output: Cannot write findings.ods: its ending must be"),
     "findings without ending": (["-o", "findings"], "--output: Cannot write findings: its ending must be one of .csv"),
     "scores of another kind": (["--scores", "scores.json"], "its ending must be one of .csv, .csv.gz, .jsonl,"),
     "report of another kind": (["--report", "report.pdf"], "--report: Cannot write report.pdf: its ending must be"),
@@ -368,6 +368,7 @@ CONFIGURATIONS: dict[str, tuple[str, str]] = {
     "wrong type": ('top = "ten"', "detect.toml: top must be a whole number; got 'ten'."),
     "wrong value": ("top = 0", "detect.toml: top must be a whole number ≥ 1; got 0."),
     "modes that are none": ("mode = [true]", "detect.toml: mode must be a text; got [True]."),
+    "a file that is a number": ("output = 3", "detect.toml: output must be the path of a file, in quotes; got 3."),
     "wrong threshold": ('threshold = "peek"', "detect.toml: threshold: There is no threshold 'peek'."),
     "NUL in a path": ('output = "a\\u0000b.csv"', "null byte"),
     "not TOML": ("top =", "detect.toml: not TOML"),

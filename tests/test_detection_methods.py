@@ -43,15 +43,15 @@ def test_all_rows_have_a_score(found):
 def test_what_is_expected_is_in_the_users_units(found):
     method, findings = found
     part = findings.parts[0].part
-    residuals = findings.values.to_numpy() - findings.expected.to_numpy()
+    in_units = findings.values.to_numpy() - findings.expected.to_numpy()
     if method in REBUILDING:
         values, detector = findings.values.to_numpy(), part.detector
         scaled = detector.scaling_.apply(values)
         rebuilt = np.vstack([detector.embedding_, detector.transform(values[144:])]) @ detector.components_
-        np.testing.assert_allclose(residuals, part.scale * (scaled - rebuilt), atol=1e-9)
+        np.testing.assert_allclose(in_units, part.scale * (scaled - rebuilt), atol=1e-9)
         np.testing.assert_allclose(np.sqrt((residuals(findings) ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
     else:
-        assert (np.isfinite(residuals).all(axis=1) == findings.flags).all()
+        assert (np.isfinite(in_units).all(axis=1) == findings.flags).all()
 
 
 @pytest.mark.parametrize("method", REBUILDING)

@@ -167,6 +167,8 @@ def _checked(value: Any, hint: Any, place: str) -> Any:
         if type(value) is not wanted and not (wanted is float and type(value) is int):
             raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
         return value
+    if Path in kinds and not isinstance(value, str):
+        raise CommandError(f"{place} must be the path of a file, in quotes; got {value!r}.", exit_code=2)
     several = [_text(each, place, value) for each in (value if isinstance(value, list) else [value])]
     if list in (get_origin(kind) for kind in kinds):
         return several
