@@ -23,5 +23,5 @@ def benchmark_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Path(setting) if setting else beside
     if not ((folder / "dami").is_dir() or (folder / "Glass.csv.gz").is_file()):
         pytest.skip(f"needs the benchmark files: PENSTOCK_DATA is {setting!r}, and {beside} does not hold them")
-    monkeypatch.setenv("PENSTOCK_DATA", str(folder))
-    return folder
+    monkeypatch.setenv("PENSTOCK_DATA", str(folder.resolve()))  # tests change the working folder
+    return folder.resolve()

@@ -14,8 +14,6 @@ from sklearn.metrics import average_precision_score
 from penstock.sensors import evidence, find_starts, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, third_nearest
 
-pytestmark = pytest.mark.kernels
-
 
 def plant(n=600, seed=0, p=6, fault=True):
     """Sensors that follow two slow causes; from row 400 on, sensor 2 reads too high for 25 rows."""
@@ -31,6 +29,7 @@ def judge(X, time=None, runs=None):
     return learn_series(X, time, runs, np.random.RandomState(0))
 
 
+@pytest.mark.kernels
 def test_residuals_are_ridge_regressions_on_the_other_sensors_that_are_there():
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 5)) + 0.3 * rng.normal(size=(80, 5))
@@ -50,6 +49,7 @@ def test_weight_0_leaves_a_row_out():
     np.testing.assert_allclose(half.precision, same.precision, rtol=1e-8)
 
 
+@pytest.mark.kernels
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 130), st.integers(1, 7), st.integers(0, 2**32 - 1))
 def test_the_time_layer_is_its_slow_twin(n, p, seed):
@@ -71,6 +71,7 @@ def test_the_time_layer_is_its_slow_twin(n, p, seed):
         )
 
 
+@pytest.mark.kernels
 def test_distances_and_comparison_with_the_past_are_their_slow_twins():
     rng = np.random.default_rng(2)
     rows, places = rng.normal(size=(40, 3)), np.arange(40)
@@ -132,6 +133,7 @@ def test_a_gap_begins_the_history_anew():
     assert not np.array_equal(model.score(X, model.start()).evidence[20:], after_gap)
 
 
+@pytest.mark.kernels
 def test_a_missing_reading_carries_no_evidence():
     model = judge(plant(fault=False))[0]
     X = plant(50, seed=5)

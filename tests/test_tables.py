@@ -331,7 +331,7 @@ def test_bad_tables_are_refused_in_one_clear_sentence(write, name, message):
 def test_strict_refuses_to_change_anything(write, text):
     path = write(text)
     assert any(note.changed for note in read_table(path).notes)
-    with pytest.raises(TableError, match=r"strict refuses.*Mend the table"):
+    with pytest.raises(TableError, match=r"strict refuses.*Correct the table"):
         read_table(path, strict=True)
 
 

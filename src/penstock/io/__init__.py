@@ -1,12 +1,9 @@
 """Read tables and streams as plants have them, and write verdicts and snapshots.
 
-Tables: a path, a folder or a table in memory becomes raw columns (`_files.py`, `_memory.py`); several are combined
-(`_combine.py`); the time is found and read (`_time_column.py`); numbers are made (`_numbers.py`); rows are put in order
-(`_order.py`). Each step adds notes on what it changed.
-
-Streams: a feed hands out bytes as they come (`feeds.py`, `follow.py`), `lines.py` cuts them into complete lines, a
-parser makes numbers of them (`csv_rows.py`, `json_rows.py`), and `rows.py` puts the three together and knows the
-position.
+Tables and streams share one layout finder (`_layout.py`): encoding, separator, decimal sign, lines above the header,
+units, words for missing values, time. Tables: `read.py` reads files, folders or frames, combines them, reads times and
+numbers and puts rows in order; each step adds notes on what it changed. Streams: `feeds.py` and `follow.py` hand out
+bytes as they come, and `rows.py` makes rows of them and knows the position.
 """
 
 from penstock.io._binary_files import need_pyarrow, parquet_pieces

@@ -111,7 +111,7 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
         read = column_times(frame[name], form=options.format)
         raise TableError(
             f"{notebook.source} has no column of times written as {quoted(options.format)} (given as time_format); in "
-            f"column {quoted(name)} {first_unread(frame[name], read)}. Name the column as time, or mend the format."
+            f"column {quoted(name)} {first_unread(frame[name], read)}. Name the column as time, or correct the format."
         )
     return _no_clock(frame, named, notebook)
 

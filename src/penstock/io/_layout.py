@@ -179,7 +179,9 @@ def _records(text: str, separator: str, name: str) -> list[_Record]:
     try:
         records = [_Record(fields, reader.line_num) for fields in reader]
     except csv.Error as error:
-        raise TableError(f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Mend it.") from None
+        raise TableError(
+            f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Correct it."
+        ) from None
     return [record for record in records if len(record.fields) > 1 or record.filled]
 
 

@@ -459,11 +459,12 @@ def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str
                 continue
             raise TableError(
                 f"{name}, line {lines_above + reader.line_num:,} has {counted(len(fields), 'field')} where the table "
-                f"has {width:,} columns: it begins {quoted(separator.join(fields[:4]))}. Mend or remove this line."
+                f"has {width:,} columns: it begins {quoted(separator.join(fields[:4]))}. Correct or remove this line."
             )
     except csv.Error as error:
         raise TableError(
-            f"{name} cannot be cut into fields at line {lines_above + reader.line_num:,}: {error}. Mend or remove it."
+            f"{name} cannot be cut into fields at line {lines_above + reader.line_num:,}: {error}. "
+            f"Correct or remove it."
         ) from None
 
 

@@ -71,7 +71,7 @@ class Notebook:
     >>> notebook.add("order", "The rows were sorted by time.", 9, changed=True)
     Traceback (most recent call last):
     penstock.io.table.TableError: strict refuses what would be done to plant.csv otherwise: The rows were sorted
-    by time. Mend the table, or read it without strict.
+    by time. Correct the table, or read it without strict.
     """
 
     def __init__(self, source: str, strict: bool = False) -> None:
@@ -90,8 +90,8 @@ class Notebook:
     ) -> None:
         if changed and self.strict:
             raise TableError(
-                f"strict refuses what would be done to {self.source} otherwise: {message} Mend the table, or read it "
-                f"without strict."
+                f"strict refuses what would be done to {self.source} otherwise: {message} Correct the table, or read "
+                f"it without strict."
             )
         self.notes.append(Note(kind, message, count, columns, rows, changed))
 
