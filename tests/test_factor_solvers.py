@@ -159,6 +159,7 @@ def test_loss_never_rises_and_factors_stay_in_bounds(kind, chosen, problem, dens
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(largest=20.0))
 @settings(max_examples=6, deadline=None)
+@pytest.mark.compiled
 def test_reaches_a_stationary_point(kind, chosen, tol, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
@@ -212,6 +213,7 @@ def test_similarities_of_weight_zero_may_be_too_large_to_square(chosen):
 
 @pytest.mark.parametrize("chosen", [Coordinate(), RowBlocks(3)])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.compiled
 def test_the_loss_of_a_table_that_is_nearly_fitted_does_not_rise_either(chosen, seed):
     rng = np.random.default_rng(seed)
     exact = nmf(rng.random((30, 2)) @ rng.random((2, 6)))

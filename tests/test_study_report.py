@@ -99,6 +99,7 @@ def test_tables_in_markdown_have_as_many_cells_in_every_line(text: str) -> None:
     assert tables > 5
 
 
+@pytest.mark.slow
 def test_every_figure_is_whole_and_the_same_each_time(blocks: list[Block], text: str) -> None:
     drawn = pictures(blocks)
     assert len({picture.name for picture in drawn}) == len(drawn) > 5
@@ -112,6 +113,7 @@ def test_every_figure_is_whole_and_the_same_each_time(blocks: list[Block], text:
     assert to_text(again, "A study", "images") == text
 
 
+@pytest.mark.slow
 def test_a_run_that_gives_the_papers_figures_matches_everywhere() -> None:
     text = to_markdown(results(paper_rows()))
     for method in ("NS-NMF", "Online NS-NMF", "NMF", "GNMF", "SNMF", "LoMST", "AER", "DAGMM"):
@@ -149,6 +151,7 @@ def test_no_rows_at_all() -> None:
     assert "Not in this run" in text
 
 
+@pytest.mark.slow
 def test_overlaps_are_warned_of() -> None:
     text = to_markdown(results(make_rows()), overlaps=[Overlap("Glass", NAME, 12, 0.5)])
     assert "> **Warning.** Some data sets share rows: Glass and " in text
