@@ -124,7 +124,7 @@ class StopSignals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        # Whoever asks twice does not want to wait, for example for a reader that no longer takes the output.
+        # A second signal ends the command without waiting, for example for a reader that no longer takes the output.
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
 

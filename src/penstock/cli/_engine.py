@@ -78,7 +78,7 @@ class Engine:
         from penstock import scale
 
         _refuse_missing(rows, f"{self.place} {self.text}")
-        with self._plain_errors(), _quiet_dask():  # again, as whoever fits wants to hear the detector's warnings
+        with self._plain_errors(), _quiet_dask():  # again, as the fit reports the detector's warnings
             scale.fit(detector, rows, client, progress=lambda what, done, total: stages(f"{what}, {done} of {total}"))
 
     @contextmanager

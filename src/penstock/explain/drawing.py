@@ -61,7 +61,7 @@ def tree_layout(tree: Tree, *, most: int = 2000, keep: Iterable[int] = ()) -> Tr
     tree : Tree
     most : int, default 2000
         The most nodes that are drawn. Of a larger tree, neighbouring rows are drawn as one: each drawn node stands for
-        itself and rows that hang together with it, about equally many each.
+        itself and rows connected with it, about equally many each.
     keep : rows
         Drawn by themselves whatever happens, the first `most` of them.
 
