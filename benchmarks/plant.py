@@ -26,7 +26,7 @@ from sklearn.metrics import average_precision_score
 
 from penstock import NSNMF, Detector
 from penstock._types import FloatArray
-from penstock.sensors import find_starts, learn_leave_one_out, learn_scale, learn_series
+from penstock.sensors import learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.simulate import simulate_hydropower
 
 BoolArray = NDArray[np.bool_]
@@ -95,8 +95,8 @@ def sensors(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArr
     """Sensors judged by each other over time."""
     random = np.random.RandomState(0)
     if good is None:
-        return learn_series(X, time, None, random)[1].scores
-    model, _ = learn_series(X[good], time[good], None, random)
+        return learn_series(X, time, None, random).judgement.scores
+    model = learn_series(X[good], time[good], None, random).model
     return model.score(X, model.start(), time).scores
 
 
@@ -120,7 +120,8 @@ def trailing_detector(X: FloatArray, time: FloatArray, good: BoolArray | None) -
 def ridge(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
     """The largest leave-one-out residual of a row, mean of six."""
     used = np.ones(len(X), dtype=np.bool_) if good is None else good
-    Z = learn_scale(X[used], find_starts(int(used.sum()), time[used])).apply(X)
+    starts = learn_clock(time[used]).follow(int(used.sum()), time[used]).starts
+    Z = learn_scale(X[used], starts).apply(X)
     Z = np.where(np.isnan(Z), 0.0, Z)
     R = learn_leave_one_out(Z, used.astype(float)).residuals(Z)
     return _mean_of_six(np.abs(R / (R[used].std(axis=0) + 1e-12)).max(axis=1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive import sensors as naive
 from sklearn.metrics import average_precision_score
 
-from penstock.sensors import evidence, find_starts, learn_leave_one_out, learn_scale, learn_series
+from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, third_nearest
 
 
@@ -26,7 +26,12 @@ def plant(n=600, seed=0, p=6, fault=True):
 
 
 def judge(X, time=None, runs=None):
-    return learn_series(X, time, runs, np.random.RandomState(0))
+    learnt = learn_series(X, time, runs, np.random.RandomState(0))
+    return learnt.model, learnt.judgement
+
+
+def find_starts(n, time=None, runs=None):
+    return learn_clock(time, runs).follow(n, time, runs).starts
 
 
 @pytest.mark.kernels
@@ -56,15 +61,19 @@ def test_the_time_layer_is_its_slow_twin(n, p, seed):
     rng = np.random.default_rng(seed)
     E, starts = rng.standard_t(3, size=(n, p)), rng.random(n) < 0.05
     starts[0] = True
-    offline = evidence.two_sided_channels(E, starts)
-    live = evidence.trailing_channels(E, starts, np.zeros((2, p)))
+    spacing = Spacing(starts, np.ones(n))
+    offline = list(evidence.two_sided_channels(E, spacing))
+    live = list(evidence.trailing_channels(E, spacing, np.zeros((2, p))))
     for channels, horizons, slow in (
         (offline, evidence.HORIZONS, naive.two_sided),
         (live, evidence.TRAILING_HORIZONS, lambda *a: np.abs(naive.moving_mean(*a))),
     ):
         expected = [np.column_stack([slow(E[:, j].tolist(), starts.tolist(), h) for j in range(p)]) for h in horizons]
         np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
-        scores = evidence.learn_calibration(channels).score(channels)
+        calibration, scores, found = evidence.calibrate(channels)
+        again, same = calibration.judge(channels)
+        np.testing.assert_array_equal(again, scores)
+        np.testing.assert_array_equal(same, found)
         np.testing.assert_allclose(scores, naive.time_layer(expected), atol=1e-9)
         np.testing.assert_allclose(
             evidence.learn_surprise(scores).apply(scores), naive.surprise(scores.tolist()), atol=1e-8
@@ -145,9 +154,33 @@ def test_a_missing_reading_carries_no_evidence():
 
 def test_starts():
     time = np.array([0.0, 1, 2, 3, 10, 11, 5, 6])
-    assert np.flatnonzero(find_starts(8, time)).tolist() == [0, 4, 6]
+    assert np.flatnonzero(find_starts(8, time)).tolist() == [0, 4, 6]  # a gap, a clock that goes back
     assert np.flatnonzero(find_starts(4, runs=["a", "a", "b", "b"])).tolist() == [0, 2]
     assert find_starts(0).tolist() == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(0, 2**32 - 1), st.lists(st.integers(0, 60), max_size=4))
+def test_horizons_are_in_time_where_rows_are_unevenly_spaced(n, seed, cuts):
+    rng = np.random.default_rng(seed)
+    time = np.cumsum(rng.choice([0.0, 0.5, 1.0, 1.0, 1.0, 2.5], size=n))
+    values, clock = rng.normal(size=n), learn_clock(time)
+    spacing = clock.follow(n, time)
+    (_, found) = evidence.trailing_channels(values[:, None], spacing, np.zeros((2, 1)))
+    expected = np.abs(naive.moving_mean_in_time(values, time, 4, clock.step, clock.gap))
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-12)
+    last, edges = LastRow(), sorted({0, n, *(cut for cut in cuts if cut < n)})
+    pieces = [clock.follow(b - a, time[a:b], None, last) for a, b in pairwise(edges)]
+    np.testing.assert_array_equal(np.concatenate([piece.starts for piece in pieces]), spacing.starts)
+    np.testing.assert_array_equal(np.concatenate([piece.steps for piece in pieces]), spacing.steps)
+
+
+def test_a_new_run_begins_anew_also_between_two_pieces():
+    last = LastRow()
+    clock = learn_clock(None)
+    assert clock.follow(2, None, ["a", "a"], last).starts.tolist() == [True, False]
+    assert clock.follow(2, None, ["a", "b"], last).starts.tolist() == [False, True]
+    assert clock.follow(1, None, ["c"], last).starts.tolist() == [True]
 
 
 def test_settings_and_constants_are_not_judged_but_flags_are():

@@ -32,6 +32,19 @@ def moving_mean(values, starts, horizon):
     return found
 
 
+def moving_mean_in_time(values, time, horizon, step, gap):
+    """The same where a value of t steps weighs 1 − (1 − 1/horizon)^t; stamps that are equal count as 0.1 steps apart."""
+    found, mean = [], 0.0
+    for i, x in enumerate(values):
+        passed = time[i] - time[i - 1] if i else 0.0
+        begins = i == 0 or passed < 0 or (step > 0 and passed > gap)
+        steps = 1.0 if begins or step == 0 else max(passed / step, 0.1)
+        mean = 0.0 if begins else mean
+        mean += (1 - (1 - 1 / horizon) ** steps) * (x - mean)
+        found.append(mean)
+    return found
+
+
 def two_sided(values, starts, horizon):
     """The smaller of the means before and after a row, if both have one sign."""
     before = moving_mean(values, starts, horizon)

@@ -4,18 +4,38 @@
 source to evidence per sensor and a score per row; `novelty` finds states that are new; `judge` puts them together.
 """
 
-from penstock.sensors.judge import Judgement, SensorModel, SeriesState, learn_series
-from penstock.sensors.readings import Scale, find_starts, learn_scale
+from penstock.sensors.evidence import Activity, ActivityState, Calibration, LayerState, Surprise, TimeLayer
+from penstock.sensors.evidence import judge_both_sides, learn_surprise, learn_time_layer
+from penstock.sensors.judge import Judgement, Learnt, Past, PastState, SensorModel, SeriesState, learn_series
+from penstock.sensors.novelty import Novelty, NoveltyState
+from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
 from penstock.sensors.residuals import LeaveOneOut, learn_leave_one_out
 
 __all__ = [
+    "Activity",
+    "ActivityState",
+    "Calibration",
+    "Clock",
     "Judgement",
+    "LastRow",
+    "LayerState",
+    "Learnt",
     "LeaveOneOut",
+    "Novelty",
+    "NoveltyState",
+    "Past",
+    "PastState",
     "Scale",
     "SensorModel",
     "SeriesState",
-    "find_starts",
+    "Spacing",
+    "Surprise",
+    "TimeLayer",
+    "judge_both_sides",
+    "learn_clock",
     "learn_leave_one_out",
     "learn_scale",
     "learn_series",
+    "learn_surprise",
+    "learn_time_layer",
 ]

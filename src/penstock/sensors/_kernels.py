@@ -26,13 +26,16 @@ def multiply_rows(A: Array, M: Array, out: Array) -> None:
 
 
 @kernel
-def moving_means(values: Array, starts: Array, share: float, state: Array, out: Array) -> None:
-    """Exponentially weighted means of each column; `state` (p,) goes in and out, and is 0 where `starts[i]`."""
+def moving_means(values: Array, starts: Array, shares: Array, state: Array, out: Array) -> None:
+    """Exponentially weighted means of each column, `shares` (n,) the weights of new values.
+
+    `state` (p,) goes in and out, and counts as 0 where `starts[i]`.
+    """
     n, p = values.shape
     for i in range(n):
         for j in range(p):
             before = 0.0 if starts[i] else state[j]
-            state[j] = before + share * (values[i, j] - before)
+            state[j] = before + shares[i] * (values[i, j] - before)
             out[i, j] = state[j]
 
 

@@ -9,6 +9,7 @@ largest sensors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from scipy.optimize import nnls
 
 from penstock._types import FloatArray
 from penstock.sensors._kernels import moving_means, multiply_rows
-from penstock.sensors.readings import BoolArray
+from penstock.sensors.readings import BoolArray, Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
@@ -69,16 +70,17 @@ class ActivityState:
 
 
 def activity_features(
-    Z: FloatArray, starts: BoolArray, center: FloatArray, directions: FloatArray, state: ActivityState
+    Z: FloatArray, spacing: Spacing, center: FloatArray, directions: FloatArray, state: ActivityState
 ) -> FloatArray:
     """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
     places = np.empty((len(Z), directions.shape[1]))
     multiply_rows(np.ascontiguousarray(Z - center), directions, places)
+    starts = spacing.starts
     steps = np.diff(places, axis=0, prepend=state.last[None])
     moved = np.where(starts, 0.0, (steps**2).mean(axis=1))[:, None]
     means = np.empty((2, len(Z), 1))
     for number, horizon in enumerate((4, 16)):
-        moving_means(moved, starts, 1 / horizon, state.means[number], means[number])
+        moving_means(moved, starts, spacing.shares(horizon), state.means[number], means[number])
     rows = np.arange(len(Z))
     begun = np.maximum.accumulate(np.where(starts, rows, -1 - state.since))
     since = rows - begun
@@ -88,13 +90,13 @@ def activity_features(
     return np.column_stack([np.ones(len(Z)), moved[:, 0], means[0, :, 0], means[1, :, 0], *decay])
 
 
-def learn_activity(Z: FloatArray, residuals: FloatArray, starts: BoolArray, kept: BoolArray) -> Activity:
+def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
     """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
     center = Z[kept].mean(axis=0)
     deviations = Z[kept] - center
     _, vectors = np.linalg.eigh(deviations.T @ deviations)
     directions = np.ascontiguousarray(vectors[:, ::-1][:, :_DIRECTIONS])
-    features = activity_features(Z, starts, center, directions, ActivityState(np.zeros(directions.shape[1])))
+    features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
     used = features[kept] / typical
     squares = used.T @ used
@@ -119,57 +121,68 @@ class Calibration:
     channels: FloatArray
     tops: FloatArray
 
-    def score(self, channels: list[FloatArray]) -> FloatArray:
-        """Return one score per row (n,) from the channels of all horizons, each (n, p)."""
-        total = np.zeros(len(channels[0]))
-        for number, channel in enumerate(channels):
-            for top, quantile in zip(_largest(_ratios(channel, self.channels[number])), self.tops[number], strict=True):
-                total += (top / quantile) ** 2
-        scores: FloatArray = np.sqrt(total / self.tops.size)
-        return scores
+    def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
 
-    def evidence(self, channels: list[FloatArray]) -> FloatArray:
-        """Return how far each sensor is from what is usual (n, p): its largest channel, 1 at the edge of the usual."""
-        ratios = [_ratios(channel, by) for channel, by in zip(channels, self.channels, strict=True)]
-        found: FloatArray = np.max(ratios, axis=0)
-        return found
+        Evidence is the largest channel of a sensor: 1 at the edge of what is usual.
+        """
+        total: Any = 0.0
+        evidence: Any = 0.0
+        for channel, by, tops in zip(channels, self.channels, self.tops, strict=True):
+            ratios = _ratios(channel, by)
+            total = total + _squares(_largest(ratios), tops)
+            evidence = np.maximum(evidence, ratios)
+        return np.sqrt(total / self.tops.size), evidence
 
 
-def learn_calibration(channels: list[FloatArray], quantile: float = 0.95) -> Calibration:
-    """Learn what the channels of training rows are divided by: this quantile of their block maxima."""
+def calibrate(
+    channels: Iterable[FloatArray], quantile: float = 0.95
+) -> tuple[Calibration, FloatArray, FloatArray]:
+    """Learn what channels of training rows are divided by: this quantile of their block maxima.
+
+    Returns
+    -------
+    Calibration
+    array of shape (n,)
+        Scores of the training rows.
+    array of shape (n, p)
+        Evidence of their sensors. As `Calibration.judge` gives them.
+    """
     by, tops = [], []
+    total: Any = 0.0
+    evidence: Any = 0.0
     for channel in channels:
         by.append(np.quantile(block_maxima(channel), quantile, axis=0))
-        largest = np.column_stack(_largest(_ratios(channel, by[-1])))
-        tops.append(np.quantile(block_maxima(largest), quantile, axis=0))
-    return Calibration(np.array(by), np.where(np.array(tops) > 0, tops, 1.0))
+        ratios = _ratios(channel, by[-1])
+        largest = _largest(ratios)
+        usual = np.quantile(block_maxima(np.column_stack(largest)), quantile, axis=0)
+        tops.append(np.where(usual > 0, usual, 1.0))
+        total = total + _squares(largest, tops[-1])
+        evidence = np.maximum(evidence, ratios)
+    calibration = Calibration(np.array(by), np.array(tops))
+    return calibration, np.sqrt(total / calibration.tops.size), evidence
 
 
 def trailing_channels(
-    evidence: FloatArray, starts: BoolArray, state: FloatArray, horizons: tuple[int, ...] = TRAILING_HORIZONS
-) -> list[FloatArray]:
-    """Return |moving mean| of each horizon; `state` (number of horizons, p) goes on from row to row."""
-    channels = []
+    evidence: FloatArray, spacing: Spacing, state: FloatArray, horizons: tuple[int, ...] = TRAILING_HORIZONS
+) -> Iterator[FloatArray]:
+    """Yield |moving mean| of each horizon; `state` (number of horizons, p) goes on from row to row."""
     for number, horizon in enumerate(horizons):
         means = np.empty_like(evidence)
-        moving_means(evidence, starts, 1 / horizon, state[number], means)
-        channels.append(np.abs(means))
-    return channels
+        moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
+        yield np.abs(means)
 
 
-def two_sided_channels(evidence: FloatArray, starts: BoolArray) -> list[FloatArray]:
-    """Return the smaller of the moving means before and after each row if both have one sign, else 0."""
-    ends = np.append(starts[1:], True)[::-1].copy()  # where the history begins anew when time runs backwards
-    backwards = np.ascontiguousarray(evidence[::-1])
-    channels = []
+def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
+    """Yield for each horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
+    backwards, back = np.ascontiguousarray(evidence[::-1]), spacing.reversed()
     for horizon in HORIZONS:
         before, after = np.empty_like(evidence), np.empty_like(evidence)
-        moving_means(evidence, starts, 1 / horizon, np.zeros(evidence.shape[1]), before)
-        moving_means(backwards, ends, 1 / horizon, np.zeros(evidence.shape[1]), after)
+        moving_means(evidence, spacing.starts, spacing.shares(horizon), np.zeros(evidence.shape[1]), before)
+        moving_means(backwards, back.starts, back.shares(horizon), np.zeros(evidence.shape[1]), after)
         after = after[::-1]
         one_sign = (before > 0) == (after > 0)
-        channels.append(np.where(one_sign, np.minimum(np.abs(before), np.abs(after)), 0.0))
-    return channels
+        yield np.where(one_sign, np.minimum(np.abs(before), np.abs(after)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -192,6 +205,114 @@ def learn_surprise(scores: FloatArray) -> Surprise:
     return Surprise(median, max(0.1, 1.4826 * float(np.median(np.abs(maxima - median)))))
 
 
+@dataclass
+class LayerState:
+    """Where the moving means and the features of activity stand after the last row of a series."""
+
+    means: FloatArray
+    activity: ActivityState
+
+
+@dataclass(frozen=True)
+class TimeLayer:
+    """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
+
+    Attributes
+    ----------
+    judged : array of bool of shape (p,)
+        Sensors that are judged.
+    activity, calibration, surprise : Activity, Calibration, Surprise
+        What is usual, learnt from the training rows.
+    """
+
+    judged: BoolArray
+    activity: Activity
+    calibration: Calibration
+    surprise: Surprise
+
+    def start(self) -> LayerState:
+        """Return the state of a series of which no row was judged yet."""
+        means = np.zeros((len(TRAILING_HORIZONS), int(self.judged.sum())))
+        return LayerState(means, ActivityState(np.zeros(self.activity.directions.shape[1])))
+
+    def judge(
+        self, residuals: FloatArray, Z: FloatArray, spacing: Spacing, state: LayerState
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the surprise (n,) and the evidence of all sensors (n, p) of the next rows, by what came before them.
+
+        Parameters
+        ----------
+        residuals, Z : arrays of shape (n, p)
+            Residuals, and scaled readings without holes.
+        spacing : Spacing
+        state : LayerState
+            Goes on from row to row.
+        """
+        E = standardise(residuals, Z, spacing, self.activity, state.activity)[:, self.judged].copy()
+        scores, evidence = self.calibration.judge(trailing_channels(E, spacing, state.means))
+        return self.surprise.apply(scores), self.on_all_sensors(evidence)
+
+    def judge_alone(self, residuals: FloatArray) -> FloatArray:
+        """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
+        E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged]
+        return self.surprise.apply(self.calibration.judge(E / horizon for horizon in TRAILING_HORIZONS)[0])
+
+    def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
+        """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
+        if self.judged.all():
+            return evidence
+        found = np.zeros((len(evidence), len(self.judged)))
+        found[:, self.judged] = evidence
+        return found
+
+
+def learn_time_layer(
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
+) -> tuple[TimeLayer, FloatArray]:
+    """Learn what is usual from residuals of training rows that they did not decide themselves, where that is possible.
+
+    Returns
+    -------
+    TimeLayer
+    array of shape (n,)
+        Surprise at the training rows, by what came before them.
+    """
+    activity = learn_activity(Z, residuals, spacing, kept)
+    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
+    calibration, scores, _ = calibrate(trailing_channels(E, spacing, state))
+    surprise = learn_surprise(scores)
+    return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
+
+
+def judge_both_sides(
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Judge training rows by what came before and after each.
+
+    Returns
+    -------
+    arrays of shape (n,), (n,) and (n, number of judged sensors)
+        Scores, surprise by what came before alone, and evidence.
+    """
+    activity = learn_activity(Z, residuals, spacing, kept)
+    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    _, scores, evidence = calibrate(two_sided_channels(E, spacing))
+    state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
+    _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
+    return scores, learn_surprise(trailing).apply(trailing), evidence
+
+
+def standardise(
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, state: ActivityState | None = None
+) -> FloatArray:
+    """Return residuals in units of the spread that is usual when the plant moves as much as it does."""
+    state = ActivityState(np.zeros(activity.directions.shape[1])) if state is None else state
+    features = activity_features(Z, spacing, activity.center, activity.directions, state)
+    standardised: FloatArray = residuals / activity.spread(features / activity.typical)
+    return standardised
+
+
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
     count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
@@ -212,3 +333,8 @@ def _largest(ratios: FloatArray) -> list[Any]:
     most = min(max(_TOPS), ratios.shape[1])
     highest = -np.sort(-np.partition(ratios, ratios.shape[1] - most, axis=1)[:, -most:], axis=1)
     return [highest[:, :top].sum(axis=1) / min(top, most) for top in _TOPS]
+
+
+def _squares(largest: list[Any], tops: FloatArray) -> Any:
+    """Return the sum of squares (n,) of the means of the largest sensors, each divided by what is usual."""
+    return sum((top / by) ** 2 for top, by in zip(largest, tops, strict=True))

@@ -14,7 +14,7 @@ from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import moving_means, multiply_rows, slow_levels, third_nearest
 from penstock.sensors.evidence import Surprise, learn_surprise
-from penstock.sensors.readings import BoolArray
+from penstock.sensors.readings import Spacing
 
 _DIRECTIONS = 30
 _REFERENCES = 3000
@@ -50,10 +50,14 @@ class Novelty:
     usual: float
     surprise: Surprise
 
-    def score(self, Z: FloatArray, starts: BoolArray, state: NoveltyState) -> FloatArray:
+    def score(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
         """Return the surprise at rows that follow the training rows; `state` goes on from row to row."""
         distances = self.distances(Z, np.full(len(Z), _NEW))
-        return self.surprise.apply(_relative(distances, starts, self.usual, state))
+        return self.surprise.apply(_relative(distances, spacing, self.usual, state))
+
+    def score_alone(self, Z: FloatArray) -> FloatArray:
+        """Return the surprise at rows without history."""
+        return self.surprise.apply(self.distances(Z, np.full(len(Z), _NEW)) / self.usual)
 
     def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
         """Return the distance of each row without holes to its third nearest reference outside its time zone."""
@@ -72,7 +76,7 @@ class NoveltyState:
     level: FloatArray = field(default_factory=lambda: np.zeros(1))
 
 
-def learn_novelty(Z: FloatArray, starts: BoolArray, random: np.random.RandomState) -> tuple[Novelty, FloatArray]:
+def learn_novelty(Z: FloatArray, spacing: Spacing, random: np.random.RandomState) -> tuple[Novelty, FloatArray]:
     """Learn from scaled readings without holes (n, p); also return the surprise at the training rows themselves."""
     center = Z.mean(axis=0)
     deviations = Z - center
@@ -86,16 +90,16 @@ def learn_novelty(Z: FloatArray, starts: BoolArray, random: np.random.RandomStat
     found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
     distances = found.distances(Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)
-    relative = _relative(distances, starts, usual, NoveltyState(level=np.array([usual])))
+    relative = _relative(distances, spacing, usual, NoveltyState(level=np.array([usual])))
     surprise = learn_surprise(relative)
     novelty = Novelty(center, directions, references, places, found.zone, usual, surprise)
     return novelty, surprise.apply(relative)
 
 
-def _relative(distances: FloatArray, starts: BoolArray, usual: float, state: NoveltyState) -> FloatArray:
+def _relative(distances: FloatArray, spacing: Spacing, usual: float, state: NoveltyState) -> FloatArray:
     """Return trailing means of distances over their slow level."""
     means, levels = np.empty((len(distances), 1)), np.empty(len(distances))
-    moving_means(distances[:, None].copy(), starts, 1 / _HORIZON, state.mean, means)
+    moving_means(distances[:, None].copy(), spacing.starts, spacing.shares(_HORIZON), state.mean, means)
     slow_levels(means[:, 0].copy(), 1 / _SLOW, usual, state.level, levels)
     relative: FloatArray = means[:, 0] / levels
     return relative

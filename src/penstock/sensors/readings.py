@@ -12,7 +12,9 @@ from penstock._types import FloatArray
 
 BoolArray = NDArray[np.bool_]
 _LARGEST = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
-_GAP = 3.0  # steps longer than so many usual ones are gaps
+_GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
+_JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
+_SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a flag, which is judged
 
@@ -76,39 +78,101 @@ def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
     return bool(1 - counts.max() / len(known) >= _SELDOM_AWAY)
 
 
-def usual_step(time: FloatArray | None) -> float:
-    """Return the median time between rows, 0 where there is no time or fewer than two rows."""
-    if time is None or len(time) < 2:
-        return 0.0
-    return float(np.median(np.diff(time)))
+@dataclass(frozen=True)
+class Spacing:
+    """How rows follow each other.
 
-
-def find_starts(n: int, time: FloatArray | None = None, runs: Any = None, step: float | None = None) -> BoolArray:
-    """Find the rows where the history begins anew: the first, after a gap, where the clock goes back, in a new run.
-
-    Parameters
+    Attributes
     ----------
-    n : int
-        Number of rows.
-    time : array of shape (n,), optional
-        Time of each row, in any unit.
-    runs : array of shape (n,), optional
-        Labels of runs; rows of one run follow each other.
-    step : float, optional
-        Usual time between rows; the median step if None. Longer than three of them is a gap.
-
-    Examples
-    --------
-    >>> find_starts(5, np.array([0.0, 1.0, 2.0, 9.0, 10.0])).tolist()
-    [True, False, False, True, False]
+    starts : array of bool of shape (n,)
+        Where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
+    steps : array of shape (n,)
+        Time since the row before in usual steps; 1 where rows are evenly spaced.
     """
-    starts = np.zeros(n, dtype=np.bool_)
-    starts[:1] = True
-    if time is not None and n > 1:
-        steps = np.diff(time)
-        usual = usual_step(time) if step is None else step
-        starts[1:] |= (steps < 0) | ((steps > _GAP * usual) if usual > 0 else False)
+
+    starts: BoolArray
+    steps: FloatArray
+
+    def shares(self, horizon: int) -> FloatArray:
+        """Return the weight of each row in the moving mean over a horizon: 1/horizon per usual step."""
+        uneven = 1 - (1 - 1 / horizon) ** self.steps
+        shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
+        return shares
+
+    def reversed(self) -> Spacing:
+        """Return the spacing of the same rows when time runs backwards."""
+        ends, steps = np.append(self.starts[1:], True), np.append(self.steps[1:], 1.0)
+        return Spacing(ends[::-1].copy(), steps[::-1].copy())
+
+
+@dataclass
+class LastRow:
+    """Time and run of the last row of a series so far; None where there is none."""
+
+    time: float | None = None
+    run: Any = None
+    begun: bool = False
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The usual time between rows, and the longest time that is no gap, in any unit; (0, inf) without time."""
+
+    step: float = 0.0
+    gap: float = np.inf
+
+    def follow(self, n: int, time: FloatArray | None = None, runs: Any = None, last: LastRow | None = None) -> Spacing:
+        """Return the spacing of the next n rows, and remember the last of them in `last`.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        time : array of shape (n,), optional
+            Time of each row, in the unit of the clock.
+        runs : array of shape (n,), optional
+            Labels of runs; rows of one run follow each other.
+        last : LastRow, optional
+            The row before the first of these; None where the series begins with them.
+
+        Examples
+        --------
+        >>> time = np.array([0.0, 1.0, 2.0, 9.0, 10.0])
+        >>> learn_clock(time).follow(5, time).starts.tolist()
+        [True, False, False, True, False]
+        """
+        before = LastRow() if last is None else last
+        starts, steps = np.zeros(n, dtype=np.bool_), np.ones(n)
+        if not n:
+            return Spacing(starts, steps)
+        starts[0] = not before.begun
+        if time is not None and self.step > 0:
+            first = time[0] if before.time is None else before.time
+            passed = np.diff(time, prepend=first)
+            starts |= (passed < 0) | (passed > self.gap)
+            relative = np.clip(passed / self.step, _SHORTEST_STEP, None)
+            steps = np.where(starts | (np.abs(relative - 1) < _JITTER), 1.0, relative)
+            steps[0] = 1.0 if before.time is None else steps[0]
+        if runs is not None:
+            labels = np.asarray(runs)
+            starts[1:] |= labels[1:] != labels[:-1]
+            starts[0] |= before.begun and labels[0] != before.run
+        if last is not None:
+            last.time = None if time is None else float(time[-1])
+            last.run = None if runs is None else np.asarray(runs)[-1]
+            last.begun = True
+        return Spacing(starts, steps)
+
+
+def learn_clock(time: FloatArray | None, runs: Any = None) -> Clock:
+    """Learn the usual step, the median, and the longest time that is no gap: three times the 0.9 quantile of steps."""
+    if time is None or len(time) < 2:
+        return Clock()
+    steps = np.diff(time)
+    inside = steps > 0
     if runs is not None:
         labels = np.asarray(runs)
-        starts[1:] |= labels[1:] != labels[:-1]
-    return starts
+        inside &= labels[1:] == labels[:-1]
+    if not inside.any():
+        return Clock()
+    return Clock(float(np.median(steps[inside])), _GAP * float(np.quantile(steps[inside], 0.9, method="lower")))
