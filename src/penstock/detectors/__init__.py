@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.recommended import Detector as Detector
     from penstock.detectors.recommended import ViewsModel as ViewsModel
+    from penstock.detectors.sensors import SensorDetector as SensorDetector
+    from penstock.detectors.sensors import SeriesDetector as SeriesDetector
+    from penstock.detectors.sensors import SeriesMonitor as SeriesMonitor
     from penstock.detectors.snmf import SNMF as SNMF
 
 _HOMES = {
@@ -48,6 +51,7 @@ _HOMES = {
     "_input": ("LARGEST_VALUE",),
     "_saving": ("load", "restore", "state_of"),
     "recommended": ("ViewsModel",),
+    "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "restore_monitor"),
 }
 _OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604

@@ -236,7 +236,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         """
         self.scores_ = bounded(scores)
         self.seen_ = np.ones(len(scores)) if seen is None else seen
-        self.threshold_ = score_threshold(self.scores_, self.contamination)
+        self.threshold_ = score_threshold(self._scores_for_threshold, self.contamination)
         self._row_labels = pandas_index(table)
         return self
 
@@ -302,6 +302,11 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     def offset_(self, value: float) -> None:
         self.threshold_ = 0.0 - float(value)
 
+    @property
+    def _scores_for_threshold(self) -> FloatArray:
+        """The scores of training rows that `threshold_` is chosen from."""
+        return self.scores_
+
     def set_contamination(self, contamination: Contamination) -> Self:
         """Choose the threshold anew from the training scores, without fitting again.
 
@@ -311,7 +316,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
             An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of rows.
         """
         check_is_fitted(self)
-        self.threshold_ = score_threshold(self.scores_, contamination)
+        self.threshold_ = score_threshold(self._scores_for_threshold, contamination)
         self.contamination = contamination
         return self
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import moving_means, multiply_rows
+from penstock.sensors._kernels import moving_means, multiply_rows, slow_levels
 from penstock.sensors.readings import BoolArray, Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
@@ -27,6 +28,7 @@ _LARGEST_RATIO = 20.0
 _TOPS = (1, 5)
 _DIRECTIONS = 3  # more would let a fault excuse itself
 _SMALLEST = 1e-12
+_SLOW = 1 / 1000  # the weight of a row in a slow level
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,18 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
     center = Z[kept].mean(axis=0)
     deviations = Z[kept] - center
-    _, vectors = np.linalg.eigh(deviations.T @ deviations)
+    with one_blas_thread():
+        _, vectors = np.linalg.eigh(deviations.T @ deviations)
     directions = np.ascontiguousarray(vectors[:, ::-1][:, :_DIRECTIONS])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
     used = features[kept] / typical
-    squares = used.T @ used
-    root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-    targets = np.linalg.solve(root, used.T @ residuals[kept] ** 2)
+    with one_blas_thread():
+        squares = used.T @ used
+        root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
+        targets = np.linalg.solve(root, used.T @ residuals[kept] ** 2)
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
-    floors = np.maximum(1e-3 * (used @ coefficients).mean(axis=0), _SMALLEST)
+    floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
 
 
@@ -207,10 +211,11 @@ def learn_surprise(scores: FloatArray) -> Surprise:
 
 @dataclass
 class LayerState:
-    """Where the moving means and the features of activity stand after the last row of a series."""
+    """Where the moving means, the features of activity and the slow level stand after the last row of a series."""
 
     means: FloatArray
     activity: ActivityState
+    level: FloatArray
 
 
 @dataclass(frozen=True)
@@ -223,17 +228,21 @@ class TimeLayer:
         Sensors that are judged.
     activity, calibration, surprise : Activity, Calibration, Surprise
         What is usual, learnt from the training rows.
+    usual : float
+        Median score of the training rows. A level above it that stays, as in another season, is divided out.
     """
 
     judged: BoolArray
     activity: Activity
     calibration: Calibration
     surprise: Surprise
+    usual: float
 
     def start(self) -> LayerState:
         """Return the state of a series of which no row was judged yet."""
         means = np.zeros((len(TRAILING_HORIZONS), int(self.judged.sum())))
-        return LayerState(means, ActivityState(np.zeros(self.activity.directions.shape[1])))
+        activity = ActivityState(np.zeros(self.activity.directions.shape[1]))
+        return LayerState(means, activity, np.array([self.usual]))
 
     def judge(
         self, residuals: FloatArray, Z: FloatArray, spacing: Spacing, state: LayerState
@@ -250,12 +259,14 @@ class TimeLayer:
         """
         E = standardise(residuals, Z, spacing, self.activity, state.activity)[:, self.judged].copy()
         scores, evidence = self.calibration.judge(trailing_channels(E, spacing, state.means))
-        return self.surprise.apply(scores), self.on_all_sensors(evidence)
+        relative = over_slow_level(scores, self.usual, state.level)
+        return self.surprise.apply(relative), self.on_all_sensors(evidence)
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
         E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged]
-        return self.surprise.apply(self.calibration.judge(E / horizon for horizon in TRAILING_HORIZONS)[0])
+        scores, _ = self.calibration.judge(E / horizon for horizon in TRAILING_HORIZONS)
+        return self.surprise.apply(scores / self.usual)
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
         """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
@@ -281,8 +292,10 @@ def learn_time_layer(
     E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     calibration, scores, _ = calibrate(trailing_channels(E, spacing, state))
-    surprise = learn_surprise(scores)
-    return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
+    usual = max(float(np.median(scores)), _SMALLEST)
+    relative = over_slow_level(scores, usual, np.array([usual]))
+    surprise = learn_surprise(relative)
+    return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
 
 
 def judge_both_sides(
@@ -311,6 +324,17 @@ def standardise(
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
     standardised: FloatArray = residuals / activity.spread(features / activity.typical)
     return standardised
+
+
+def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> FloatArray:
+    """Return scores over their level of about the last 1,000 rows, which is at least `usual`.
+
+    A level that stays, as in another season, is no fault; peaks hardly move it. `level` (1,) goes on from row to row.
+    """
+    levels = np.empty(len(scores))
+    slow_levels(scores, _SLOW, usual, level, levels)
+    relative: FloatArray = scores / levels
+    return relative
 
 
 def block_maxima(values: FloatArray) -> FloatArray:

@@ -2,8 +2,7 @@
 
 A row's score is the largest surprise of up to three views: sensors that disagree with the others over time
 (`residuals`, `evidence`), a state of the plant that is new (`novelty`), and, where sensors explain each other little or
-there is only one, readings that are unlike all earlier ones. A state that is new also adds half of its surprise to that
-of the others. Each surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum
+there is only one, readings that are unlike all earlier ones. A state that is new also adds a part of its surprise. Each surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum
 of a block.
 """
 
@@ -32,6 +31,7 @@ from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
 from penstock.sensors.readings import BoolArray, Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
 from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
 
+_NEW_STATE = 0.4  # of the surprise at a state that is new is added to the largest surprise
 _PASSES = 3
 _SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
 _FOLDS = 10  # contiguous blocks, each judged by a model of the others, for the calibration of later rows
@@ -187,10 +187,10 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
 
 
 def _combine(own: list[FloatArray], novelty: FloatArray | None, past: FloatArray | None = None) -> FloatArray:
-    """Return the largest surprise of each row, plus half of the novelty's where that is positive."""
+    """Return the largest surprise of each row, plus a part of the novelty's where that is positive."""
     views = [*own, *(view for view in (novelty, past) if view is not None)]
     largest: FloatArray = np.max(views, axis=0)
-    return largest if novelty is None else largest + 0.5 * np.maximum(novelty, 0.0)
+    return largest if novelty is None else largest + _NEW_STATE * np.maximum(novelty, 0.0)
 
 
 def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> FloatArray:

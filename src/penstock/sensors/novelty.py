@@ -12,14 +12,14 @@ import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import moving_means, multiply_rows, slow_levels, third_nearest
-from penstock.sensors.evidence import Surprise, learn_surprise
+from penstock.sensors._kernels import moving_means, multiply_rows, third_nearest
+from penstock.sensors.evidence import Surprise, learn_surprise, over_slow_level
 from penstock.sensors.readings import Spacing
 
 _DIRECTIONS = 30
 _REFERENCES = 3000
 _ZONE = 0.2  # of the training rows: closer ones are close in time
-_HORIZON, _SLOW = 4, 1000  # rows
+_HORIZON = 4  # rows
 _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training rows: far from all of them
 
 
@@ -98,8 +98,6 @@ def learn_novelty(Z: FloatArray, spacing: Spacing, random: np.random.RandomState
 
 def _relative(distances: FloatArray, spacing: Spacing, usual: float, state: NoveltyState) -> FloatArray:
     """Return trailing means of distances over their slow level."""
-    means, levels = np.empty((len(distances), 1)), np.empty(len(distances))
+    means = np.empty((len(distances), 1))
     moving_means(distances[:, None].copy(), spacing.starts, spacing.shares(_HORIZON), state.mean, means)
-    slow_levels(means[:, 0].copy(), 1 / _SLOW, usual, state.level, levels)
-    relative: FloatArray = means[:, 0] / levels
-    return relative
+    return over_slow_level(means[:, 0].copy(), usual, state.level)

@@ -1,0 +1,376 @@
+"""Detectors that look at rows in order of time: sensors judged by each other, and any detector over time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from penstock._types import FloatArray
+from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
+from penstock.detectors._input import check_columns_seen, check_finite, read_row, read_table
+from penstock.detectors._saving import restore
+from penstock.factor.start import draw_seed, draws_from
+from penstock.graph.rows import shares_seen
+from penstock.sensors import Judgement, Learnt, SensorModel, SeriesState, learn_series
+from penstock.sensors.packing import pack, unpack
+from penstock.sensors.rates import EpisodeRate, learn_rate
+from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.thresholds import Contamination
+
+MONITOR = "monitor"  # the kind of its files
+
+
+class SeriesDetector(BaseDetector):
+    """Judge rows in order of time: what `SensorDetector` and `OverTime` share.
+
+    Three scores, all on one scale: of training rows by what came before and after each (`scores_`), of later rows by
+    what came before (`score_series`, `monitor`), and of rows by themselves (`anomaly_score`, `score_samples`,
+    `predict`), as scikit-learn asks for them; `threshold_` belongs to the last.
+    """
+
+    _takes_missing: ClassVar[bool] = True
+    _compares_rows: ClassVar[bool] = False
+    scale: ClassVar[str | None] = None  # type: ignore[misc]
+
+    model_: SensorModel
+    evidence_: FloatArray
+    alone_: FloatArray
+    rate_: EpisodeRate | None
+    later_rate_: EpisodeRate | None
+
+    @abstractmethod
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Learnt:
+        """Learn from rows in order of time."""
+
+    def fit(self, X: Any, y: Any = None, *, time: Any = None, runs: Any = None) -> Self:
+        """Learn what is usual from rows in order of time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Readings, NaN where one is missing.
+        y : ignored
+            For scikit-learn.
+        time : array-like of shape (n,), default=None
+            Time stamps, or numbers of any unit. None: the index of a pandas DataFrame if it is a DatetimeIndex, else
+            rows are evenly spaced. After a gap (three times the usual step), and where the clock goes back, the history
+            begins anew.
+        runs : array-like of shape (n,), default=None
+            A label for each row; where it changes the history begins anew.
+
+        Returns
+        -------
+        self
+        """
+        with restore_on_failure(self):
+            self.check_parameters()
+            table = read_table(self, X, reset=True, allow_missing=True)
+            self._check_row_count(len(table))
+            check_columns_seen(table, X)
+            self.scaling_ = None
+            seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
+            learnt = self._learn(table.copy(), seconds, labels)
+            self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
+            starts = learnt.model.clock.follow(len(table), seconds, labels).starts
+            self.rate_ = learn_rate(learnt.judgement.scores, starts)
+            self.later_rate_ = learn_rate(learnt.as_new, starts)
+            self.alone_ = bounded(self._score_rows(table, table))
+            return self.finish_fit(learnt.judgement.scores, seen=shares_seen(table), table=X)
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit, and return the verdicts on the training rows, each by itself: −1 for flagged, 1 for the others."""
+        return self._verdicts(self.fit(X).alone_)
+
+    @property
+    def _scores_for_threshold(self) -> FloatArray:
+        return self.alone_
+
+    def judge_series(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
+        """Score rows that come after the training rows, in order of time, by what came before each.
+
+        Parameters
+        ----------
+        X, time, runs : as in `fit`
+            The history begins anew with the first row.
+
+        Returns
+        -------
+        Judgement
+            `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge.
+        """
+        return self.monitor().update_many(X, time=time, runs=runs)
+
+    def score_series(self, X: Any, *, time: Any = None, runs: Any = None) -> FloatArray:
+        """Return the scores of `judge_series`: the higher, the more anomalous."""
+        return self.judge_series(X, time=time, runs=runs).scores
+
+    def monitor(self) -> SeriesMonitor:
+        """Return an object that scores later rows as they come; the detector itself stays as it is."""
+        check_is_fitted(self)
+        return SeriesMonitor(self, self.model_.start())
+
+    def expected(self, X: Any) -> FloatArray:
+        """Return what each sensor should have read given the others of its row, (n, p)."""
+        return self.model_.expected(self._read_new(X))
+
+    def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
+        """Return how many episodes of at least this score are expected in normal rows.
+
+        Parameters
+        ----------
+        scores : array-like
+            Of `score_series`; of `scores_` if not `later`.
+        n_rows : int, default=None
+            The length of the period; as many rows as were learnt from if None.
+        later : bool, default=True
+            Whether the scores are of later rows.
+
+        Returns
+        -------
+        ndarray
+            NaN where the training rows are too few to say.
+        """
+        check_is_fitted(self)
+        rate, values = self.later_rate_ if later else self.rate_, np.asarray(scores, dtype=np.float64)
+        if rate is None:
+            return np.full(values.shape, np.nan)
+        return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        raise NotImplementedError("fit of a SeriesDetector does not call this.")
+
+    def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
+        return self.model_.score_alone(A)
+
+    def _read_new(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return read_table(self, X, reset=False, allow_missing=True)
+
+    def _pack_model(self) -> dict[str, Any]:
+        return {
+            "model": pack(self.model_),
+            "alone": self.alone_,
+            "rate": None if self.rate_ is None else pack(self.rate_),
+            "later_rate": None if self.later_rate_ is None else pack(self.later_rate_),
+        }
+
+    def _unpack_model(self, record: Record) -> None:
+        record.only("model", "alone", "rate", "later_rate")
+        self.model_ = unpack(SensorModel, record.part("model"), {"p": self.n_features_in_})
+        self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
+        rates = [record.optional_part(name) for name in ("rate", "later_rate")]
+        self.rate_, self.later_rate_ = (None if each is None else unpack(EpisodeRate, each, {}) for each in rates)
+
+
+class SensorDetector(SeriesDetector):
+    """Judge sensors by each other over time: for plants, machines and other tables in order of time.
+
+    What each sensor should read is predicted from all others (leave-one-out ridge regression). What is left is compared
+    with what is usual when the plant moves as much, and followed over horizons of 1 to 64 rows: a small deviation that
+    lasts counts as much as a large one that does not. States of the plant that are new, and readings of a sensor that is
+    alone or hardly explained by others that are unlike all earlier ones, count too. Everything is calibrated by maxima
+    over blocks of time. Columns that seldom change (settings) explain others and are not judged.
+
+    Use it where rows are in order of time and sensors explain each other. For tables whose rows have no order use
+    `Detector`. How it judges: docs/plant.md; what was tried: docs/decisions/0016-sensors-over-time.md.
+
+    Parameters
+    ----------
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
+        Sets `threshold_`, for rows judged by themselves; see `penstock.thresholds.score_threshold`.
+    random_state : int, RandomState or None, default=0
+        Draws the reference rows of the states that are known. The same seed, the same scores.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n,)
+        Scores of the training rows, by what came before and after each; 0 is the usual maximum of a block of time.
+    evidence_ : ndarray of shape (n, p)
+        How far each sensor is from what is usual at each training row: 1 at its edge. Not in saved files.
+    alone_ : ndarray of shape (n,)
+        Scores of the training rows, each by itself.
+    model_ : SensorModel
+        All that scoring later rows needs.
+    rate_, later_rate_ : EpisodeRate or None
+        How often scores of training and of later rows are reached by chance; None if the training rows are too few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> load = np.cumsum(rng.normal(size=600))[:, None] @ np.ones((1, 4)) + 0.1 * rng.normal(size=(600, 4))
+    >>> load[400:420, 2] += 1.0  # one sensor reads too high for a while
+    >>> detector = SensorDetector().fit(load)
+    >>> bool(400 <= detector.scores_.argmax() < 425), int(detector.evidence_[410].argmax())
+    (True, 2)
+    >>> later = detector.monitor()
+    >>> bool(later.update(load[-1]) == detector.score_series(load[-1:])[0])
+    True
+    """
+
+    def __init__(self, contamination: Contamination = "auto", random_state: Any = 0) -> None:
+        self.contamination = contamination
+        self.random_state = random_state
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
+        draws_from(self.random_state)  # raises if it is no source of random numbers
+
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Learnt:
+        seed = draw_seed(draws_from(self.random_state))
+        return learn_series(table, time, runs, np.random.RandomState(seed % 2**32))
+
+
+class SeriesMonitor:
+    """Score the rows of a series as they come; made by `SensorDetector.monitor`.
+
+    Its memory does not depend on the length of the series, and any cut of the series into pieces gives the same scores.
+    It does not learn.
+
+    Parameters
+    ----------
+    detector : SeriesDetector
+        Fitted.
+    state : SeriesState
+        Where the series stands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> monitor = SensorDetector().fit(X).monitor()
+    >>> scores = monitor.update_many(X[:2]).scores
+    >>> scores.shape, type(monitor.update(X[2])).__name__
+    ((2,), 'float')
+    """
+
+    def __init__(self, detector: SeriesDetector, state: SeriesState) -> None:
+        self.detector = detector
+        self._state = state
+
+    def update(self, row: Any, *, time: Any = None, run: Any = None) -> float:
+        """Return the score of the next row.
+
+        Parameters
+        ----------
+        row : array-like of shape (p,)
+            NaN where a reading is missing.
+        time : time stamp or number, default=None
+            Of the row, as in `fit`.
+        run : label, default=None
+            Of the run it belongs to.
+        """
+        table = read_row(self.detector, row, scaled=True)
+        seconds = None if time is None else read_time(None, [time], 1)
+        return float(self._score(table, seconds, None if run is None else [run]).scores[0])
+
+    def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
+        """Return scores (n,) and evidence (n, p) of the next rows.
+
+        Parameters
+        ----------
+        X, time, runs : as in `SensorDetector.fit`
+            Rows that follow those already seen.
+        """
+        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.flags.c_contiguous:
+            check_finite(X, X, allow_missing=True)
+            table = X
+        else:
+            table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
+        return self._score(table, read_time(X, time, len(table)), read_runs(runs, len(table)))
+
+    def _score(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Judgement:
+        found = self.detector.model_.score(table, self._state, time, runs)
+        return Judgement(bounded(found.scores), found.evidence)
+
+    def copy(self) -> SeriesMonitor:
+        """Return a monitor that stands where this one does and goes on by itself."""
+        return SeriesMonitor(self.detector, deepcopy(self._state))
+
+    def state(self) -> dict[str, Any]:
+        """Return where the series stands, for `restore`: plain values and arrays."""
+        state: dict[str, Any] = pack(self._state)
+        return deepcopy(state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; StorageError (a ValueError) if it does not fit the detector."""
+        model = self.detector.model_
+        lengths = {
+            "p": len(model.scale.judged),
+            "q": int(model.layer.judged.sum()),
+            "a": model.layer.activity.directions.shape[1],
+        }
+        self._state = unpack(SeriesState, Record(state, "series"), lengths)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save detector and state to a file for `penstock.load`, which returns a monitor that goes on to the last bit."""
+        write_state(path, MONITOR, {"detector": self.detector._whole_state(labels=False), "series": self.state()})
+
+
+def restore_monitor(state: dict[str, Any]) -> SeriesMonitor:
+    """Return the monitor of a state that was read from a file; what does not fit raises a ValueError or the like."""
+    record = Record(state, "monitor").only("detector", "series")
+    detector = restore(record.value("detector"))
+    if not isinstance(detector, SeriesDetector) or not detector._has_state():
+        raise StorageError("its detector does not judge series, or is not fitted")
+    monitor = detector.monitor()
+    monitor.restore(record.value("series"))
+    return monitor
+
+
+def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
+    """Return the time of each row in seconds (numbers stay what they are); None if there is none.
+
+    Parameters
+    ----------
+    X : table
+        The DatetimeIndex of a pandas DataFrame is taken if `time` is None.
+    time : array-like of shape (n,), or None
+    n : int
+        Number of rows.
+    """
+    if time is None:
+        pandas = sys.modules.get("pandas")
+        if pandas is None or not isinstance(getattr(X, "index", None), pandas.DatetimeIndex):
+            return None
+        time = X.index
+    values = np.asarray(time)
+    if values.dtype == object or values.dtype.kind in "US":
+        import pandas as pd
+
+        values = np.asarray(pd.DatetimeIndex(pd.to_datetime(list(time), utc=True)).tz_localize(None))
+    if values.shape != (n,):
+        raise ValueError(f"time must have one entry for each of the {n} rows; got shape {values.shape}.")
+    if values.dtype.kind == "M":
+        missing = np.isnat(values)
+        seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
+    elif values.dtype.kind in "iuf":
+        seconds = values.astype(np.float64)
+        missing = ~np.isfinite(seconds)
+    else:
+        raise ValueError(f"time must hold time stamps or numbers; got {values.dtype}.")
+    if missing.any():
+        raise ValueError(
+            f"time is missing in {int(missing.sum())} rows, the first of them row {int(np.argmax(missing))}. Give each "
+            f"row a time, or leave these rows out."
+        )
+    return seconds
+
+
+def read_runs(runs: Any, n: int) -> Any:
+    """Return the label of each row; None if there are none."""
+    if runs is None:
+        return None
+    labels = np.asarray(runs)
+    if labels.shape != (n,):
+        raise ValueError(f"runs must have one label for each of the {n} rows; got shape {labels.shape}.")
+    return labels

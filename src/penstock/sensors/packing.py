@@ -1,0 +1,126 @@
+"""Turn models and states of series into parts of a saved state, and back; everything read is checked."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.sensors.evidence import (
+    HORIZONS,
+    TRAILING_HORIZONS,
+    Activity,
+    ActivityState,
+    Calibration,
+    LayerState,
+    Surprise,
+    TimeLayer,
+)
+from penstock.sensors.judge import Past, PastState, SensorModel, SeriesState
+from penstock.sensors.novelty import Novelty, NoveltyState
+from penstock.sensors.rates import EpisodeRate
+from penstock.sensors.readings import Clock, LastRow, Scale
+from penstock.sensors.residuals import LeaveOneOut
+from penstock.storage import Record
+
+_LEAST = 1e-300  # of what is divided by
+_LATER = {"h": len(TRAILING_HORIZONS)}
+_EARLIER = {"h": len(HORIZONS)}
+# Fields of each record: the lengths of an array, with ">0" where all of it is positive; a type; or a record, with its
+# lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, q of them judged,
+# h horizons, a and d directions, m reference rows.
+_FIELDS: dict[type, dict[str, Any]] = {
+    Scale: {"center": "p", "width": "p >0", "judged": "p bool"},
+    Clock: {"step": float, "gap": float},
+    LeaveOneOut: {"mean": "p", "precision": "p p"},
+    Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 p", "floors": "p >0"},
+    Calibration: {"channels": "h q", "tops": "h 2 >0"},
+    Surprise: {"median": float, "spread": float},
+    TimeLayer: {
+        "judged": "p bool",
+        "activity": Activity,
+        "calibration": (Calibration, _LATER),
+        "surprise": Surprise,
+        "usual": float,
+    },
+    Novelty: {
+        "center": "p", "directions": "p d", "references": "m d", "places": "m int", "zone": int, "usual": float,
+        "surprise": Surprise,
+    },
+    Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": Surprise},
+    SensorModel: {
+        "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": ("?", Novelty),
+        "past": ("?", Past), "past_moments": "3 q",
+    },
+    EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
+    ActivityState: {"last": "a", "means": "2 1", "since": int},
+    LayerState: {"means": "h q", "activity": ActivityState, "level": "1 >0"},
+    NoveltyState: {"mean": "1", "level": "1 >0"},
+    PastState: {"moments": "3 q", "means": "h q"},
+    LastRow: {"time": ("?", float), "run": "label", "begun": bool},
+    SeriesState: {
+        "layer": (LayerState, _LATER), "novelty": NoveltyState, "past": (PastState, _EARLIER), "last": LastRow,
+    },
+}  # fmt: skip
+_POSITIVE = {(TimeLayer, "usual"), (Surprise, "spread"), (Novelty, "usual"), (EpisodeRate, "slope")}
+
+
+def pack(record: Any) -> Any:
+    """Return a record of this room as nested dicts of numbers and arrays.
+
+    >>> pack(Surprise(1.0, 0.5))
+    {'median': 1.0, 'spread': 0.5}
+    """
+    if not is_dataclass(record):
+        return record.item() if isinstance(record, np.generic) else record
+    return {each.name: pack(getattr(record, each.name)) for each in fields(record)}
+
+
+def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
+    """Return the record of a class from what `pack` gave; a StorageError if something does not fit.
+
+    Parameters
+    ----------
+    cls : type
+        One of the records of this room.
+    record : Record
+        From a file.
+    lengths : dict
+        Known lengths, at least "p"; others are noted when they are first met.
+    """
+    record.only(*_FIELDS[cls])
+    values: dict[str, Any] = {}
+    for name, kind in _FIELDS[cls].items():
+        least = _LEAST if (cls, name) in _POSITIVE else None
+        values[name] = _unpack_field(record, name, kind, lengths, least)
+        if name == "judged":
+            lengths["q"] = int(values[name].sum())
+    return cls(**values)
+
+
+def _unpack_field(record: Record, name: str, kind: Any, lengths: dict[str, int], least: float | None) -> Any:
+    if isinstance(kind, tuple) and kind[0] == "?":
+        return None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least)
+    if isinstance(kind, tuple):
+        cls, own = kind
+        return unpack(cls, record.part(name), lengths | own)
+    if kind == "label":
+        if not isinstance(record.value(name), str | int | float | None):
+            raise record.trouble(name, "a text or a number")
+        return record.value(name)
+    if kind is float:
+        return record.number(name, least=-np.inf if least is None else least, infinite=name == "gap")
+    if kind is int:
+        return record.whole(name, least=0)
+    if kind is bool:
+        return record.flag(name)
+    if isinstance(kind, type):
+        return unpack(kind, record.part(name), lengths)
+    words = kind.split()
+    dtype: Any = {"bool": np.bool_, "int": np.int64}.get(words[-1], np.float64)
+    letters = [word for word in words if word not in ("bool", "int", ">0")]
+    shape = tuple(int(letter) if letter.isdigit() else lengths.get(letter) for letter in letters)
+    array = record.array(name, dtype, shape, least=_LEAST if ">0" in words else -np.inf)
+    lengths.update({letter: size for letter, size in zip(letters, array.shape, strict=True) if not letter.isdigit()})
+    return array
