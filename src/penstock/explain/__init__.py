@@ -1,12 +1,14 @@
 """Explain flagged rows: group them into events, compare them with labels, and find what is behind each event.
 
-`events.py` joins flagged rows, `labels.py` compares them with known faults, `variables.py`, `neighbors.py`, `rule.py`
-and `tree.py` say why, `groups.py` and `drawing.py` describe what a model has learnt.
+`events.py` joins flagged rows, `incidents.py` events of one cause, `labels.py` compares them with known faults,
+`variables.py`, `neighbors.py`, `rule.py` and `tree.py` say why, `groups.py` and `drawing.py` describe what a model has
+learnt.
 """
 
 from penstock.explain.drawing import TreeDrawing, tree_layout
 from penstock.explain.events import Events, event_days, group_events
 from penstock.explain.groups import Group, describe_groups, group_of_row
+from penstock.explain.incidents import Incident, IncidentSensor, condition_in_words, find_incidents, incident_table
 from penstock.explain.labels import Agreement, Truth, agreement, known_faults
 from penstock.explain.neighbors import NormalNeighbors, TreeWalker
 from penstock.explain.rule import Condition, NormalSample, Rule, find_rule
@@ -18,6 +20,8 @@ __all__ = [
     "Condition",
     "Events",
     "Group",
+    "Incident",
+    "IncidentSensor",
     "Leaf",
     "NormalNeighbors",
     "NormalSample",
@@ -28,12 +32,15 @@ __all__ = [
     "TreeWalker",
     "Truth",
     "agreement",
+    "condition_in_words",
     "describe_groups",
     "event_days",
+    "find_incidents",
     "find_rule",
     "group_events",
     "group_of_row",
     "grow_tree",
+    "incident_table",
     "known_faults",
     "rank_variables",
     "split_unit",

@@ -1,0 +1,369 @@
+"""Incidents: against a slow twin, what must not matter, and each condition of a sensor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import incidents as naive
+
+from penstock.explain import condition_in_words, find_incidents, group_events, incident_table
+
+N = 400
+
+
+@st.composite
+def series(draw):
+    """Evidence of a few faults that overlap, follow each other and stop at gaps; flags, starts and readings."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, p = draw(st.integers(1, 160)), draw(st.integers(1, 6))
+    evidence = np.abs(rng.normal(size=(n, p))) * draw(st.sampled_from([0.0, 0.3, 0.6]))
+    for _ in range(draw(st.integers(0, 8))):
+        begin, length = rng.integers(0, n), rng.integers(1, 60)
+        sensors = rng.random(p) < 0.4
+        evidence[begin : begin + length, sensors] += rng.uniform(0.5, 6)
+    starts = rng.random(n) < draw(st.sampled_from([0.0, 0.03]))
+    starts[0] = True
+    scores = evidence.max(axis=1) + 1e-6 * rng.random(n)
+    flags = (scores > draw(st.sampled_from([0.8, 1.5, 3.0]))) & (rng.random(n) < draw(st.sampled_from([0.4, 1.0])))
+    expected = rng.normal(size=(n, p)).cumsum(axis=0)
+    readings = np.where(rng.random((n, p)) < 0.05, np.nan, expected + rng.normal(size=(n, p)) * evidence)
+    return flags, scores, evidence, expected, readings, starts
+
+
+def find(flags, scores, evidence, expected, readings, starts, names=None):
+    events = group_events(flags, scores, None, gap=6)
+    names = [f"s{j}" for j in range(evidence.shape[1])] if names is None else names
+    return find_incidents(events, scores, evidence, expected, readings, starts, names)
+
+
+@settings(max_examples=200, deadline=None)
+@given(series())
+def test_incidents_are_those_of_the_slow_twin(given_series):
+    flags, scores, evidence, _, _, starts = given_series
+    events = group_events(flags, scores, None, gap=6)
+    rows = [events.rows_of(event).tolist() for event in range(1, len(events) + 1)]
+    expected = naive.incidents(rows, evidence.tolist(), starts.tolist())
+    found = find(*given_series)
+    assert [(one.rows.tolist(), one.start, one.end) for one in found] == expected
+    for one in found:
+        where = (one.rows.tolist(), one.start)
+        onsets = [naive.onset(j, *where, evidence.tolist(), starts.tolist()) for j in range(evidence.shape[1])]
+        out = [sensor for sensor in one.sensors if sensor.onset >= 0]
+        assert {sensor.column: sensor.onset for sensor in out} == {
+            j: row for j, row in enumerate(onsets) if row is not None
+        }
+        ranking = naive.ranking(*where, one.end, evidence.tolist(), starts.tolist())
+        assert [sensor.column for sensor in out] == ranking
+        means = naive.mean_evidence(evidence.tolist(), one.rows.tolist())
+        np.testing.assert_allclose([s.mean_evidence for s in one.sensors], [means[s.column] for s in one.sensors])
+        assert out or one.source == "state"
+
+
+@settings(max_examples=100, deadline=None)
+@given(series())
+def test_every_flagged_row_belongs_to_one_incident_and_none_crosses_a_start(given_series):
+    flags, scores, _, _, _, starts = given_series
+    found = find(*given_series)
+    rows = np.concatenate([one.rows for one in found]) if found else np.zeros(0, int)
+    assert sorted(rows.tolist()) == np.flatnonzero(flags).tolist()
+    for one in found:
+        assert not starts[one.start + 1 : one.end + 1].any()
+        assert one.start <= one.rows[0] <= one.peak <= one.rows[-1] <= one.end
+        assert one.peak_score == scores[one.rows].max() == scores[one.peak]
+        assert all(sensor.onset == -1 or one.start <= sensor.onset <= one.rows[-1] for sensor in one.sensors)
+    assert sorted(one.rank for one in found) == list(range(1, len(found) + 1))
+    assert [one.number for one in sorted(found, key=lambda one: one.rank)] == [
+        1 + k for k in np.argsort([-one.peak_score for one in found], kind="stable")
+    ]
+    table = incident_table(found)
+    assert len(table) == len(found)
+    assert table["rows"].sum() == flags.sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(series(), st.randoms(use_true_random=False))
+def test_order_and_units_of_sensors_do_not_matter(given_series, random):
+    flags, scores, evidence, expected, readings, starts = given_series
+    p = evidence.shape[1]
+    order = random.sample(range(p), p)
+    factors = np.array([random.choice([0.25, 1.0, 4.0, 1024.0]) for _ in range(p)])
+    names = [f"s{j}" for j in range(p)]
+    plain = find(*given_series)
+    other = find(
+        *(flags, scores, evidence[:, order], (expected * factors)[:, order], (readings * factors)[:, order], starts),
+        [names[j] for j in order],
+    )
+    for one, two in zip(plain, other, strict=True):
+        assert (one.start, one.end, one.rank, one.source, one.peak) == (
+            two.start,
+            two.end,
+            two.rank,
+            two.source,
+            two.peak,
+        )
+        assert [k for k, _ in one.similar] == [k for k, _ in two.similar]
+        for a, b in zip(one.sensors, two.sensors, strict=True):
+            assert (a.name, a.onset, a.direction) == (b.name, b.onset, b.direction)
+            if "swapped" not in a.condition + b.condition:  # whether two sensors are exchanged depends on their units
+                assert (a.condition, a.certain) == (b.condition, b.certain)
+
+
+def healthy(p=4):
+    """Expected readings that move, and readings close to them."""
+    rng = np.random.default_rng(0)
+    expected = 20 + np.cumsum(rng.normal(size=(N, 1)), axis=0) * 0.5 + 5 * np.arange(p)
+    return expected, expected + 0.05 * rng.normal(size=(N, p)), np.zeros((N, p))
+
+
+def one_incident(expected, readings, evidence):
+    scores = evidence.max(axis=1)
+    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    return found
+
+
+def test_start_is_where_the_first_sensor_leaves_its_range_and_sensors_are_in_order_of_evidence_and_onset():
+    expected, readings, evidence = healthy()
+    evidence[100:130, 2], evidence[106:126, 0], evidence[120:126, 1] = 1.5, 1.4, 9.0
+    evidence[112:124, [0, 2]] = 4.0
+    readings[100:130, 2] -= 1
+    readings[106:126, 0] += 1
+    scores = evidence[:, [0, 2]].max(axis=1)
+    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    assert (found.start, found.end, found.rows[0], found.rows[-1], len(found.rows)) == (100, 129, 112, 123, 12)
+    assert [(sensor.name, sensor.onset) for sensor in found.sensors] == [("s2", 100), ("s0", 106), ("s1", 120)]
+    assert [sensor.direction for sensor in found.sensors[:2]] == ["below", "above"]
+    assert found.sensors[0].peak_evidence == found.sensors[0].mean_evidence == 4.0
+    assert found.source == "machine"
+    assert found.reason == "Probably the machine: 3 sensors left their range, 's2' first."
+
+
+def test_events_of_one_cause_are_merged_and_those_of_another_are_not():
+    expected, readings, evidence = healthy()
+    flags = np.zeros(N, bool)
+    for begin, sensor in ((50, 0), (75, 0), (160, 1), (185, 2), (300, 0)):
+        evidence[begin : begin + 15, sensor] = 5.0
+        flags[begin : begin + 15] = True
+    found = find(flags, evidence.max(axis=1), evidence, expected, readings, np.arange(N) == 0)
+    assert [(one.start, one.end, one.sensors[0].column) for one in found] == [
+        (50, 89, 0), (160, 174, 1), (185, 199, 2), (300, 314, 0),
+    ]  # fmt: skip
+    again = find(flags, evidence.max(axis=1), evidence, expected, readings, np.isin(np.arange(N), [0, 70]))
+    assert [one.start for one in again] == [50, 75, 160, 185, 300]
+
+
+def test_events_that_touch_in_time_are_merged_unless_their_sensors_differ():
+    expected, readings, evidence = healthy()
+    flags = np.zeros(N, bool)
+    flags[100:105] = flags[130:135] = True
+    evidence[98:137, 0] = 3.0
+    scores = flags * 1.0
+    assert len(find(flags, scores, evidence, expected, readings, np.arange(N) == 0)) == 1
+    evidence[118:137, 0], evidence[117:137, 1] = 0.0, 3.0
+    first, second = find(flags, scores, evidence, expected, readings, np.arange(N) == 0)
+    assert (first.start, first.end, second.start, second.end) == (98, 117, 117, 136)
+
+
+def test_an_event_is_split_where_its_cause_changes_but_not_where_a_fault_spreads():
+    expected, readings, evidence = healthy(8)
+    evidence[100:120, 0] = evidence[120:140, 5] = 6.0
+    scores = evidence.max(axis=1)
+    found = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    assert [(one.start, one.end, one.sensors[0].column) for one in found] == [(100, 119, 0), (120, 139, 5)]
+    evidence[100:140, 0], evidence[110:140, 1:] = 3.0, 19.0  # cosine of (2, 0, …) and (2, 18, …): 0.04
+    assert len(find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)) == 1
+
+
+def test_a_new_state_without_a_sensor_that_left_its_range_is_named_so():
+    expected, readings, evidence = healthy()
+    evidence[100:110] = [0.2, 0.9, 0.5, 0.1]
+    scores = np.isin(np.arange(N), range(100, 110)) * 3.0
+    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    assert (found.source, found.start, found.end, found.pattern.any()) == ("state", 100, 109, False)
+    assert [sensor.name for sensor in found.sensors] == ["s1", "s2", "s0"]
+    assert all(sensor.onset == -1 for sensor in found.sensors)
+    assert incident_table([found]).loc[1, ["first_out", "sensors"]].tolist() == ["", 0]
+
+
+def test_one_sensor_alone_cannot_be_told_from_the_machine():
+    expected, readings, evidence = healthy(1)
+    evidence[100:120] = 5.0
+    found = one_incident(expected, readings, evidence)
+    assert found.source == "unclear"
+    assert "only one sensor" in found.reason
+
+
+def condition(change, p=4, sensors=(1,), rows=range(100, 120)):
+    """What is said of the first sensor of an incident if readings are changed so."""
+    expected, readings, evidence = healthy(p)
+    evidence[np.ix_(list(rows), sensors)] = 5.0
+    change(expected, readings)
+    found = one_incident(expected, readings, evidence)
+    assert found.sensors[0].column == sensors[0]
+    return condition_in_words(found.sensors[0]), found
+
+
+def test_a_frozen_sensor_is_certain_if_others_say_that_it_should_move():
+    def freeze(expected, readings):
+        readings[100:120, 1] = readings[99, 1]
+
+    assert condition(freeze)[0] == "frozen"
+    assert condition(freeze)[1].source == "sensor"
+
+    def freeze_while_nothing_moves(expected, readings):
+        expected[90:130] = expected[90]
+        readings[100:120, 1] = readings[99, 1]
+
+    assert condition(freeze_while_nothing_moves)[0] == "possibly frozen"
+
+    def coarse(expected, readings):
+        readings[:, 1] = np.repeat(readings[::25, 1], 25)
+        expected[90:130] = expected[90]
+
+    assert condition(coarse)[0] == ""
+
+    def few_rows(expected, readings):
+        readings[100:104, 1] = readings[99, 1]
+
+    assert condition(few_rows, rows=range(100, 104))[0] == ""
+
+
+def test_a_sensor_at_zero():
+    def zero(expected, readings):
+        readings[100:120, 1] = 0.0
+
+    def often_zero(expected, readings):
+        zero(expected, readings)
+        readings[::10, 1] = 0.0
+
+    def mostly_zero(expected, readings):
+        readings[:, 1] = np.where(np.arange(N) % 3 == 0, readings[:, 1], 0.0)
+        zero(expected, readings)
+
+    assert condition(zero)[0] == "at zero"
+    assert condition(often_zero)[0] == "possibly at zero"
+    assert "zero" not in condition(mostly_zero)[0]
+
+
+def test_a_sensor_outside_the_range_of_all_other_rows():
+    def far(expected, readings):
+        readings[100:120, 1] += 40
+
+    def hardly(expected, readings):
+        others = np.delete(readings[:, 1], range(100, 120))
+        readings[100:120, 1] = np.clip(readings[100:120, 1], others.min(), others.max())
+        readings[110, 1] = others.max() + 0.01
+
+    assert condition(far)[0] == "outside its range"
+    assert condition(hardly)[0] == "possibly outside its range"
+
+
+def test_a_sensor_at_the_end_of_its_range():
+    def limited(expected, readings):
+        limit = np.quantile(expected[:, 1], 0.9)
+        expected[100:120, 1] = limit + 3 + np.arange(20) % 3
+        readings[:, 1] = np.minimum(readings[:, 1], limit)
+        readings[100:120, 1] = limit
+
+    def reached_for_the_first_time(expected, readings):
+        readings[100:120, 1] = np.delete(readings[:, 1], range(100, 120)).max()
+        expected[100:120, 1] = readings[100, 1] + 3
+
+    def at_the_highest_reading_but_should_be_lower(expected, readings):
+        readings[100:120, 1] = np.delete(readings[:, 1], range(100, 120)).max()
+
+    assert condition(limited)[0] == "at the end of its range"
+    assert condition(reached_for_the_first_time)[0] == "possibly at the end of its range"
+    assert condition(at_the_highest_reading_but_should_be_lower)[0] == "frozen"
+
+
+def test_swapped_sensors():
+    def swap(expected, readings):
+        readings[100:120, [1, 2]] = readings[100:120, [2, 1]]
+
+    words, found = condition(swap, sensors=(1, 2))
+    assert words == "swapped with s2"
+    assert found.sensors[1].condition == "swapped with s1"
+    assert found.source == "sensor"
+    assert found.reason == "Probably the sensors: 's1' is swapped with s2."
+
+    def both_too_high(expected, readings):
+        readings[100:120, [1, 2]] += 5
+
+    assert "swapped" not in condition(both_too_high, sensors=(1, 2))[0]
+    assert condition(both_too_high, sensors=(1, 2))[1].source == "unclear"
+
+
+def test_a_sensor_that_is_much_noisier_than_usual():
+    rng = np.random.default_rng(5)
+
+    def flicker(expected, readings):
+        readings[100:120, 1] += rng.normal(size=20) * 2
+
+    def restless(expected, readings):
+        readings[100:120, 1] = expected[100:120, 1] + 0.25 * rng.normal(size=20)
+
+    def higher(expected, readings):
+        readings[100:120, 1] += 2
+
+    def drift(expected, readings):
+        readings[100:120, 1] += np.linspace(0, 9, 20)
+
+    assert condition(flicker)[0] == "much noisier than usual"
+    assert condition(restless)[0] == "possibly much noisier than usual"
+    assert "noisier" not in condition(higher)[0]
+    assert "noisier" not in condition(drift)[0]
+
+
+def test_nothing_is_said_of_a_condition_without_enough_other_rows():
+    expected, readings, evidence = healthy()
+    evidence[:380, 1], readings[:380, 1] = 5.0, 0.0
+    assert one_incident(expected, readings, evidence).sensors[0].condition == ""
+
+
+def test_similar_earlier_incidents_have_the_same_sensors_in_the_same_direction():
+    expected, readings, evidence = healthy()
+    for begin, sensors, sign in ((50, [0, 1], 1), (120, [2], 1), (190, [0, 1], -1), (260, [0, 1], 1)):
+        evidence[begin : begin + 10, sensors] = 4.0
+        readings[begin : begin + 10, sensors] += 5 * sign
+    scores = evidence.max(axis=1)
+    found = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    assert [[number for number, _ in one.similar] for one in found] == [[], [], [], [1]]
+    assert found[3].similar[0][1] == pytest.approx(1.0)
+
+
+def test_the_table_has_times_where_there_are_times():
+    expected, readings, evidence = healthy()
+    evidence[100:120, 1], evidence[98:125, 1] = 0.0, 4.0
+    scores = np.where(np.isin(np.arange(N), range(100, 120)), 3.0, 0.0)
+    found = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    time = pd.date_range("2024-05-01", periods=N, freq="10min")
+    row = incident_table(found, time).loc[1]
+    assert (row["start"], row["end"], row["peak"]) == (time[98], time[124], time[100])
+    assert row["duration"] == pd.Timedelta("260min")
+    assert (row["first_sensor"], row["first_out"], row["sensors"], row["similar"]) == ("s1", "s1", 1, ())
+    assert incident_table(found).loc[1, ["start", "end", "duration"]].tolist() == [98, 124, 27]
+    assert incident_table([], time).empty
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"evidence": np.zeros((5, 3))}, r"evidence has shape \(5, 3\)"),
+        ({"readings": np.zeros(5)}, "readings has shape"),
+        ({"scores": np.zeros(4)}, "scores has shape"),
+        ({"starts": np.zeros(6, bool)}, "starts has shape"),
+        ({"evidence": np.full((5, 2), np.nan)}, "finite and not negative"),
+        ({"evidence": np.full((5, 2), -1.0)}, "finite and not negative"),
+        ({"scores": np.array([0, np.nan, 0, 0, 0])}, "Row 1 is flagged"),
+        ({name: np.zeros((5, 0)) for name in ("evidence", "expected", "readings")} | {"names": []}, "no sensor"),
+    ],
+)
+def test_wrong_input_is_named(change, message):
+    events = group_events(np.arange(5) == 1, np.arange(5.0), None)
+    arrays = {name: np.zeros((5, 2)) for name in ("evidence", "expected", "readings")}
+    given_input = {"scores": np.arange(5.0), **arrays, "starts": np.arange(5) == 0, "names": ["a", "b"], **change}
+    with pytest.raises(ValueError, match=message):
+        find_incidents(events, **given_input)
