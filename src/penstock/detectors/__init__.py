@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.recommended import Detector as Detector
     from penstock.detectors.recommended import ViewsModel as ViewsModel
+    from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest
     from penstock.detectors.snmf import SNMF as SNMF
 
 _HOMES = {
@@ -48,6 +49,7 @@ _HOMES = {
     "_input": ("LARGEST_VALUE",),
     "_saving": ("load", "restore", "state_of"),
     "recommended": ("ViewsModel",),
+    "refitting": ("scores_without_the_highest",),
 }
 _OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604
