@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.detectors.sensors import SensorDetector as SensorDetector
     from penstock.detectors.sensors import SeriesDetector as SeriesDetector
     from penstock.detectors.sensors import SeriesMonitor as SeriesMonitor
+    from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest
     from penstock.detectors.snmf import SNMF as SNMF
 
 _HOMES = {
@@ -52,6 +53,7 @@ _HOMES = {
     "_saving": ("load", "restore", "state_of"),
     "recommended": ("ViewsModel",),
     "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "restore_monitor"),
+    "refitting": ("scores_without_the_highest",),
 }
 _OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604

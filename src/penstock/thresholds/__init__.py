@@ -10,11 +10,13 @@ from penstock.thresholds.basic import (
     midway,
     score_threshold,
 )
+from penstock.thresholds.chance import Chance, expected_by_chance
 from penstock.thresholds.pareto import Exceedance, ParetoTail
 from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
+    "Chance",
     "ConformalPValue",
     "Contamination",
     "DriftingPeaks",
@@ -27,6 +29,7 @@ __all__ = [
     "Threshold",
     "TopN",
     "check_contamination",
+    "expected_by_chance",
     "midway",
     "pack_threshold",
     "parse_threshold",

@@ -1,0 +1,252 @@
+"""Print how often verdicts say that rows stand out: of normal tables, of tables with planted outliers, of real ones.
+
+    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real] [--seeds 5]
+
+`Detector(random_state=0)`, fitted again without its highest rows, then `expected_by_chance`. "nothing" is the share of
+tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
+are normal tables where the verdict is known to fail. Of the twenty data sets (PENSTOCK_DATA), the rows without a label
+are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock import Detector
+from penstock._types import FloatArray
+from penstock.detectors import scores_without_the_highest
+from penstock.thresholds import Chance, expected_by_chance
+
+BoolArray = NDArray[np.bool_]
+Generator = np.random.Generator
+DATA = Path(os.environ.get("PENSTOCK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "dami"
+BAR = (0.85, 0.95)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table (n, p) by the name of its line, and its anomalies (n,)."""
+
+    line: str
+    X: FloatArray
+    anomalies: BoolArray
+
+
+def correlated(n: int, p: int, rng: Generator) -> FloatArray:
+    factors = max(1, p // 3)
+    mixed: FloatArray = rng.normal(size=(n, factors)) @ rng.normal(size=(factors, p)) + 0.3 * rng.normal(size=(n, p))
+    return mixed
+
+
+def modes(*shares: float, spreads: tuple[float, ...] = (1.0, 1.0)) -> Callable[[int, int, Generator], FloatArray]:
+    """Return how to draw from normal distributions around centres that are drawn, too."""
+
+    def draw(n: int, p: int, rng: Generator) -> FloatArray:
+        centers = 4.0 * rng.normal(size=(len(shares), p))
+        mode = rng.choice(len(shares), size=n, p=shares)
+        rows: FloatArray = centers[mode] + np.array(spreads)[mode, None] * rng.normal(size=(n, p))
+        return rows
+
+    return draw
+
+
+def counts_and_reals(n: int, p: int, rng: Generator) -> FloatArray:
+    return np.column_stack([rng.poisson(3.0, size=(n, p // 2)), rng.normal(size=(n, p - p // 2))])
+
+
+def spiral(n: int, p: int, rng: Generator) -> FloatArray:
+    angle = rng.uniform(0.0, 3 * np.pi, n)
+    rows: FloatArray = np.column_stack([angle * np.cos(angle), angle * np.sin(angle)]) @ rng.normal(size=(2, p))
+    return rows + 0.3 * rng.normal(size=(n, p))
+
+
+NORMAL: dict[str, Callable[[int, int, Generator], FloatArray]] = {
+    "normal": lambda n, p, rng: rng.normal(size=(n, p)),
+    "Student t, 5 degrees of freedom": lambda n, p, rng: rng.standard_t(5, size=(n, p)),
+    "exponential": lambda n, p, rng: rng.exponential(size=(n, p)),
+    "uniform": lambda n, p, rng: rng.uniform(size=(n, p)),
+    "log-normal": lambda n, p, rng: rng.lognormal(size=(n, p)),
+    "correlated": correlated,
+    "modes of 50 and 50 %": modes(0.5, 0.5),
+    "modes of 60, 25 and 15 %, unequal spread": modes(0.6, 0.25, 0.15, spreads=(1.0, 0.5, 2.0)),
+    "counts and reals": counts_and_reals,
+}
+HARD: dict[str, Callable[[int, int, Generator], FloatArray]] = {
+    "a mode of 3 %": modes(0.97, 0.03),
+    "a mode of 8 %": modes(0.92, 0.08),
+    "along a spiral": spiral,
+    "Student t, 3 degrees of freedom, mixed": lambda n, p, rng: (
+        rng.standard_t(3, size=(n, p)) @ rng.normal(size=(p, p))
+    ),
+}
+
+
+def drawn(kinds: dict[str, Callable[[int, int, Generator], FloatArray]]) -> Callable[[int], Iterator[Case]]:
+    """Return how to draw normal tables of several sizes."""
+
+    def cases(seeds: int) -> Iterator[Case]:
+        for place, (kind, draw) in enumerate(kinds.items()):
+            for n in (80, 300, 1500):
+                for p in (2, 6, 20):
+                    for seed in range(seeds):
+                        rng = np.random.default_rng([place, n, p, seed])
+                        yield Case(kind, draw(n, p, rng), np.zeros(n, dtype=np.bool_))
+
+    return cases
+
+
+def read_sets() -> Iterator[tuple[str, FloatArray, BoolArray]]:
+    """Return the twenty sets: name, rows and which are labelled."""
+    if not DATA.is_dir():
+        sys.exit(f"There is no folder {DATA}: set PENSTOCK_DATA, or choose --parts normal hard planted.")
+    known = pd.read_csv(DATA / "MANIFEST.csv")
+    for name in sorted(known.loc[known["role"] == "primary", "name"]):
+        table = pd.read_csv(DATA / f"{name}.csv.gz").to_numpy(dtype=np.float64)
+        yield name, np.ascontiguousarray(table[:, :-1]), table[:, -1] > 0
+
+
+def inliers(seeds: int) -> Iterator[Case]:
+    """Draw rows without a label, at most 80 % of them."""
+    for name, X, anomalies in read_sets():
+        usual = np.flatnonzero(~anomalies)
+        sizes = [n for n in (80, 300, 1500) if n <= 0.8 * len(usual)] or [int(0.9 * len(usual))]
+        for n in sizes:
+            for seed in range(seeds):
+                rows = np.random.default_rng([n, seed]).choice(usual, n, replace=False)
+                yield Case(name, X[rows], np.zeros(n, dtype=np.bool_))
+
+
+def planted(seeds: int) -> Iterator[Case]:
+    """Make some rows of normal tables anomalous, in units of standard deviations."""
+    for how in ("far, each its own way", "far, as a group", "one reading at 8", "readings of different rows"):
+        for share in (0.0, 0.01, 0.05):
+            for place, kind in enumerate(
+                ("normal", "exponential", "correlated", "modes of 60, 25 and 15 %, unequal spread")
+            ):
+                for n, p in ((200, 4), (1000, 4), (200, 15), (1000, 15)):
+                    for seed in range(seeds if how != "readings of different rows" or kind == "correlated" else 0):
+                        rng = np.random.default_rng([place, n, p, seed])
+                        X = NORMAL[kind](n, p, rng)
+                        rows = rng.choice(n, max(1, round(share * n)), replace=False)
+                        X[rows] = _disturbed(how, X, rows, rng)
+                        count = "1 row" if share == 0.0 else f"{share:.0%}"
+                        yield Case(f"{how}, {count}", X, np.isin(np.arange(n), rows))
+
+
+def _disturbed(how: str, X: FloatArray, rows: NDArray[np.intp], rng: Generator) -> FloatArray:
+    k, p = len(rows), X.shape[1]
+    mean, spread, out = X.mean(axis=0), X.std(axis=0), X[rows].copy()
+    away = rng.normal(size=(k, p))
+    if how == "far, each its own way":
+        out += 3.5 * np.sqrt(p) * spread * away / np.linalg.norm(away, axis=1, keepdims=True)
+    elif how == "far, as a group":
+        out = mean + spread * (3.5 * np.sqrt(p) * away[0] / np.linalg.norm(away[0]) + 0.1 * rng.normal(size=(k, p)))
+    elif how == "one reading at 8":
+        column = rng.integers(p, size=k)
+        out[np.arange(k), column] = (mean + 8.0 * spread)[column]
+    else:
+        out = np.column_stack([rng.permutation(column)[:k] for column in X.T])
+    return out
+
+
+def real(_: int) -> Iterator[Case]:
+    """Take the sets as they are, or 4,000 of their rows."""
+    for name, X, anomalies in read_sets():
+        rows = np.sort(np.random.default_rng(0).permutation(len(X))[:4000])
+        yield Case(name, X[rows], anomalies[rows])
+
+
+# A part yields cases; `judge` says what is made of each. Series in time are to be a part with a judge of their own.
+PARTS: dict[str, Callable[[int], Iterator[Case]]] = {
+    "normal": drawn(NORMAL),
+    "hard": drawn(HARD),
+    "inliers": inliers,
+    "planted": planted,
+    "real": real,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was said of a case."""
+
+    line: str
+    size: int
+    verdict: str
+    called: int
+    right: int
+    anomalies: int
+    at_one: int
+    words: str
+
+
+def judge(case: Case) -> Outcome:
+    """Fit, fit again without the highest rows, and compare with chance."""
+    detector = Detector(random_state=0).fit(case.X)
+    found: Chance = expected_by_chance(scores_without_the_highest(detector, case.X, detector.scores_))
+    return Outcome(
+        case.line,
+        len(case.X),
+        found.verdict,
+        int(found.called.sum()),
+        int((found.called & case.anomalies).sum()),
+        int(case.anomalies.sum()),
+        int((found.expected <= 1.0).sum()),
+        found.in_words(),
+    )
+
+
+def line_of(name: str, outcomes: list[Outcome]) -> str:
+    """Return the figures of some tables: how many; verdicts in %; called rows in % of all; rows where 1 is expected."""
+    said = [outcome.verdict for outcome in outcomes]
+    shares = " ".join(
+        f"{said.count(verdict) / len(said):8.0%}" for verdict in ("nothing", "some", "clearly", "too few")
+    )
+    rows, called = sum(each.size for each in outcomes), sum(each.called for each in outcomes)
+    right, anomalies = sum(each.right for each in outcomes), sum(each.anomalies for each in outcomes)
+    text = f"{name:46s} {len(said):6d} {shares} {called / rows:8.2%} {np.mean([e.at_one for e in outcomes]):8.2f}"
+    if anomalies:
+        text += f" {right / anomalies:8.0%} {right / called if called else np.nan:8.0%}"
+    return text
+
+
+def main() -> None:
+    """Print one line per kind of table, and one per part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--seeds", type=int, default=5, help="draws of each kind and size")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    columns = ("tables", "nothing", "some", "clearly", "too few", "called", "at E≤1", "found", "right")
+    print(f"{'':46s} {columns[0]:>6s} " + " ".join(f"{name:>8s}" for name in columns[1:]))
+    for part in given.parts:
+        begin, outcomes = process_time(), [judge(case) for case in PARTS[part](given.seeds)]
+        print(f"\n{part}")
+        for line in dict.fromkeys(outcome.line for outcome in outcomes):
+            of_line = [outcome for outcome in outcomes if outcome.line == line]
+            print(line_of(line, of_line))
+            if part == "real":
+                print(f"    {of_line[0].size} rows, {of_line[0].anomalies} labelled. {of_line[0].words}")
+        for size in (80, 300, 1500) if part in ("normal", "hard", "inliers") else ():
+            of_size = [outcome for outcome in outcomes if outcome.size == size]
+            print(line_of(f"  of {size} rows", of_size))
+        quiet = np.mean([outcome.verdict == "nothing" for outcome in outcomes if outcome.verdict != "too few"])
+        bar = f", bar {BAR[0]:.0%}–{BAR[1]:.0%}: {'kept' if BAR[0] <= quiet <= BAR[1] else 'MISSED'}"
+        print(line_of(f"all of {part}", outcomes), flush=True)
+        print(f"nothing stands out in {quiet:.1%}{bar if part in ('normal', 'inliers') else ''}", end="")
+        print(f"; {process_time() - begin:.0f} s of CPU", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Say how many rows of a normal table would score as high by chance, and whether any row stands out.
+
+The idea: the scores of normal rows have an upper tail of one shape, whatever the table; only its width differs. The
+width is learnt from the scores between the median and the highest 6 %, so that anomalies hardly enter it. The number of
+rows that such a tail has at a score or above is then compared with the number that are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penstock._messages import counted
+from penstock._types import FloatArray, IndexArray
+
+BoolArray = NDArray[np.bool_]
+Verdict = Literal["too few", "nothing", "some", "clearly"]
+FEWEST_SCORES = 40  # different ones
+SOME, CLEARLY = 0.10, 0.01
+_SHAPE = 1.3  # excesses above the median to this power are taken to be exponential; see benchmarks/verdicts.py
+_HIGHEST = 60  # thousandths of the different scores, which the tail does not learn from
+_SMALLEST_FIGURE = 0.001  # what is below it is not printed as a number
+_MANY = 0.02  # of the rows
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """E(s) = count·(1 + (t(s) − 1)/total)^(−steps) for s ≥ start, where t(s) = ((s − median)/(start − median))^1.3.
+
+    The predictive distribution of `count` scores at `start` or above, where t is exponential with a mean that was
+    estimated as total/steps from `steps` scores. Median and start are in units of the largest size of a score, `unit`,
+    so that differences do not overflow.
+    """
+
+    unit: float
+    median: float
+    start: float
+    count: int
+    steps: int
+    total: float
+
+    def expected(self, scores: FloatArray) -> FloatArray:
+        """Return E of each score; infinite below `start`."""
+        values = scores / self.unit
+        with np.errstate(over="ignore"):
+            beyond = _transformed(np.maximum(values, self.start), self.median, self.start) - 1.0
+            expected = self.count * np.exp(-self.steps * np.log1p(beyond / self.total))
+        return np.where(values >= self.start, expected, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """How many high scores a table has, beside how many a normal table of its size would have by chance.
+
+    Made by `expected_by_chance`.
+
+    Attributes
+    ----------
+    expected : ndarray of shape (n,)
+        Per row, how many rows of a normal table of this size score as high; infinite for rows that are not in the upper
+        tail. Rows with equal scores count as one.
+    called : ndarray of shape (n,)
+        The rows that stand out. Their share is a lower bound on the share of anomalies: the others cannot be told from
+        normal rows by this score.
+    q : float
+        The smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
+        of ten normal tables. NaN if there are too few scores.
+    verdict : {"too few", "nothing", "some", "clearly"}
+        Whether any row stands out: "some" for q ≤ 0.10, "clearly" for q ≤ 0.01. "nothing" does not say that all rows
+        are healthy.
+    different : int
+        The number of different scores.
+    """
+
+    expected: FloatArray
+    called: BoolArray
+    q: float
+    verdict: Verdict
+    different: int
+    _ranks: IndexArray
+    _tail: _Tail | None
+
+    def expected_at(self, scores: ArrayLike) -> FloatArray:
+        """Return how many rows of a normal table of this size would have such scores or higher.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,)
+            Finite numbers, from the same detector as those of the table.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Infinite for scores that are not in the upper tail, and where there were too few scores to know it.
+        """
+        values = _check_scores(scores)
+        return np.full(len(values), np.inf) if self._tail is None else self._tail.expected(values)
+
+    def in_words(self) -> str:
+        """Return the verdict in plain sentences.
+
+        Returns
+        -------
+        str
+            How many rows stand out and how many would by chance.
+        """
+        if self.verdict == "too few":
+            return (
+                f"Too few rows to say whether any stands out: {counted(self.different, 'different score')}, "
+                f"{FEWEST_SCORES} are needed."
+            )
+        if self.verdict == "nothing":
+            figure = _figure(float(self.expected.min()))
+            rows = "row" if figure == "about 1" else "rows"
+            return (
+                f"Nothing stands out: the highest score is one that chance gives to {figure} {rows} of a normal table "
+                f"of this size."
+            )
+        clearly = _called(self.expected, self._ranks, CLEARLY)
+        sentences = []
+        if clearly.any():
+            sentences.append(self._sentence(clearly, "clearly "))
+        if (self.called & ~clearly).any():
+            sentences.append(self._sentence(self.called, "in all " if sentences else ""))
+        share = float(self.called.mean())
+        if share > _MANY:
+            sentences.append(
+                f"At {share:.0%} of all rows they may be a group apart, such as a rare but normal state: see whether "
+                f"they are alike."
+            )
+        return " ".join(sentences)
+
+    def _sentence(self, rows: BoolArray, manner: str) -> str:
+        """Say how many rows stand out, and how many would by chance."""
+        found, different = int(rows.sum()), int(self._ranks[rows].max())
+        verb = "stands" if found == 1 else "stand"
+        equal = "" if different == found else f" ({counted(different, 'different score')})"
+        figure = _figure(float(self.expected[rows].max()))
+        return f"{counted(found, 'row')}{equal} {manner}{verb} out; {figure} would be expected by chance."
+
+
+def expected_by_chance(scores: ArrayLike) -> Chance:
+    """Compare the scores of a table with what a normal table of its size would show.
+
+    Use it for tables whose rows are like independent draws, with scores from
+    `penstock.detectors.scores_without_the_highest` of a `penstock.Detector`. Do not use it for rows that follow each
+    other closely in time: these come in episodes.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Finite numbers; high means anomalous. Adding a number to all of them, or multiplying all by a positive one,
+        changes nothing but rounding; other scales do, such as the logarithm, as they have tails of other shapes.
+
+    Returns
+    -------
+    Chance
+
+    Raises
+    ------
+    ValueError
+        For scores that are not finite or not one-dimensional.
+
+    Notes
+    -----
+    Equal scores count once: d₁ > d₂ > … > d_m. Let i = ⌈m/2⌉, j = ⌈0.06·m⌉, N = i − j and t(s) = (s − d_i)^1.3. For
+    normal rows above d_i, t is taken to be exponential with mean σ = [Σ_{j<k<i} t(d_k) + j·t(d_j)]/N; of the j highest
+    only their number is used (censoring). E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N) scores are then expected at
+    s ≥ d_j or above. q = min_k E(d_k)/k; rows are called down to the largest k with E(d_k) ≤ 0.10·k.
+
+    It calls too often where normal rows have small groups apart, follow few causes closely, or have heavy tails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.random.default_rng(4).weibull(1.3, size=500)
+    >>> print(expected_by_chance(scores).in_words())
+    Nothing stands out: the highest score is one that chance gives to about 0.6 rows of a normal table of this size.
+    >>> found = expected_by_chance(np.append(scores, [12.0, 14.0]))
+    >>> print(found.in_words())
+    2 rows clearly stand out; fewer than 0.001 would be expected by chance.
+    >>> np.flatnonzero(found.called)
+    array([500, 501])
+    """
+    values = _check_scores(scores)
+    ascending, places = np.unique(values, return_inverse=True)
+    m = len(ascending)
+    ranks = m - places.astype(np.intp)
+    if m < FEWEST_SCORES:
+        nothing = np.zeros(len(values), dtype=np.bool_)
+        return Chance(np.full(len(values), np.inf), nothing, np.nan, "too few", m, ranks, None)
+    tail = _fit_tail(ascending[::-1])
+    expected = tail.expected(values)
+    q = float((expected / ranks).min())
+    verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
+    return Chance(expected, _called(expected, ranks, SOME), q, verdict, m, ranks, tail)
+
+
+def _check_scores(scores: ArrayLike) -> FloatArray:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"Scores must be one-dimensional; got an array of shape {values.shape}.")
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        raise ValueError(f"Scores must be finite, but number {wrong[0]} is {values[wrong[0]]}.")
+    return values
+
+
+def _fit_tail(descending: FloatArray) -> _Tail:
+    """Fit the tail to different scores, of which there are enough."""
+    m = len(descending)
+    i, j = -(-m // 2), -(-_HIGHEST * m // 1000)
+    unit = float(max(abs(descending[0]), abs(descending[-1])))
+    values = descending[:i] / unit
+    median, start = float(values[-1]), float(values[j - 1])
+    total = float(_transformed(values[j:-1], median, start).sum()) + j
+    return _Tail(unit, median, start, j, i - j, total)
+
+
+def _transformed(values: FloatArray, median: float, start: float) -> FloatArray:
+    """Return the excess above the median on the scale where it is exponential, and 1 at the start of the tail."""
+    excess: FloatArray = ((values - median) / (start - median)) ** _SHAPE
+    return excess
+
+
+def _called(expected: FloatArray, ranks: IndexArray, level: float) -> BoolArray:
+    """Return the rows down to the last rank at which the expected number is at most this share of the actual one."""
+    called: BoolArray = ranks <= ranks[expected <= level * ranks].max(initial=0)
+    return called
+
+
+def _figure(expected: float) -> str:
+    """Return an expected number of rows in words.
+
+    >>> _figure(0.0235), _figure(2.44), _figure(1234.5), _figure(1e-9)
+    ('about 0.02', 'about 2.4', 'about 1,234', 'fewer than 0.001')
+    """
+    if expected < _SMALLEST_FIGURE:
+        return f"fewer than {_SMALLEST_FIGURE:g}"
+    return f"about {expected:,.0f}" if expected >= 10 else f"about {expected:.{2 if expected >= 1 else 1}g}"
