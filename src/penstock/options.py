@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
-from penstock.registry import DEFAULT_METHOD, METHODS
+from penstock.registry import AUTO, METHODS
 
 _IN, _FORMAT = "Input", "How the text is written (found if not given)"
 _LEARN, _CUT, _MODEL, _OUT = "What is learnt, and what is judged", "What counts as a finding", "Model", "Output"
@@ -153,10 +153,13 @@ class LearningOptions:
         Option(
             _MODEL,
             "--method",
-            f"{', '.join(METHODS)}. nsnmf is the paper's NS-NMF, exactly penstock.NSNMF(), and often needs "
-            f"--similarity normalized.",
+            f"{', '.join((AUTO, *METHODS))}. auto is sensors for rows in order of time, else detector; nsnmf is the "
+            f"paper's NS-NMF, exactly penstock.NSNMF(), and often needs --similarity normalized.",
         ),
-    ] = DEFAULT_METHOD
+    ] = AUTO
+    ordered: Annotated[
+        bool, Option(_IN, "--ordered", "Rows without time stamps are in order of time, evenly spaced.", bool)
+    ] = False
     parameters: Mapping[str, Any] | None = None
     random_state: Annotated[Any, Option(_MODEL, "--seed", "The same seed gives the same findings.", int)] = 0
     fit_rows: Callable[[Any, Any], Any] | None = None

@@ -69,7 +69,7 @@ THRESHOLDS: dict[str, Entry] = {
 }
 # fmt: on
 METHODS = tuple(entry.method for entry in DETECTORS.values() if entry.method)
-DEFAULT_METHOD, PAPERS_METHOD = "detector", "nsnmf"
+AUTO, DEFAULT_METHOD, SERIES_METHOD, PAPERS_METHOD = "auto", "detector", "sensors", "nsnmf"
 
 
 def find_detector(name: str) -> str:

@@ -37,12 +37,14 @@ from penstock.detection._preparing import (
 from penstock.detection.findings import Findings
 from penstock.detection.model import FittedRows, Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
-from penstock.detectors import limit_components
+from penstock.detectors import SeriesDetector, limit_components
 from penstock.explain import Truth
-from penstock.io import Note, TableError
+from penstock.io import Note, Table, TableError
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
-from penstock.registry import make_detector
+from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
 
+_FEWEST_IN_TIME = 50  # rows
+_MOST_EQUAL = 0.1  # of the time stamps
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
@@ -53,7 +55,6 @@ class Job:
     options: FitOptions
     reading: Reading
     units: dict[str, str]
-    detector: Any
     settle: pd.Timedelta | int | None
     train_rule: RowRule | None
     periods: Periods
@@ -71,16 +72,14 @@ class Job:
             train_rule = None if options.train_rule is None else parse_rule(options.train_rule)
         with about("units"):
             units = unit_table(options.units)
-        with about("method"):
-            detector = make_detector(options.method, options.random_state, **(options.parameters or {}))
         if isinstance(options.method, str):
             seed = options.random_state
             if isinstance(seed, int) and not 0 <= seed < 2**32:
                 raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
-            detector.check_parameters()
+        _make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method)
         periods = Periods.of(options.since, options.until, options.exclude_periods)
         labels = LabelValues.of(options.fault_values, options.unknown_values)
-        return cls(options, Reading.of(options), units, detector, settle, train_rule, periods, labels)
+        return cls(options, Reading.of(options), units, settle, train_rule, periods, labels)
 
     def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, FittedRows]:
         """Return the model, and where its training rows are. `judged_alone`: only these rows are to be judged."""
@@ -105,11 +104,12 @@ class Job:
         inputs, notes = choose_columns(candidates, checks, keep, self.reading.strict, asked)
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
         trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
-        named = isinstance(options.method, str) and (options.parameters or {}).get("n_components") is None
-        detector = limit_components(self.detector, len(inputs.names)) if named else self.detector
-        fit_rows = options.fit_rows or (lambda detector, rows: detector.fit(rows))
-        parts, learnt, warned = fit_parts(prepared, trained, detector, fit_rows, progress)
-        notes = [*prepared.notes, *warned, *_about_inputs(self.detector, detector, len(inputs.names))]
+        method, chosen = _choose_method(options, table)
+        asked_for = _make_detector(options, method)
+        named = isinstance(method, str) and (options.parameters or {}).get("n_components") is None
+        detector = limit_components(asked_for, len(inputs.names)) if named else asked_for
+        parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows, progress)
+        notes = [*prepared.notes, *chosen, *warned, *_about_inputs(asked_for, detector, len(inputs.names))]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
@@ -134,6 +134,58 @@ class Job:
         units = read_units(self.units, inputs.names, table.units)
         model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, FittedRows(replace(prepared, notes=model.notes), learnt)
+
+
+def _make_detector(options: FitOptions, method: Any) -> Any:
+    """Make the detector of a method; an error has the name of its `parameter`."""
+    with about("method"):
+        detector = make_detector(method, options.random_state, **(options.parameters or {}))
+    if isinstance(method, str):
+        detector.check_parameters()
+    return detector
+
+
+def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
+    """Return the method that was asked for, or of "auto" the one for this table, and a note that says why."""
+    if options.method != AUTO:
+        if options.ordered and not _judges_series(options.method):
+            message = "ordered says that rows are in order of time, but this method judges rows one by one."
+            raise TableError(f"{message} Leave it out, or take method sensors.", "ordered")
+        return options.method, []
+    reason = _no_series(options, table)
+    if reason:
+        return DEFAULT_METHOD, [Note("method", f"Rows are judged one by one (method {DEFAULT_METHOD}): {reason}.", 1)]
+    message = (
+        f"Sensors are judged by each other over time (method {SERIES_METHOD}), as the rows are in order of time. "
+        f"--method {DEFAULT_METHOD} judges rows one by one, --method {PAPERS_METHOD} is the paper's NS-NMF."
+    )
+    return SERIES_METHOD, [Note("method", message, 1)]
+
+
+def _judges_series(method: Any) -> bool:
+    cls = detector_class(method) if isinstance(method, str) else type(method)
+    return issubclass(cls, SeriesDetector)
+
+
+def _no_series(options: FitOptions, table: Table) -> str:
+    """Return why a table is not judged as a series; "" if it is."""
+    n = len(table.values)
+    if options.fit_rows is not None:
+        return "series are not fitted on a cluster"
+    if options.parameters and any(value is not None for value in options.parameters.values()):
+        return "parameters of a method are given"
+    if table.time is None:
+        return "" if options.ordered else "there is no time column (--ordered says that rows are in order of time)"
+    if n < _FEWEST_IN_TIME:
+        return f"{n:,} rows are too few to be a series"
+    stamps = table.time.asi8
+    equal = sum(int((np.diff(stamps[span]) == 0).sum()) for span in table.spans)
+    if equal > _MOST_EQUAL * n:
+        return (
+            f"{equal / n:.0%} of the rows share their time stamp with the row before, so that they are not one series "
+            f"(--group separates several)"
+        )
+    return ""
 
 
 def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
@@ -190,8 +242,12 @@ def detect(source: Any, **given: Any) -> Findings:
     units : mapping, DataFrame or path, optional
         The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
     method : name or detector
-        "detector" is `penstock.Detector`, "nsnmf" the paper's NS-NMF, with the parameters of `penstock.NSNMF()`; the
-        others are `penstock.detection.METHODS`; or any detector of penstock, not fitted.
+        "auto" is "sensors", `penstock.SensorDetector`, for rows in order of time (a time column, or `ordered`), and
+        "detector", `penstock.Detector`, for others; a note says which and why. "nsnmf" is the paper's NS-NMF, with the
+        parameters of `penstock.NSNMF()`; the others are `penstock.detection.METHODS`; or any detector of penstock, not
+        fitted.
+    ordered : bool
+        Whether the rows of a table without time stamps are in order of time, evenly spaced.
     parameters : mapping, optional
         Parameters for a method given by name. If it leaves out n_components, a table with few inputs gets fewer latent
         groups than the method's default, about half as many as inputs.
@@ -207,8 +263,9 @@ def detect(source: Any, **given: Any) -> Findings:
         A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
     top : int, optional
-        The number of findings. If neither this nor a threshold is given: 100, but at most a twentieth of the rows; with
-        a training period the threshold "auto".
+        The number of findings. If neither this nor a threshold is given: of a series, the rows as high as at most one
+        episode that chance gives in a period of this length; else 100 rows, the paper's list, but at most a twentieth
+        of all, and with a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
         As `contamination` of the detectors; learnt from the training rows. For "detector" with a training period, a
         share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows
@@ -280,7 +337,7 @@ def fit_model(source: Any, **given: Any) -> Model:
         How the text is written.
     encoding, sheet, max_bytes, units : as in `detect`
         Files.
-    method, parameters, random_state, fit_rows, progress : as in `detect`
+    method, ordered, parameters, random_state, fit_rows, progress : as in `detect`
         The detector, and how it is fitted.
 
     Returns

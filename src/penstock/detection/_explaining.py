@@ -300,14 +300,15 @@ class _Explainer:
         names, units = findings.names, self._units
         found = rank_variables(actual, expected, mode.part.scale, names, units, n=len(names))
         shares = None if findings.shares is None else findings.shares[event - 1]
-        if shares is None or findings.contributions is None or np.isnan(shares).any():
+        if shares is None or np.isnan(shares).any():
             found["position"] = rows[found.pop("row").to_numpy(dtype=np.intp)]
             return found
         # Also those that are as expected; where they are not, at the row where they are farthest off.
         farthest = dict(zip(found["variable"], found["row"], strict=True))
         chosen = np.argsort(-shares, kind="stable")
         chosen = chosen[shares[chosen] > 0]
-        adds_most = findings.contributions.of(rows).variables.argmax(axis=0)
+        added = findings.evidence[rows] if findings.contributions is None else findings.contributions.of(rows).variables
+        adds_most = added.argmax(axis=0)
         row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
         with np.errstate(over="ignore"):
             difference = actual[row, chosen] - expected[row, chosen]

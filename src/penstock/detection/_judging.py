@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, listed
+from penstock._messages import counted, duration_in_words, listed
 from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, IndexArray
 from penstock.detection._explaining import add_explanations
@@ -20,6 +20,7 @@ from penstock.detection._parts import (
     JudgedPart,
     are_usual,
     contributions_of,
+    is_series,
     mean_of_similar,
     rebuild,
     rebuilds,
@@ -27,19 +28,42 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection._wording import (
+    FOLLOWING,
     HOW_TO_RATES,
     LIKE_THE_LAST,
+    NO_RATES,
     ONLY_RANKS,
+    TOO_FEW_BLOCKS,
+    TOO_FEW_ROWS,
     how_rare,
     rank_in_words,
     rows_that,
 )
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError
-from penstock.explain import Agreement, Events, agreement, event_days, group_events
+from penstock.detection.verdict import LISTED, Verdict, about_incidents, about_new_rows, about_table
+from penstock.detectors import read_time, scores_without_the_highest
+from penstock.explain import (
+    Agreement,
+    Events,
+    Incident,
+    agreement,
+    event_days,
+    find_incidents,
+    group_events,
+    incident_table,
+)
 from penstock.graph.edges import nearest_by_tree
 from penstock.io import Note, Table, TableError
-from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
+from penstock.thresholds import (
+    Contamination,
+    Exceedance,
+    about_figure,
+    check_contamination,
+    expected_by_chance,
+    midway,
+    score_threshold,
+)
 
 BoolArray = NDArray[np.bool_]
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
@@ -97,7 +121,7 @@ def judge(
         )
         for part in model.parts
     )
-    scores, expected = _score(parts, values)
+    scores, expected, evidence = _score(parts, prepared)
     judged, trained = known & np.isfinite(scores), np.zeros(len(scores), dtype=np.bool_)
     if (known & ~judged).any():
         notes.append(rows_note("no score", np.flatnonzero(known & ~judged), table, "got no score"))
@@ -106,7 +130,8 @@ def judge(
     candidates = judged & ~trained if cut.new_only else judged
     if learnt is not None and not candidates.any():
         raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
-    flags, threshold = _flag(scores, candidates, model, cut)
+    chance = _chance(parts, scores, candidates)
+    flags, threshold = _flag(scores, candidates, model, cut, chance)
     contributions = contributions_of(parts, values, flags) if model.tells_rates else None
     _expect_similar(parts, values, scores, flags, expected, contributions)
     alike = _rows_like_the_last(parts) if model.tells_rates else []
@@ -119,6 +144,10 @@ def judge(
     rates = _rates(parts, scores, flags) if tells_rates else None
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
+    incidents = ()
+    if evidence is not None:
+        starts = _history_starts(parts, prepared)
+        incidents = find_incidents(grouped, scores, evidence, expected, values, starts, tuple(prepared.values.columns))
     grades = _Grades(
         scores,
         np.sort(scores[judged if self_judged else judged & ~trained]),
@@ -127,6 +156,7 @@ def judge(
         threshold,
         rates,
         contributions is not None,
+        chance,
     )
     threshold_rate = model.rate_above(threshold) if tells_rates and not at_the_end else None
     spans = np.max([judged_part.part.scale for judged_part in parts], axis=0)
@@ -150,14 +180,20 @@ def judge(
         events=grades.in_place_of_severity(grouped.table),
         rarity=grades.rarity(grouped.table),
         days=event_days(flags, scores, table.time, grouped.of_row),
-        ranking=_ranking(prepared, scores, flags, grouped, expected, parts, contributions, grades),
+        ranking=_ranking(prepared, scores, flags, grouped, expected, parts, contributions, evidence, grades),
         parts=parts,
         method=type(parts[0].part.detector).__name__,
         notes=tuple(notes),
         settings=dict(settings),
         self_judged=self_judged,
-        rebuilt=rebuilds(parts[0].part.detector),
-        caution=_caution(contributions is not None and not alike) if self_judged and flags.any() else "",
+        rebuilt=rebuilds(parts[0].part.detector) and evidence is None,
+        verdict=_verdict(model, prepared, parts, scores, candidates, flags, incidents, chance, threshold_rate, alike),
+        incidents=incidents,
+        incident_table=_incident_table(incidents, chance, table),
+        evidence=evidence,
+        caution=_caution(contributions is not None and not alike)
+        if self_judged and flags.any() and chance is None
+        else "",
         threshold_rarity=""
         if contributions is None or self_judged
         else _threshold_rarity(threshold, threshold_rate, parts),
@@ -165,33 +201,74 @@ def judge(
         rates=rates,
         threshold_rate=threshold_rate,
         contributions=contributions,
-        shares=None if contributions is None else _event_shares(grouped, prepared.modes, scores, contributions),
+        shares=_evidence_shares(grouped, evidence)
+        if contributions is None
+        else _event_shares(grouped, prepared.modes, scores, contributions),
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
     return add_explanations(findings, cut.most_explained)
 
 
-def _score(parts: tuple[JudgedPart, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The scores of all rows, and what is expected of them by detectors that rebuild rows; NaN where nothing is."""
+def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """The scores of all rows, what is expected of them by detectors that rebuild rows, and the evidence of each input.
+
+    NaN where a row has no score, or nothing is expected. There is evidence only of detectors that judge series.
+    """
+    values = prepared.values.to_numpy()
     scores, expected = np.full(len(values), np.nan), np.full(values.shape, np.nan)
+    series = is_series(parts[0].part.detector)
+    evidence = np.zeros(values.shape) if series else None
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
         new = rows if learnt is None else np.setdiff1d(rows, learnt)
         if learnt is not None:
             scores[learnt] = part.training_scores
         try:
-            if len(new):
+            if evidence is not None:
+                if learnt is not None:
+                    evidence[learnt] = part.detector.evidence_
+                found = part.detector.judge_series(values[new], **prepared.order(new))
+                scores[new], evidence[new] = found.scores, found.evidence
+            elif len(new):
                 scores[new] = part.scores(values[new])
             rebuild(part, values, new, learnt, expected)
         except ValueError as error:
             raise ModelError(f"The rows cannot be judged: {error}") from error
-    return scores, expected
+    return scores, expected, evidence
 
 
-def _flag(scores: FloatArray, candidates: BoolArray, model: Model, cut: Cut) -> tuple[BoolArray, float]:
-    """By the threshold if there is one; new rows are by default compared with the training scores, others ranked."""
+def _chance(parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray) -> FloatArray | None:
+    """How many episodes as high as each row a normal period of this length has; None where that is not known.
+
+    For detectors that judge series. Each mode is a chance to find something, so its numbers count as often as there
+    are modes.
+    """
+    expected = np.full(len(scores), np.nan)
+    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
+        mine = rows[candidates[rows]]
+        later = learnt is None or not np.isin(mine, learnt).all()
+        if not is_series(part.detector) or part.level(1.0, later=later) is None:
+            return None
+        expected[mine] = part.detector.expected_by_chance(scores[mine], max(1, len(mine)), later=later)
+    return expected * len(parts)
+
+
+def _flag(
+    scores: FloatArray, candidates: BoolArray, model: Model, cut: Cut, chance: FloatArray | None
+) -> tuple[BoolArray, float]:
+    """By the threshold if there is one; else by what chance would give where that is known.
+
+    Without either new rows are compared with the training scores, and others ranked.
+    """
     n_rows = int(candidates.sum())
+    if cut.top is None and cut.threshold is None and chance is not None:
+        flags = candidates & (np.nan_to_num(chance, nan=np.inf) <= LISTED)
+        below, above = scores[candidates & ~flags], scores[flags]
+        if not len(above) or not len(below):
+            return flags, float(below.max()) if len(below) else float(above.min())
+        return flags, midway(float(min(below.max(), above.min())), float(above.min()))
     if cut.top is None and (cut.threshold is not None or cut.new_only):
-        reference, wanted = model.training_scores, cut.threshold or "auto"
+        reference = model.later_scores if cut.new_only else model.training_scores
+        wanted = cut.threshold or "auto"
         if model.tells_rates and isinstance(wanted, Real):
             limit = Exceedance.of(reference).exceeded_at(float(wanted))  # may be less than one of the rows learnt
         else:
@@ -251,9 +328,12 @@ class _Grades:
     threshold: float
     rates: FloatArray | None
     ranked: bool
+    chance: FloatArray | None
 
     def of(self, rows: IndexArray) -> dict[str, Any]:
         """The one column that says how severe findings are, by its name."""
+        if self.chance is not None:
+            return {"expected_by_chance": self.chance[rows]}
         if not self.ranked:
             usable = self.threshold > 0
             return {"severity": self.scores[rows] / self.threshold if usable else np.full(len(rows), np.nan)}
@@ -262,7 +342,7 @@ class _Grades:
         return {"false_alarm_rate": self.rates[rows]}
 
     def in_place_of_severity(self, events: pd.DataFrame) -> pd.DataFrame:
-        if not self.ranked:
+        if not self.ranked and self.chance is None:
             return events
         ((name, values),) = self.of(events["peak_row"].to_numpy()).items()
         return events.rename(columns={"severity": name}).assign(**{name: values})
@@ -273,6 +353,9 @@ class _Grades:
         return pd.DataFrame(texts, columns=["sentence", "figure"], index=events.index, dtype=object)
 
     def _rarity(self, row: int) -> tuple[str, str]:
+        if self.chance is not None:
+            figure = about_figure(float(self.chance[row]))
+            return f"{figure} as high would be expected by chance in a period like this", figure
         if self.rates is None:
             return (self._standing(row),) * 2 if self.ranked else ("", "")
         rate, mode = float(self.rates[row]), self.modes[row]
@@ -296,13 +379,16 @@ def _ranking(
     expected: FloatArray,
     parts: tuple[JudgedPart, ...],
     contributions: Contributions | None,
+    evidence: FloatArray | None,
     grades: _Grades,
 ) -> pd.DataFrame:
     """All findings, the highest score first, of equals the earlier."""
     table, values = prepared.table, prepared.values.to_numpy()
     rows = np.flatnonzero(flags)
     rows = rows[np.argsort(-scores[rows], kind="stable")]
-    if contributions is None:
+    if evidence is not None:
+        weights = evidence[rows]
+    elif contributions is None:
         weights = values[rows] - expected[rows]
         for judged in parts:
             weights[prepared.modes[rows] == judged.part.mode] /= judged.part.scale
@@ -344,6 +430,89 @@ def _event_shares(
             added = np.maximum(contributions.of(rows).variables.sum(axis=0), 0.0)
             shares[int(event) - 1] = added / added.sum()
     return shares
+
+
+def _evidence_shares(grouped: Events, evidence: FloatArray | None) -> FloatArray | None:
+    """(events, p) the share of each input in the squared evidence of an event's rows."""
+    if evidence is None:
+        return None
+    shares = np.full((len(grouped), evidence.shape[1]), np.nan)
+    for event in range(1, len(grouped) + 1):
+        added = (evidence[grouped.rows_of(event)] ** 2).sum(axis=0)
+        if added.sum() > 0:
+            shares[event - 1] = added / added.sum()
+    return shares
+
+
+def _history_starts(parts: tuple[JudgedPart, ...], prepared: Prepared) -> BoolArray:
+    """Where no incident goes on from the row before: a gap, another group, another mode."""
+    rows = np.arange(len(prepared.modes))
+    order = prepared.order(rows)
+    starts: BoolArray = np.zeros(len(rows), dtype=np.bool_)
+    for judged in parts:
+        clock, seconds = judged.part.detector.model_.clock, read_time(None, order.get("time"), len(rows))
+        starts |= clock.follow(len(rows), seconds, order["runs"]).starts
+    starts[1:] |= prepared.modes[1:] != prepared.modes[:-1]
+    return starts
+
+
+def _incident_table(incidents: Sequence[Incident], chance: FloatArray | None, table: Table) -> pd.DataFrame:
+    """One row per incident, with how often it is expected by chance."""
+    found = incident_table(incidents, table.time)
+    peaks = np.array([incident.peak for incident in incidents], dtype=np.intp)
+    expected = np.full(len(peaks), np.nan) if chance is None else chance[peaks]
+    found.insert(found.columns.get_loc("rank"), "expected_by_chance", expected)
+    firsts = np.array([incident.rows[0] for incident in incidents], dtype=np.intp)
+    return _in_source(found, firsts, table, "start", "end", "peak")
+
+
+def _verdict(
+    model: Model,
+    prepared: Prepared,
+    parts: tuple[JudgedPart, ...],
+    scores: FloatArray,
+    candidates: BoolArray,
+    flags: BoolArray,
+    incidents: Sequence[Incident],
+    chance: FloatArray | None,
+    threshold_rate: float | None,
+    alike: list[Note],
+) -> Verdict:
+    """What the findings say as a whole."""
+    if chance is not None:
+        rows = np.flatnonzero(candidates)
+        return about_incidents([chance[incident.peak] for incident in incidents], _period(prepared.table, rows))
+    if model.judges_series:
+        return Verdict("unknown", f"{TOO_FEW_BLOCKS} {ONLY_RANKS}")
+    if threshold_rate is not None:
+        return about_new_rows(int(flags.sum()), int(candidates.sum()), threshold_rate)
+    if not model.tells_rates or alike:
+        return Verdict("unknown", f"{FOLLOWING if alike else NO_RATES} {ONLY_RANKS}")
+    if any(judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts):
+        return Verdict("unknown", ONLY_RANKS)
+    values = prepared.values.to_numpy()
+    try:
+        again = [
+            scores_without_the_highest(judged.part.detector, values[judged.rows], scores[judged.rows])
+            for judged in parts
+        ]
+    except ValueError:  # without the highest rows a column has no readings, or too few rows are left
+        return Verdict("unknown", f"{TOO_FEW_ROWS} {ONLY_RANKS}")
+    return about_table(expected_by_chance(np.concatenate(again)))
+
+
+def _period(table: Table, rows: IndexArray) -> str:
+    """The time that rows cover, in words."""
+    if table.time is None or not len(rows):
+        return counted(len(rows), "row")
+    covered = sum(
+        (table.time[mine[-1]] - table.time[mine[0]] for mine in _in_groups(table, rows) if len(mine)), pd.Timedelta(0)
+    )
+    return duration_in_words(covered.total_seconds())
+
+
+def _in_groups(table: Table, rows: IndexArray) -> list[IndexArray]:
+    return [rows[(rows >= span.start) & (rows < span.stop)] for span in table.spans]
 
 
 def _caution(has_rates: bool) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detectors import Detector, OnlineNSNMF
+from penstock.detectors import Detector, OnlineNSNMF, SeriesDetector
 from penstock.detectors.views import VIEWS
 from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
@@ -20,6 +20,7 @@ MOST_REFERENCES = 2000
 _ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
 _LEAST_USUAL = 1e-6  # of the largest mode's
 _MOST_OF_IT = 0.5  # of a score
+_SPREADS = 3.29  # from the 0.05 to the 0.95 quantile of a normal distribution, in standard deviations
 ALL = "all"  # the mode of every row where none were asked for
 SIMILAR = 3  # rows whose mean is expected; an explanation shows them
 
@@ -49,13 +50,26 @@ class Part:
         scores: FloatArray = self.detector.anomaly_score(rows) / self.usual
         return scores
 
+    def expected(self, values: FloatArray) -> FloatArray:
+        """Return what a detector that `rebuilds` expects of rows that were not learnt."""
+        if is_series(self.detector):
+            found: FloatArray = self.detector.expected(values)
+        else:
+            found = self.detector.inverse_transform(self.detector.transform(values))
+        return found
+
     def scaled(self, values: FloatArray) -> FloatArray:
         """Return rows in the units in which distances are measured."""
+        if is_series(self.detector):
+            scaled: FloatArray = self.detector.model_.scale.apply(values)
+            return scaled
         return values if self._scaling is None else self._scaling.apply(values)
 
     @property
     def scale(self) -> FloatArray:
         """Per input, what counts as one in a residual: the range that it was learnt in."""
+        if is_series(self.detector):
+            return self.detector.model_.scale.width * _SPREADS  # type: ignore[no-any-return]
         return np.ones(self.detector.n_features_in_) if self._scaling is None else self._scaling.span
 
     @property
@@ -67,6 +81,20 @@ class Part:
     def training_scores(self) -> FloatArray:
         scores: FloatArray = self.detector.scores_ / self.usual
         return scores
+
+    @property
+    def later_scores(self) -> FloatArray:
+        """Return the training scores that those of later rows are compared with."""
+        return self.detector.as_new_ if is_series(self.detector) else self.training_scores
+
+    def level(self, episodes: float, n_rows: int | None = None, *, later: bool = True) -> float | None:
+        """Return the score that so many episodes reach by chance in n rows; None where that is not known.
+
+        For detectors that judge series; n_rows is the number of training rows if None. `later`: scores of rows that
+        were not learnt.
+        """
+        rate = self.detector.later_rate_ if later else self.detector.rate_
+        return None if rate is None else rate.score_expected(episodes, n_rows or len(self.detector.scores_))
 
     def rates_of(self, scores: FloatArray) -> FloatArray:
         """Estimate the share of normal rows of this mode that score at least as high."""
@@ -102,7 +130,12 @@ class JudgedPart:
 
 def rebuilds(detector: Any) -> bool:
     """Return whether a detector says by itself what a row should have been."""
-    return hasattr(detector, "inverse_transform")
+    return hasattr(detector, "inverse_transform") or is_series(detector)
+
+
+def is_series(detector: Any) -> bool:
+    """Return whether a detector judges rows in order of time; see `SeriesDetector`."""
+    return isinstance(detector, SeriesDetector)
 
 
 def tells_rates(detector: Any) -> bool:
@@ -179,10 +212,14 @@ def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray 
     detector = part.detector
     if not rebuilds(detector):
         return
+    if is_series(detector):
+        rows = new if learnt is None else np.union1d(new, learnt)
+        expected[rows] = detector.expected(values[rows])
+        return
     if learnt is not None:
         expected[learnt] = detector.inverse_transform(detector.embedding_)
     if len(new):
-        expected[new] = detector.inverse_transform(detector.transform(values[new]))
+        expected[new] = part.expected(values[new])
 
 
 class SimilarRows:

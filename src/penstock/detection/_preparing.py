@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
 from penstock._parameters import ParameterError, check_whole_number
+from penstock._types import IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
@@ -99,6 +100,18 @@ class Prepared:
     judged: NDArray[np.bool_]
     notes: tuple[Note, ...]
     truth: Truth | None = None
+
+    def order(self, rows: IndexArray) -> dict[str, Any]:
+        """Return times and runs of some rows, ascending, as detectors that judge series take them.
+
+        A new run begins with each group, and, in a table without time, after rows that are not among these.
+        """
+        table = self.table
+        runs = np.zeros(len(rows), dtype=np.intp) if table.group is None else pd.factorize(table.group)[0][rows]
+        if table.time is not None:
+            return {"time": table.time[rows], "runs": runs}
+        apart = np.cumsum(np.diff(rows, prepend=rows[:1] - 1) > 1)
+        return {"runs": apart + runs * (len(rows) + 1)}
 
 
 def choose_columns(

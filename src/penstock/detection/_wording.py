@@ -11,6 +11,12 @@ HOW_TO_RATES = (
     "For a rate of false alarms, learn from a period that is known to be good (--train-until, --train-rule, or "
     "penstock fit and score)."
 )
+NO_RATES = "This method gives scores without a rate."
+FOLLOWING = (
+    "Each row is much like the one before, and this method judges rows one by one: it cannot say how sure it is."
+)
+TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
+TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
 _RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
 _EXTRAPOLATED = " (extrapolated)"
 _OFTEN = 0.1

@@ -15,7 +15,8 @@ from penstock._parameters import check_whole_number
 from penstock._types import FloatArray
 from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._parts import Contributions, JudgedPart
-from penstock.explain import Agreement, Events, RuleTree
+from penstock.detection.verdict import Verdict
+from penstock.explain import Agreement, Events, Incident, RuleTree
 from penstock.io import Note, Table
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Findings:
     values, expected : DataFrame
         The inputs and what they are compared with, both in the user's units. Expected is the mean of the usual rows
         most like a finding, NaN for other rows; of a method that rebuilds rows (`rebuilt`), what it rebuilds of each
-        row that was judged.
+        row that was judged; of one that judges series, what an input should read given the others of its row.
     ranges : (p,) array
         The widest range in which an input was learnt, 1 where it has none: what counts as one in a residual.
     scores : (n,) array
@@ -60,7 +61,8 @@ class Findings:
     events : DataFrame
         One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …; of a
         table with groups also `group`; of one without time, start, end and peak are row numbers of the source. For
-        `penstock.Detector`, `false_alarm_rate` (that of the peak) is in place of the severity where `rates` are known,
+        methods that judge series, `expected_by_chance` is in place of the severity where that is known: how many
+        episodes as high a normal period of this length has. For `penstock.Detector`, `false_alarm_rate` (that of the peak) is in place of the severity where `rates` are known,
         and elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
     rarity : DataFrame
         One row per event: how rare a score as high as its peak is, as a `sentence` and as a `figure` ("1 in 4,600",
@@ -81,6 +83,14 @@ class Findings:
         Whether the rows judged are those learnt from: then a score has a rank among them, and no rate.
     rebuilt : bool
         Whether `expected` is what the method rebuilds of a row, as factorisations do.
+    verdict : Verdict
+        Whether anything stands out, how sure that is, and the same as a sentence.
+    incidents, incident_table : tuple of Incident, DataFrame
+        Of methods that judge rows in order of time: events of one cause put together, with the sensors behind each, the
+        one to look at first in front, when each left its range, and similar earlier incidents. `penstock.explain`
+        describes both. Empty for methods that judge rows one by one.
+    evidence : (n, p) array or None
+        Of the same methods, how far each input is from what is usual, given the others and over time: 1 at its edge.
     caution : str
         What findings among the rows learnt from do not say; "" for others.
     threshold_rarity : str
@@ -131,6 +141,10 @@ class Findings:
     settings: Mapping[str, Any]
     self_judged: bool
     rebuilt: bool
+    verdict: Verdict
+    incidents: tuple[Incident, ...] = ()
+    incident_table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evidence: FloatArray | None = None
     caution: str = ""
     threshold_rarity: str = ""
     agreement: Agreement | None = None

@@ -22,6 +22,7 @@ from penstock.detection._parts import (
     Contributions,
     Part,
     is_scaled_before,
+    is_series,
     mean_of_similar,
     rebuilds,
     reference_rows,
@@ -75,6 +76,17 @@ class Model:
         return scores[np.isfinite(scores)]
 
     @property
+    def later_scores(self) -> FloatArray:
+        """Return the training scores that those of later rows are compared with."""
+        scores: FloatArray = np.concatenate([part.later_scores for part in self.parts])
+        return scores[np.isfinite(scores)]
+
+    @property
+    def judges_series(self) -> bool:
+        """Return whether the detectors judge rows in order of time."""
+        return is_series(self.parts[0].detector)
+
+    @property
     def tells_rates(self) -> bool:
         """Return whether the detectors know how seldom normal rows score as high as a given one."""
         return all(tells_rates(part.detector) for part in self.parts)
@@ -102,11 +114,16 @@ class Model:
         """Return the score above which new rows are flagged, from the training scores.
 
         A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
-        the training rows.
+        the training rows. "auto" of a detector that judges series is the score that one episode is expected to reach by
+        chance in a period as long as that learnt from, where that is known.
         """
+        if contamination == "auto" and self.judges_series:
+            levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
+            if None not in levels:
+                return max(level for level in levels if level is not None)
         if self.tells_rates and isinstance(contamination, Real):
             return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
-        return score_threshold(self.training_scores, contamination)
+        return score_threshold(self.later_scores, contamination)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model to a file for `penstock.load`; an existing file is replaced only if `overwrite`."""
@@ -145,12 +162,14 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     detector, every = part.detector, np.arange(len(rows))
     added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None
     if rebuilds(detector):
-        expected = np.vstack([detector.inverse_transform(detector.transform(row[None])) for row in rows])
+        expected = np.vstack([part.expected(row[None]) for row in rows])
     elif part.reference is not None:
         expected = mean_of_similar(part, to_compare(every, rows, added), part.reference)
     else:
         expected = np.full(rows.shape, np.nan)
     residuals = rows - expected
+    if is_series(detector):
+        return residuals, np.abs(detector.deviations(rows))
     return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 
 
@@ -163,7 +182,7 @@ class FittedRows:
 
 
 def fit_parts(
-    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows, progress: Progress
+    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows | None, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
     """Fit a detector for each mode that has enough rows; return them, their training rows, and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
@@ -183,22 +202,30 @@ def fit_parts(
         progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
         _check_columns_filled(prepared, rows, of_mode)
         _check_comparable(prepared, rows, detector, of_mode)
-        part, warned = _fit_part(mode, clone(detector), values[rows], fit_rows, of_mode)
+        order = prepared.order(rows)
+        part, warned = _fit_part(mode, clone(detector), values[rows], order, fit_rows, of_mode)
         parts.append(part)
         notes += warned
-    if len(parts) > 1 and not tells_rates(detector):
+    if len(parts) > 1 and not tells_rates(detector) and not is_series(detector):
         usual = usual_scores([part.detector.scores_ for part in parts])
         parts = [replace(part, usual=score) for part, score in zip(parts, usual, strict=True)]
     return tuple(parts), learnt, notes
 
 
-def _fit_part(mode: str, detector: Any, rows: FloatArray, fit_rows: FitRows, of_mode: str) -> tuple[Part, list[Note]]:
+def _fit_part(
+    mode: str, detector: Any, rows: FloatArray, order: Mapping[str, Any], fit_rows: FitRows | None, of_mode: str
+) -> tuple[Part, list[Note]]:
     """Return the part of a mode, and the warnings of its detector as notes."""
     scaling = learn_scaling(rows) if is_scaled_before(detector) else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fit_rows(detector, rows if scaling is None else scaling.apply(rows))
+            if fit_rows is not None:
+                fit_rows(detector, rows if scaling is None else scaling.apply(rows))
+            elif is_series(detector):
+                detector.fit(rows, **order)
+            else:
+                detector.fit(rows if scaling is None else scaling.apply(rows))
         except ValueError as error:
             raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
     messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)

@@ -37,10 +37,13 @@ if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.recommended import Detector as Detector
     from penstock.detectors.recommended import ViewsModel as ViewsModel
+    from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest
+    from penstock.detectors.sensors import MONITOR as MONITOR
     from penstock.detectors.sensors import SensorDetector as SensorDetector
     from penstock.detectors.sensors import SeriesDetector as SeriesDetector
     from penstock.detectors.sensors import SeriesMonitor as SeriesMonitor
-    from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest
+    from penstock.detectors.sensors import read_time as read_time
+    from penstock.detectors.sensors import restore_monitor as restore_monitor
     from penstock.detectors.snmf import SNMF as SNMF
 
 _HOMES = {
@@ -52,8 +55,8 @@ _HOMES = {
     "_input": ("LARGEST_VALUE",),
     "_saving": ("load", "restore", "state_of"),
     "recommended": ("ViewsModel",),
-    "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "restore_monitor"),
     "refitting": ("scores_without_the_highest",),
+    "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "read_time", "restore_monitor"),
 }
 _OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604

@@ -6,7 +6,6 @@ import os
 import sys
 from abc import abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from penstock.graph.rows import shares_seen
 from penstock.sensors import Judgement, Learnt, SensorModel, SeriesState, learn_series
 from penstock.sensors.packing import pack, unpack
 from penstock.sensors.rates import EpisodeRate, learn_rate
-from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.storage import Record, StorageError, write_state
 from penstock.thresholds import Contamination
 
 MONITOR = "monitor"  # the kind of its files
@@ -43,6 +42,7 @@ class SeriesDetector(BaseDetector):
     model_: SensorModel
     evidence_: FloatArray
     alone_: FloatArray
+    as_new_: FloatArray
     rate_: EpisodeRate | None
     later_rate_: EpisodeRate | None
 
@@ -81,7 +81,8 @@ class SeriesDetector(BaseDetector):
             self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
             starts = learnt.model.clock.follow(len(table), seconds, labels).starts
             self.rate_ = learn_rate(learnt.judgement.scores, starts)
-            self.later_rate_ = learn_rate(learnt.as_new, starts)
+            self.as_new_ = bounded(learnt.as_new)
+            self.later_rate_ = learn_rate(self.as_new_, starts)
             self.alone_ = bounded(self._score_rows(table, table))
             return self.finish_fit(learnt.judgement.scores, seen=shares_seen(table), table=X)
 
@@ -121,6 +122,10 @@ class SeriesDetector(BaseDetector):
         """Return what each sensor should have read given the others of its row, (n, p)."""
         return self.model_.expected(self._read_new(X))
 
+    def deviations(self, X: Any) -> FloatArray:
+        """Return readings minus expected values in units of what is usual for each sensor, (n, p); 0 if missing."""
+        return self.model_.deviations(self._read_new(X))
+
     def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
         """Return how many episodes of at least this score are expected in normal rows.
 
@@ -158,14 +163,16 @@ class SeriesDetector(BaseDetector):
         return {
             "model": pack(self.model_),
             "alone": self.alone_,
+            "as_new": self.as_new_,
             "rate": None if self.rate_ is None else pack(self.rate_),
             "later_rate": None if self.later_rate_ is None else pack(self.later_rate_),
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("model", "alone", "rate", "later_rate")
+        record.only("model", "alone", "as_new", "rate", "later_rate")
         self.model_ = unpack(SensorModel, record.part("model"), {"p": self.n_features_in_})
         self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
+        self.as_new_ = record.array("as_new", np.float64, (len(self.scores_),))
         rates = [record.optional_part(name) for name in ("rate", "later_rate")]
         self.rate_, self.later_rate_ = (None if each is None else unpack(EpisodeRate, each, {}) for each in rates)
 
@@ -195,8 +202,8 @@ class SensorDetector(SeriesDetector):
         Scores of the training rows, by what came before and after each; 0 is the usual maximum of a block of time.
     evidence_ : ndarray of shape (n, p)
         How far each sensor is from what is usual at each training row: 1 at its edge. Not in saved files.
-    alone_ : ndarray of shape (n,)
-        Scores of the training rows, each by itself.
+    alone_, as_new_ : ndarrays of shape (n,)
+        Scores of the training rows, each by itself, and by what came before each as if it had not been learnt.
     model_ : SensorModel
         All that scoring later rows needs.
     rate_, later_rate_ : EpisodeRate or None

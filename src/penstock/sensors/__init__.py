@@ -4,8 +4,17 @@
 source to evidence per sensor and a score per row; `novelty` finds states that are new; `judge` puts them together.
 """
 
-from penstock.sensors.evidence import Activity, ActivityState, Calibration, LayerState, Surprise, TimeLayer
-from penstock.sensors.evidence import judge_both_sides, learn_surprise, learn_time_layer
+from penstock.sensors.evidence import (
+    Activity,
+    ActivityState,
+    Calibration,
+    LayerState,
+    Surprise,
+    TimeLayer,
+    judge_both_sides,
+    learn_surprise,
+    learn_time_layer,
+)
 from penstock.sensors.judge import Judgement, Learnt, Past, PastState, SensorModel, SeriesState, learn_series
 from penstock.sensors.novelty import Novelty, NoveltyState
 from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale

@@ -139,9 +139,7 @@ class Calibration:
         return np.sqrt(total / self.tops.size), evidence
 
 
-def calibrate(
-    channels: Iterable[FloatArray], quantile: float = 0.95
-) -> tuple[Calibration, FloatArray, FloatArray]:
+def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
     Returns

@@ -125,6 +125,11 @@ class SensorModel:
         expected: FloatArray = scaled * self.scale.width + self.scale.center
         return expected
 
+    def deviations(self, X: FloatArray) -> FloatArray:
+        """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
+        usual: FloatArray = self.layer.activity.spread(np.ones((1, 6)))
+        return self.residuals.residuals(self.scale.apply(X)) / usual
+
 
 @dataclass(frozen=True)
 class Learnt:
@@ -174,9 +179,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
         if number < _PASSES - 1:
             kept = scores <= np.quantile(scores, 1 - _SET_ASIDE)
     own_view = learn_surprise(scores).apply(scores)
-    layer, as_new = learn_time_layer(
-        _residuals_of_other_blocks(Z, filled, kept, model), filled, spacing, kept, judged
-    )
+    layer, as_new = learn_time_layer(_residuals_of_other_blocks(Z, filled, kept, model), filled, spacing, kept, judged)
     novelty, new = (None, None) if X.shape[1] == 1 else learn_novelty(filled, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), None
     if X.shape[1] == 1 or _median_share_explained(Z, R, kept, judged) < _WELL_EXPLAINED:

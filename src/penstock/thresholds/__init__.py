@@ -10,12 +10,14 @@ from penstock.thresholds.basic import (
     midway,
     score_threshold,
 )
-from penstock.thresholds.chance import Chance, expected_by_chance
+from penstock.thresholds.chance import CLEARLY, SOME, Chance, about_figure, expected_by_chance
 from penstock.thresholds.pareto import Exceedance, ParetoTail
 from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
+    "CLEARLY",
+    "SOME",
     "Chance",
     "ConformalPValue",
     "Contamination",
@@ -28,6 +30,7 @@ __all__ = [
     "RollingQuantile",
     "Threshold",
     "TopN",
+    "about_figure",
     "check_contamination",
     "expected_by_chance",
     "midway",

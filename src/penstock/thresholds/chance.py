@@ -113,7 +113,7 @@ class Chance:
                 f"{FEWEST_SCORES} are needed."
             )
         if self.verdict == "nothing":
-            figure = _figure(float(self.expected.min()))
+            figure = about_figure(float(self.expected.min()))
             rows = "row" if figure == "about 1" else "rows"
             return (
                 f"Nothing stands out: the highest score is one that chance gives to {figure} {rows} of a normal table "
@@ -138,7 +138,7 @@ class Chance:
         found, different = int(rows.sum()), int(self._ranks[rows].max())
         verb = "stands" if found == 1 else "stand"
         equal = "" if different == found else f" ({counted(different, 'different score')})"
-        figure = _figure(float(self.expected[rows].max()))
+        figure = about_figure(float(self.expected[rows].max()))
         return f"{counted(found, 'row')}{equal} {manner}{verb} out; {figure} would be expected by chance."
 
 
@@ -232,10 +232,10 @@ def _called(expected: FloatArray, ranks: IndexArray, level: float) -> BoolArray:
     return called
 
 
-def _figure(expected: float) -> str:
-    """Return an expected number of rows in words.
+def about_figure(expected: float) -> str:
+    """Return an expected number of rows or episodes in words.
 
-    >>> _figure(0.0235), _figure(2.44), _figure(1234.5), _figure(1e-9)
+    >>> about_figure(0.0235), about_figure(2.44), about_figure(1234.5), about_figure(1e-9)
     ('about 0.02', 'about 2.4', 'about 1,234', 'fewer than 0.001')
     """
     if expected < _SMALLEST_FIGURE:
