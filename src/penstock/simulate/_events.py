@@ -17,6 +17,7 @@ from penstock.simulate._scenarios import SCENARIOS, STEP, STEPS_PER_HOUR, Effect
 
 N_ROWS = 9_219
 _N_FAULTS, _N_LOOK_ALIKES = 13, 3
+_ATTEMPTS = 1_000  # to place one event
 
 Span = tuple[pd.Timestamp, pd.Timestamp]  # first and last sample, both included
 Order = tuple[int, pd.Timestamp, pd.Timestamp, int | None]  # unit, first and last sample, MW (None: as planned, but on)
@@ -221,11 +222,13 @@ def draw_events(rng: np.random.Generator) -> tuple[tuple[Event, ...], tuple[Orde
         scenario = SCENARIOS[name]
         unit, place = int(rng.integers(1, 3)), int(rng.integers(1, scenario.places + 1))
         size, pace = float(rng.uniform(0.75, 1.3)), float(rng.uniform(0.75, 1.3))
-        while True:
+        for _ in range(_ATTEMPTS):
             start = stamps[int(rng.integers(len(stamps)))]
             end = start + round(rng.uniform(*scenario.hours) * STEPS_PER_HOUR) * STEP
             if _has_room(scenario, start, end, events):
                 break
+        else:  # the long ones leave no room, for example in the months of a heat wave: draw all of them again
+            return draw_events(rng)
         events.append(_event(name, unit, start, end, place, size, pace))
         orders += _orders(scenario, unit, start, end, rng)
     return tuple(sorted(events, key=lambda event: event.start)), tuple(orders)
@@ -255,8 +258,8 @@ def _orders(
     if scenario.context == "any":
         return []
     if scenario.context == "stands":
-        warm = 0 if scenario.kind == "look-alike" else 2  # a fault begins when the unit has stood for two hours
-        return [(unit, start - warm * hour, end + (hour if warm else 0 * hour), 0)]
+        # A look-alike is the standstill itself; a fault happens to a unit that has stood for two hours.
+        return [(unit, start, end, 0) if scenario.kind == "look-alike" else (unit, start - 2 * hour, end + hour, 0)]
     if scenario.context == "starts cold":
         return [(unit, start - 6 * hour, start - 2 * STEP, 0), (unit, start - STEP, end + hour, power)]
     if scenario.context == "runs, then stands":
