@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real] [--seeds 5]
 
-`Detector(random_state=0)`, fitted again without its highest rows, then `expected_by_chance`. "nothing" is the share of
+`Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
 are normal tables where the verdict is known to fail. Of the twenty data sets (PENSTOCK_DATA), the rows without a label
 are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows at most.
