@@ -217,7 +217,7 @@ def line_of(name: str, outcomes: list[Outcome]) -> str:
     right, anomalies = sum(each.right for each in outcomes), sum(each.anomalies for each in outcomes)
     text = f"{name:46s} {len(said):6d} {shares} {called / rows:8.2%} {np.mean([e.at_one for e in outcomes]):8.2f}"
     if anomalies:
-        text += f" {right / anomalies:8.0%} {right / called if called else np.nan:8.0%}"
+        text += f" {right / anomalies:8.0%} " + (f"{right / called:8.0%}" if called else f"{'–':>8s}")
     return text
 
 

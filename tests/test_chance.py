@@ -134,6 +134,12 @@ def usual_scores(n: int) -> np.ndarray:
     return np.sign(exponential) * np.abs(exponential) ** (1 / 1.3)
 
 
+@pytest.mark.parametrize("n", [40, 41, 50, 51, 100, 101, 2000])
+def test_equals_the_twin_where_ranks_are_whole_numbers(n: int) -> None:
+    scores = usual_scores(n)
+    np.testing.assert_allclose(expected_by_chance(scores).expected, naive.judge(scores.tolist())[0], rtol=1e-9)
+
+
 def test_expected_numbers_are_those_of_the_distribution() -> None:
     found = expected_by_chance(usual_scores(5000))
     for expected in (1.0, 10.0, 100.0):
