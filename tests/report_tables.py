@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -71,7 +72,7 @@ def modes_findings() -> Findings:
 @cache
 def views_findings() -> Findings:
     """By `Detector`: with scores below 0, views and rates, and without latent groups."""
-    return detect(plant(), top=12)
+    return detect(plant(), top=12, method="detector")
 
 
 @cache
@@ -79,7 +80,13 @@ def views_modes_findings() -> Findings:
     """New rows, with a threshold below 0 in the picture."""
     table = plant()
     table["state"] = np.where(table["load [MW]"] > 50, "<b>high</b>", "low")
-    return detect(table, modes="state", train_until="2024-05-02", threshold=Fixed(-0.2))
+    return detect(table, modes="state", train_until="2024-05-02", threshold=Fixed(-0.2), method="detector")
+
+
+@cache
+def series_findings() -> Findings:
+    """Judged in order of time: with a verdict that is known, evidence and incidents."""
+    return detect(plant(3000))
 
 
 @cache
@@ -91,8 +98,7 @@ def quiet_findings() -> Findings:
     )
 
 
-@cache
-def hostile_findings() -> Findings:
+def hostile_table() -> pd.DataFrame:
     n = 240
     rng = np.random.default_rng(1)
     base = 50 + 10 * np.sin(np.arange(n) / 20)
@@ -102,4 +108,25 @@ def hostile_findings() -> Findings:
         table.iloc[10 + 20 * place : 12 + 20 * place, place] += 40
     table["<i>state</i>"] = np.where(base > 50, "<u>on</u>", "off & on")
     table.insert(0, "time <b>", pd.date_range("2024-03-30 20:00", periods=n, freq="7min", tz="Europe/Berlin"))
-    return detect(table, top=22, method="nsnmf", parameters={"similarity": "relative"})
+    return table
+
+
+@cache
+def hostile_findings() -> Findings:
+    return detect(hostile_table(), top=22, method="nsnmf", parameters={"similarity": "relative"})
+
+
+@cache
+def hostile_series_findings() -> Findings:
+    """The same as incidents, one of which has a sensor that is swapped with another of a hostile name."""
+    findings = detect(hostile_table(), top=22)
+    words = f"swapped with {HOSTILE[2]}"
+    first = findings.incidents[0]
+    sensor = replace(first.sensors[0], name=HOSTILE[0], onset=first.start, condition=words, certain=False)
+    table = findings.incident_table.copy()
+    table.loc[1, ["first_sensor", "first_out", "condition"]] = HOSTILE[0], HOSTILE[7], f"possibly {words}"
+    return replace(
+        findings,
+        incidents=(replace(first, sensors=(sensor, *first.sensors[1:])), *findings.incidents[1:]),
+        incident_table=table,
+    )

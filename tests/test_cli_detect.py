@@ -40,13 +40,13 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert shown.err == ""
     lines = shown.out.splitlines()
     findings = detect(table, method="nsnmf", parameters={"n_components": 2}, top=8, label="fault", gap="20min")
+    assert lines[0] == findings.verdict.sentence == f"This method gives scores without a rate. {ONLY_RANKS}"
     assert (
-        lines[0] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by NSNMF with 4 inputs."
+        lines[1] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by NSNMF with 4 inputs."
     )
-    assert lines[1].startswith(
+    assert lines[2].startswith(
         f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in {len(findings.events)} event"
     )
-    assert lines[2] == ONLY_RANKS
     first = findings.events.sort_values("rank").iloc[0]
     shown_event = lines[5].split()
     assert shown_event[0] == str(findings.events.sort_values("rank").index[0])
@@ -69,32 +69,77 @@ def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureF
     assert "of the 5 highest scores are known rows." in shown
 
 
-HINT = "Method detector is the default; --method nsnmf is the paper's NS-NMF."
+HINT = "(method "
 
 
-def test_the_default_method_is_named_with_the_papers(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["detect", table, "--top", "8", "--exclude", "fault"]) == 0
+def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = plant().drop(columns=["time", "fault"]).sample(frac=1, random_state=0)
+    rows.to_csv("rows.csv", index=False)
+    why = (
+        "Rows are judged one by one (method detector): there is no time column (--ordered says that rows are in order "
+        "of time)."
+    )
+    assert main(["detect", "rows.csv", "--top", "8"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    findings = detect(table, top=8, exclude=["fault"])
-    assert lines[0].endswith("all judged by Detector with 4 inputs.")
-    assert lines[1] == HINT
-    assert lines[2].startswith(f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in ")
-    assert lines[3].startswith(ONLY_RANKS)
-    heads, first = lines[5], lines[6]
+    findings = detect("rows.csv", top=8)
+    assert lines[0] == findings.verdict.sentence
+    assert lines[1].endswith("all judged by Detector with 4 inputs.")
+    assert lines[2] == why
+    assert lines[3].startswith(f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in ")
+    assert lines[4].startswith("For a rate of false alarms, learn from a period")
+    heads, first = lines[6], lines[7]
     assert "highest score" in heads
     assert "severity" not in heads
     assert "  rank 1 of 400  " in first
-    assert not any("normal row" in line or "1 in " in line for line in lines)
     assert "bearing [°C]" in first
-    assert main(["fit", table, "--exclude", "fault", "-m", "plant.model"]) == 0
+    assert lines.count(why) == 1
+    assert not any("Incidents" in line or line.strip() == why for line in lines[3:])
+    assert main(["fit", "rows.csv", "-m", "plant.model"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[:2] == ["Detector has learnt from 400 rows of 4 inputs.", HINT]
+    assert lines[:2] == ["Detector has learnt from 400 rows of 4 inputs.", why]
+
+
+def test_rows_in_order_of_time_are_incidents(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    plant(3000).to_csv(table, index=False)
+    assert main(["detect", table, "--exclude", "fault"]) == 0
+    shown = capfd.readouterr().out
+    lines = shown.splitlines()
+    findings = detect(table, exclude=["fault"])
+    (incident,) = findings.incident_table.to_dict("records")
+    assert lines[0] == findings.verdict.sentence
+    assert lines[0].startswith("1 incident stands out, near certain; ")
+    assert lines[1].endswith("all judged by SensorDetector with 4 inputs.")
+    assert lines[2].startswith("Sensors are judged by each other over time (method sensors)")
+    assert lines[4] == "Incidents, the most severe first:"
+    assert re.fullmatch(
+        r"  1: 2024-05-03 02:00 to \d\d:\d0 \(\d h( \d0 min)?\), near certain \(expected by chance: .*0\.\d+\)",
+        lines[5],
+    )
+    condition = f" ({incident['condition']})" if incident["condition"] else ""
+    assert lines[6].startswith(f"     look first at bearing [°C]{condition}, which moved first; ")
+    assert lines[8].endswith(" in 1 event on 1 day.")
+    assert "  expected by chance  variables" in lines[10]
+    assert re.search(r"\d +(about 0\.\d+|fewer than 0\.001)  bearing", lines[11])
+    assert shown.count("method sensors") == 1
+    assert main(["detect", table, "--exclude", "fault", "--json"]) == 0
+    summary = json.loads(capfd.readouterr().out)
+    assert summary["verdict"]["sentence"] == lines[0]
+    assert [each["sensors"][0]["name"] for each in summary["incidents"]] == ["bearing [°C]"]
+    assert summary["events"] == 1
+
+
+def test_how_sure_is_not_said_where_it_is_not_known(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A short record without time stamps, in order: incidents are there, by row numbers, without a rate."""
+    plant().drop(columns=["time", "fault"]).to_csv("rows.csv", index=False)
+    assert main(["detect", "rows.csv", "--ordered", "--top", "7"]) == 0
+    shown = capfd.readouterr().out
+    assert shown.startswith("The record is too short to say how often chance would give such an episode.")
+    assert re.search(r"\n  \d: rows 30\d to 30\d, how sure is not known\n     look first at bearing", shown)
+    assert "nan" not in shown
 
 
 @pytest.mark.parametrize("chosen", [["--method", "detector"], ["--method", "nsnmf"], ["--config", "job.toml"]])
-def test_who_chose_a_method_is_told_of_no_other(
-    table: str, chosen: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_who_chose_a_method_is_not_told_why(table: str, chosen: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     Path("job.toml").write_text('method = "detector"\n')
     assert main(["detect", table, *chosen]) == 0
     assert HINT not in capfd.readouterr().out
@@ -339,7 +384,7 @@ def test_without_time(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     plant().drop(columns="time").to_csv("bare.csv", index=False)
     assert main(["detect", "bare.csv", *QUICK, "--gap", "3"]) == 0
     shown = capfd.readouterr().out
-    assert shown.startswith("bare.csv: 400 rows, all judged by")
+    assert shown.splitlines()[1].startswith("bare.csv: 400 rows, all judged by")
     assert "Event days" not in shown
 
 

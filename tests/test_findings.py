@@ -28,8 +28,13 @@ def labelled(table: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(
     scope="module",
-    params=[{}, {"method": "nsnmf", "modes": "state"}, {"train_until": "2024-05-02"}],
-    ids=["detector", "modes", "trained"],
+    params=[
+        {},
+        {"method": "detector"},
+        {"method": "nsnmf", "modes": "state"},
+        {"method": "detector", "train_until": "2024-05-02"},
+    ],
+    ids=["series", "detector", "modes", "trained"],
 )
 def findings(request):
     return detect(labelled(two_modes()), label="fault", top=12, **request.param)
@@ -96,11 +101,26 @@ def test_a_workbook_reads_back(findings, tmp_path):
     pytest.importorskip("openpyxl")
     findings.to_excel(tmp_path / "a.xlsx")
     sheets = pd.read_excel(tmp_path / "a.xlsx", sheet_name=None)
-    assert list(sheets) == ["findings", "events", "settings"]
+    incidents = ["incidents"] if findings.method == "SensorDetector" else []
+    assert list(sheets) == ["findings", "events", *incidents, "settings"]
+    if incidents:
+        read, known = sheets["incidents"], findings.incident_table
+        assert read["incident"].tolist() == known.index.tolist()
+        assert read["start"].tolist() == known["start"].tolist()
+        assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+        assert read["reason"].tolist() == known["reason"].tolist()
+        assert sheets["findings"]["incident"].tolist() == [number_of(findings, row) for row in findings.top()["row"]]
     np.testing.assert_allclose(sheets["findings"]["score"], findings.top()["score"])
     assert sheets["findings"]["time"].tolist() == findings.top()["time"].tolist()
     assert sheets["events"]["rows"].tolist() == findings.events["rows"].tolist()
+    assert sheets["events"]["start"].tolist() == findings.events["start"].tolist()
     assert dict(zip(sheets["settings"]["setting"], sheets["settings"]["value"], strict=True))["top"] == 12
+    assert sheets["settings"].iloc[0].tolist() == ["verdict", findings.verdict.sentence]
+
+
+def number_of(findings, row):
+    """The incident of a row of the source; tables here are in the order of the source."""
+    return next(incident.number for incident in findings.incidents if row in incident.rows)
 
 
 def test_a_workbook_holds_no_formulas_and_no_zone(tmp_path):
@@ -120,6 +140,14 @@ def test_plots_are_drawn(findings, monkeypatch):
     np.testing.assert_array_equal(score.get_ydata(), findings.scores)
     np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
     assert set(threshold.get_ydata()) == {findings.threshold}
+    shaded = findings.plot().axes[0].patches
+    assert len(shaded) == len(findings.incidents)
+    for patch, incident in zip(shaded, findings.incidents, strict=True):
+        assert matplotlib.dates.num2date(patch.get_x(), tz="UTC").replace(tzinfo=None) == pytest.approx(
+            findings.table.time[incident.start].to_pydatetime(), abs=pd.Timedelta("1s")
+        )
+    numbers = [text.get_text() for text in findings.plot().axes[0].texts]
+    assert numbers == [f"{incident.number}" for incident in findings.incidents if incident.rank <= 10]
     first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
     assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])
     actual, expected = first.get_lines()
@@ -211,13 +239,16 @@ def test_notebooks_are_safe_from_hostile_names(tmp_path):
     name = "<script>alert(1)</script>"
     path = tmp_path / "<b>plant<b>.csv"
     plant().rename(columns={HOT: name}).to_csv(path, index=False)
-    ranked_findings = detect(path, top=5)
-    shown = ranked_findings._repr_html_()
-    assert shown.startswith("<p><strong>5 of 260 rows</strong> have the highest scores")
-    assert "<table" in shown
-    for hostile in ("<script", "<b>"):
-        assert hostile not in shown
-    assert ranked_findings.explain(1).variables["variable"].iloc[0] == name
+    for method, words in (("detector", "have the highest scores"), ("auto", "are listed")):
+        found = detect(path, top=5, method=method)
+        shown = found._repr_html_()
+        assert shown.startswith(f"<p><strong>{found.verdict.sentence}</strong></p><p><strong>5 of 260 rows</strong> ")
+        assert words in shown
+        assert "<table" in shown
+        for hostile in ("<script", "<b>"):
+            assert hostile not in shown
+        assert found.explain(1).variables["variable"].iloc[0] == name
+    assert "&lt;script&gt;" in shown  # the sensor to look at first
 
 
 def test_without_time_rows_are_numbered_as_in_the_source():

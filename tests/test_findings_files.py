@@ -83,8 +83,25 @@ def test_parquet_holds_what_csv_holds_with_types(findings: Findings, tmp_path: P
 def test_json(findings: Findings, tmp_path: Path) -> None:
     write_findings(findings, tmp_path / "findings.json")
     document = json.loads((tmp_path / "findings.json").read_text("utf-8"), parse_constant=pytest.fail)
-    assert list(document) == ["summary", "events", "days", "findings", "settings", "notes", "columns"]
+    assert list(document) == [
+        "summary",
+        "verdict",
+        "incidents",
+        "events",
+        "days",
+        "findings",
+        "settings",
+        "notes",
+        "columns",
+    ]
     assert document["summary"] == summarize(findings)
+    assert document["verdict"] == {
+        "kind": "unknown",
+        "sentence": findings.verdict.sentence,
+        "found": 0,
+        "expected": None,
+    }
+    assert document["incidents"] == []
     assert document["summary"]["agreement"]["faults"] == 1
     assert [event["event"] for event in document["events"]] == findings.events.index.tolist()
     assert [row["score"] for row in document["findings"]] == findings.top()["score"].tolist()
@@ -98,6 +115,39 @@ def test_json(findings: Findings, tmp_path: Path) -> None:
         assert event["rule"] is None or (why.rule is not None and event["rule"]["text"] == why.rule.text)
     assert [day["rows"] for day in document["days"]] == findings.days["rows"].tolist()
     assert all(len(day["day"]) == len("2024-05-01") for day in document["days"])
+
+
+def test_incidents_are_in_every_file(tmp_path: Path) -> None:
+    findings = detect(plant(3000), exclude="fault")
+    for ending in ("json", "csv", "parquet"):
+        write_findings(findings, tmp_path / f"findings.{ending}")
+    document = json.loads((tmp_path / "findings.json").read_text("utf-8"), parse_constant=pytest.fail)
+    verdict, (incident,) = document["verdict"], document["incidents"]
+    assert (verdict["kind"], verdict["found"]) == ("clearly", 1)
+    assert verdict["expected"] == incident["expected_by_chance"] < 0.01
+    known = findings.incidents[0]
+    assert (incident["incident"], incident["rank"], incident["events"]) == (1, 1, [1])
+    assert incident["start"] == "2024-05-03T02:00:00"
+    assert (incident["source"], incident["reason"]) == (known.source, known.reason)
+    assert incident["similar"] == []
+    assert [sensor["name"] for sensor in incident["sensors"]] == [sensor.name for sensor in known.sensors]
+    first, sensor = incident["sensors"][0], known.sensors[0]
+    assert findings.table.time is not None
+    assert first == {
+        "name": "bearing [°C]",
+        "onset": findings.table.time[sensor.onset].isoformat(),
+        "mean_evidence": sensor.mean_evidence,
+        "peak_evidence": sensor.peak_evidence,
+        "direction": "above",
+        "condition": sensor.condition,
+        "certain": sensor.certain,
+    }
+    for table in (pd.read_csv(tmp_path / "findings.csv"), pd.read_parquet(tmp_path / "findings.parquet")):
+        assert set(table["incident"]) == {1}
+        assert set(pd.to_datetime(table["incident_start"])) == {pd.Timestamp(incident["start"])}
+        assert set(table["first_sensor"]) == {"bearing [°C]"}
+        assert set(table["source"]) == {known.source}
+        assert (table["expected_by_chance"] <= 1).all()
 
 
 def test_only_the_highest_events_are_explained(findings: Findings, tmp_path: Path) -> None:

@@ -15,10 +15,12 @@ import pytest
 from report_tables import (
     HOSTILE,
     hostile_findings,
+    hostile_series_findings,
     modes_findings,
     plant_findings,
     quiet_findings,
     rows_findings,
+    series_findings,
     views_findings,
     views_modes_findings,
 )
@@ -35,7 +37,7 @@ from penstock.report.event_cards import event_window
 
 ALL = [
     *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
-    *(views_findings, views_modes_findings),
+    *(views_findings, views_modes_findings, series_findings, hostile_series_findings),
 ]
 VOID = {"meta", "br", "wbr", "img", "input", "hr", "link"}
 
@@ -109,8 +111,9 @@ def test_the_data_are_json(page):
     assert set(json.loads(text)) == {"axis", "expected", "timeline", "events", "heat", "trees"}
 
 
-def test_hostile_names_are_text():
-    page = to_html(hostile_findings(), title="<h1>&amp;</h1>")
+@pytest.mark.parametrize("findings", [hostile_findings, hostile_series_findings])
+def test_hostile_names_are_text(findings):
+    page = to_html(findings(), title="<h1>&amp;</h1>")
     reader = read(page)
     tags = [tag for tag, _ in reader.elements]
     assert not {"img", "i", "u", "b"} & set(tags)
@@ -121,6 +124,85 @@ def test_hostile_names_are_text():
         assert (name.strip() if len(name) < 90 else name[:90] + "…") in text
     assert "{{ 7 * 7 }}" in text
     assert "<h1>&amp;</h1>" in text
+
+
+def test_hostile_names_are_text_in_incidents_too():
+    findings = hostile_series_findings()
+    page = to_html(findings)
+    first, last = page.index('<table class="incidents"'), page.index('<dl class="figures"')
+    leading, cards = page[first:last], page[last:]
+    assert leading.count("<tr id=") == len(findings.incidents) > 1
+    assert "&lt;script&gt;alert(1)&lt;/<wbr>script&gt;" in leading
+    assert "&lt;/<wbr>script&gt;&lt;script&gt;document.<wbr>title = &#39;changed&#39;" in leading
+    swapped = "possibly swapped with &#34;&gt;&lt;img src=x onerror=alert(2)&gt;"
+    assert swapped in leading
+    assert swapped in cards
+    for text in (leading, findings._repr_html_()):
+        assert not re.search(r"<(script|img)", text)
+
+
+def test_the_page_leads_with_the_verdict_and_the_incidents():
+    findings = series_findings()
+    page = to_html(findings)
+    reader = read(page)
+    text = " ".join(" ".join(reader.texts).split())
+    places = [
+        text.index(part) for part in (findings.verdict.sentence, "Incidents, the most severe first", "rows judged")
+    ]
+    assert places == sorted(places)
+    leading = page[page.index('<table class="incidents"') : page.index('<dl class="figures"')]
+    ranked = findings.incident_table.sort_values("rank")
+    assert re.findall(r'id="incident-(\d+)"', leading) == [str(number) for number in ranked.index]
+    assert re.findall(r'href="#event-(\d+)"', leading) == [str(findings.grouped.of_row[row]) for row in peaks(findings)]
+    assert leading.count("<strong>near certain</strong>") == len(ranked) == 3
+    assert leading.count("expected by chance: fewer than 0.001") == 3
+    assert "3 May 2024, 02:00 – 05:10" in leading
+    assert "3 h 10 min" in leading
+    assert "probably the machine" in leading
+    assert "outside its range" in leading
+    assert "The most severe event" not in page
+    assert "A normal period of this length has about one episode as high." in text
+    assert "Sensors are judged by each other over time (method sensors)" in text
+    assert text.index("Expected by chance", places[2]) > 0  # a column of the events
+
+
+def peaks(findings):
+    return [incident.peak for incident in sorted(findings.incidents, key=lambda incident: incident.rank)]
+
+
+def test_a_card_lists_the_sensors_of_its_incident_in_order_of_onset():
+    findings = series_findings()
+    known = findings.incidents[1]
+    assert len(known.sensors) == 5
+    later = [replace(sensor, onset=known.start + 4 - place) for place, sensor in enumerate(known.sensors)]
+    never = replace(later[0], onset=-1)  # at the front by its evidence, but it did not leave its range
+    incident = replace(known, sensors=(never, *later[1:]))
+    page = to_html(replace(findings, incidents=(findings.incidents[0], incident, findings.incidents[2])))
+    card = page[page.index('id="why-2"') : page.index('id="event-3"')]
+    table = card[card.index('<table class="sensors">') :]
+    table = table[: table.index("</table>")]
+    shown = re.findall(r'<bdi class="name">(\w+) .*?<td class="nowrap">(.*?)</td>', table)
+    assert [name for name, _ in shown] == [sensor.name.split()[0] for sensor in later[:0:-1]]
+    assert [when for _, when in shown] == [f"3 May 2024, 02:{minute}0" for minute in range(4)]
+    assert "Incident 2: 3 May 2024, 02:00 – 05:10" in card
+    assert incident.reason.replace("'", "&#39;") in card
+
+
+def test_only_the_most_severe_incidents_are_listed(monkeypatch):
+    monkeypatch.setattr("penstock.report.summary._MOST_INCIDENTS", 2)
+    page = to_html(series_findings())
+    assert page.count('<tr id="incident-') == 2
+    assert "Listed are the 2 most severe of 3;" in page
+
+
+def test_an_incident_links_to_all_its_events():
+    findings = series_findings()
+    whole = replace(findings.incidents[0], rows=np.flatnonzero(findings.flags))
+    table = findings.incident_table.iloc[:1]
+    page = to_html(replace(findings, incidents=(whole,), incident_table=table))
+    leading = page[page.index('<table class="incidents"') : page.index('<dl class="figures"')]
+    assert re.findall(r'href="#event-(\d+)"', leading) == ["1", "2", "3"]
+    assert page.count("Incident 1: 1 May 2024") == 3  # in each card
 
 
 def test_every_part_is_there():
@@ -207,6 +289,10 @@ def test_what_is_as_expected_and_what_is_extrapolated_is_shown():
     assert "Expected is their mean." in text
     assert "ebuilt" not in text.split("<script")[0]
     assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
+    page = to_html(series_findings())
+    assert "Expected is what each sensor should read given the others of the same row" in page
+    assert "Expected is their mean" not in page
+    assert "ebuilt" not in page.split("<script")[0]
     assert '<td class="num"> 0</td>' in text
 
 

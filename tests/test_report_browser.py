@@ -9,10 +9,12 @@ from contextlib import contextmanager
 import pytest
 from report_tables import (
     hostile_findings,
+    hostile_series_findings,
     modes_findings,
     plant_findings,
     quiet_findings,
     rows_findings,
+    series_findings,
     views_findings,
     views_modes_findings,
 )
@@ -38,6 +40,8 @@ ALL = {
     "hostile": hostile_findings,
     "views": views_findings,
     "views in modes": views_modes_findings,
+    "series": series_findings,
+    "hostile series": hostile_series_findings,
 }
 
 
@@ -101,7 +105,7 @@ def view_of(page):
     return page.evaluate("[...'ft'].map((k) => Number(timeline.dataset[k === 'f' ? 'from' : 'to']))")
 
 
-FEW = ["plant", "hostile", "views"]
+FEW = ["plant", "hostile", "views", "series", "hostile series"]
 SOME = [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name not in FEW)]
 
 
@@ -234,8 +238,9 @@ def test_a_phone_needs_no_sideways_scrolling(browser, files, name):
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
-def test_hostile_names_are_shown_and_do_nothing(browser, files):
-    with opened(browser, files / "hostile.html") as page:
+@pytest.mark.parametrize("name", ["hostile", "hostile series"])
+def test_hostile_names_are_shown_and_do_nothing(browser, files, name):
+    with opened(browser, files / f"{name}.html") as page:
         for opener in page.locator(".opener").all():
             opener.click()
         page.locator("#heat canvas").hover(position={"x": 40, "y": 40})
@@ -244,6 +249,19 @@ def test_hostile_names_are_shown_and_do_nothing(browser, files):
         assert page.evaluate("[...document.querySelectorAll('*')].some((e) => e.hasAttribute('onmouseover'))") is False
         assert page.title() == "Findings in the table"
         assert page.get_by_text("<script>alert(1)</script>").count() > 3
+
+
+def test_incidents_are_on_the_first_screen_and_lead_to_their_events(browser, files):
+    with opened(browser, files / "series.html", reduced_motion="reduce") as page:
+        assert page.locator("#summary .verdict").inner_text() == series_findings().verdict.sentence
+        first = page.locator("#incident-table tbody tr").first
+        box = first.bounding_box()
+        assert box["y"] + box["height"] < 900
+        assert not page.locator("#why-2").is_visible()
+        first.locator("a").click()
+        assert page.locator("#why-2").is_visible()
+        assert page.locator("#why-2 table.sensors tbody tr").count() == 5
+        assert page.locator("#why-2 svg.chart").count() >= 3
 
 
 def test_days_and_marks_lead_to_events(browser, files):

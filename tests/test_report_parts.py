@@ -273,7 +273,7 @@ class TestWords:
         findings = plant_findings()
         summary = make_summary(findings)
         assert "<strong>12 of 560 rows</strong> have the highest scores" in summary.lead
-        assert "nothing here says how many of these are real faults" in summary.lead
+        assert "nothing here says how many of these are real faults" in summary.verdict.sentence
         period = views_modes_findings()
         assert " stand out between " in make_summary(period).lead
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead

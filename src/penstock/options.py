@@ -252,7 +252,8 @@ class ResultOptions:
     ] = None
     json: Annotated[bool, Option(_OUT, "--json", "The summary as JSON.", bool)] = False
     fail_on: Annotated[
-        int | None, Option(_CUT, "--fail-on", "End with exit code 1 if there are so many events, or more.", int)
+        int | None,
+        Option(_CUT, "--fail-on", "End with exit code 1 at so many events (not incidents), or more.", int),
     ] = None
 
 

@@ -17,16 +17,17 @@ from penstock._parameters import check_whole_number
 from penstock.cli._console import Stages, cleaning_up, print_text, printable
 from penstock.cli._engine import Engine
 from penstock.cli._options import chosen_options, plain_errors
-from penstock.cli._summary import note_lines, summary_lines
+from penstock.cli._summary import method_lines, note_lines, summary_lines
 from penstock.detection import Findings, Model, check_options, detect, fit_model, load_model
 from penstock.io import Notebook, files_of
 from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
-from penstock.registry import DEFAULT_METHOD, PAPERS_METHOD
 from penstock.report import (
     FINDINGS_ENDINGS,
     SCORES_ENDINGS,
     as_json,
     check_ending,
+    incident_records,
+    plain,
     refuse_existing,
     summarize,
     write_findings,
@@ -48,7 +49,7 @@ def run_detect(context: typer.Context) -> int:
         with engine.fitting(stages) as fit_rows:
             findings = engine.noted(detect(_source(context), **given, fit_rows=fit_rows, progress=stages))
         files = outputs.write(findings, stages)
-    return _conclude(context, findings, files, said, _method_hint(context))
+    return _conclude(context, findings, files, said)
 
 
 def run_fit(context: typer.Context) -> int:
@@ -63,8 +64,7 @@ def run_fit(context: typer.Context) -> int:
         with plain_errors(context, f"{path} could not be written: "):
             model.save(path, overwrite=outputs.overwrite)
     if not context.params["quiet"]:
-        notes = note_lines([*map(str, model.notes), *said])
-        lines = [_in_words(model), *_method_hint(context), *notes, "", f"Written: {path}"]
+        lines = [_in_words(model), *method_lines(model.notes), *note_lines(model.notes, said), "", f"Written: {path}"]
         print_text("\n".join(map(printable, lines)))
     return 0
 
@@ -215,25 +215,20 @@ def _check_not_read(path: Path, inputs: Sequence[Path], folders: Sequence[Path])
             )
 
 
-def _conclude(
-    context: typer.Context, findings: Findings, files: list[Path], said: list[str], hint: Sequence[str] = ()
-) -> int:
+def _conclude(context: typer.Context, findings: Findings, files: list[Path], said: list[str]) -> int:
     """Print what was found, and return the exit code."""
     given = context.params
     if given["json"]:
-        summary = {**summarize(findings), "files": [str(path) for path in files]}
+        summary = {
+            **summarize(findings),
+            "verdict": plain(findings.verdict),
+            "incidents": list(incident_records(findings)),
+            "files": [str(path) for path in files],
+        }
         print_text(as_json(summary, indent=2, ensure_ascii=True))
     elif not given["quiet"]:
-        print_text("\n".join(summary_lines(findings, files, said, hint)))
+        print_text("\n".join(summary_lines(findings, files, said)))
     return int(given["fail_on"] is not None and len(findings.events) >= given["fail_on"])
-
-
-def _method_hint(context: typer.Context) -> list[str]:
-    """Return which other method there is, if none was chosen."""
-    source = context.get_parameter_source("method")
-    if source is None or source.name != "DEFAULT":
-        return []
-    return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} is the paper's NS-NMF."]
 
 
 def _in_words(model: Model) -> str:

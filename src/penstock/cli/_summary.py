@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +11,43 @@ import pandas as pd
 from penstock._messages import counted, duration_in_words
 from penstock.cli._console import printable
 from penstock.detection import Findings
+from penstock.io import Note
+from penstock.report.words import SOURCES, by_chance, duration, how_sure
 
-_MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
+_MOST_INCIDENTS, _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 10, 7, 20
+_MOST_BESIDE_INCIDENTS = 5  # events, where incidents are listed before them
+_GRADES = ("expected_by_chance", "severity", "standing", "false_alarm_rate")  # columns of events, one of them
+_METHOD = "method"  # the kind of the note on the method
 _NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names
 
 
-def summary_lines(
-    findings: Findings, files: Sequence[Path], warnings: Sequence[str] = (), hint: Sequence[str] = ()
-) -> list[str]:
-    """Rows, method, findings, events, days, what was changed or is odd, agreement with labels, where the files are.
-
-    hint : what is to be said of the method.
-    """
+def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
+    """Verdict, rows, method, incidents, findings, events, days, agreement with labels, notes, where the files are."""
     lines = [
+        findings.verdict.sentence,
         *_rows(findings),
-        *hint,
+        *method_lines(findings.notes),
+        *_incident_lines(findings),
         *_counts(findings),
         *_event_lines(findings),
         *_days(findings),
         *_agreement(findings),
+        *note_lines(findings.notes, warnings),
     ]
-    lines += note_lines([*map(str, findings.notes), *warnings])
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
 
 
-def note_lines(notes: Sequence[str]) -> list[str]:
+def method_lines(notes: Sequence[Note]) -> list[str]:
+    """Which method was chosen for this table, and why; nothing if the user chose one."""
+    return [str(note) for note in notes if note.kind == _METHOD]
+
+
+def note_lines(notes: Sequence[Note], warnings: Sequence[str] = ()) -> list[str]:
     """What was changed, left out or odd; nothing if nothing was."""
-    return ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))] if notes else []
+    texts = [*(str(note) for note in notes if note.kind != _METHOD), *warnings]
+    return ["", "Worth knowing:", *(f"  {text}" for text in _first(texts, _MOST_NOTES))] if texts else []
 
 
 def _rows(findings: Findings) -> Iterator[str]:
@@ -68,16 +76,53 @@ def _counts(findings: Findings) -> Iterator[str]:
         yield findings.caution
 
 
+def _incident_lines(findings: Findings) -> Iterator[str]:
+    """The most severe incidents: when, how sure, where to look first and what moved first, sensor or machine."""
+    incidents = findings.incident_table
+    if not len(incidents):
+        return
+    yield ""
+    yield "Incidents, the most severe first:"
+    for incident in incidents.sort_values("rank").head(_MOST_INCIDENTS).reset_index().to_dict("records"):
+        chance = by_chance(incident["expected_by_chance"])
+        sure = f"{how_sure(incident['expected_by_chance'])} ({chance})" if chance else "how sure is not known"
+        group = f"{_cut(str(incident['group']))}, " if "group" in incident else ""
+        yield f"  {incident['incident']}: {group}{_span(incident)}, {sure}"
+        first, out = incident["first_sensor"], incident["first_out"]
+        condition = f" ({_cut(incident['condition'])})" if incident["condition"] else ""
+        moved = ", which moved first" if out == first else f"; {_cut(out)} moved first" if out else ""
+        count = f", {counted(incident['sensors'], 'sensor')} out of range" if incident["source"] == "machine" else ""
+        similar = f"; like incident {', '.join(map(str, incident['similar']))}" if incident["similar"] else ""
+        yield f"     look first at {_cut(first)}{condition}{moved}; {SOURCES[incident['source']]}{count}{similar}"
+    more = len(incidents) - _MOST_INCIDENTS
+    if more > 0:
+        yield f"  … and {more:,} more"
+    yield ""
+
+
+def _span(incident: Mapping[Any, Any]) -> str:
+    """When an incident was, and how long it lasted."""
+    start, end = _when(incident["start"]), _when(incident["end"])
+    is_time = isinstance(incident["start"], pd.Timestamp)
+    if start == end:
+        return f"{'' if is_time else 'row '}{start} (one row)"
+    if is_time:
+        until = end[11:] if start[:10] == end[:10] else end
+        return f"{start} to {until} ({duration(incident['duration'])})"
+    return f"rows {start} to {end}"
+
+
 def _highest(found: int) -> str:
     return "the highest score" if found == 1 else f"the {found:,} highest scores"
 
 
 def _event_lines(findings: Findings) -> Iterator[str]:
     """The events with the highest scores, as a table."""
-    events = findings.events.sort_values("rank").head(_MOST_EVENTS)
+    most = _MOST_BESIDE_INCIDENTS if findings.incidents else _MOST_EVENTS
+    events = findings.events.sort_values("rank").head(most)
     if not len(events):
         return
-    graded = next(name for name in ("severity", "standing", "false_alarm_rate") if name in events)
+    graded = next(name for name in _GRADES if name in events)
     heading = "highest score" if graded == "standing" else graded.replace("_", " ")
     group = findings.table.group
     named = [] if group is None else [str(group.name)]

@@ -258,6 +258,7 @@ class _Explainer:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._values, self._expected = findings.values.to_numpy(), findings.expected.to_numpy()
+        self._places = {name: place for place, name in enumerate(findings.names)}
         self._units = [findings.units.get(name, "") for name in findings.names]
         self._modes = {judged.part.mode: _ModeRows(findings, judged) for judged in findings.parts}
 
@@ -374,10 +375,10 @@ class _Explainer:
         return pd.DataFrame(columns | {"distance": distances, "steps": steps, "score": findings.scores[positions]})
 
     def _compare(self, peak: int, names: list[str], positions: list[int]) -> pd.DataFrame:
-        values, expected = self._findings.values, self._findings.expected
-        columns = {"actual": values.iloc[peak][names], "expected": expected.iloc[peak][names]}
+        places = [self._places[name] for name in names]
+        columns = {"actual": self._values[peak, places], "expected": self._expected[peak, places]}
         for number, position in enumerate(positions, 1):
-            columns[f"neighbor {number}"] = values.iloc[position][names]
+            columns[f"neighbor {number}"] = self._values[position, places]
         return pd.DataFrame(columns, index=pd.Index(names, name="variable"))
 
 

@@ -191,9 +191,7 @@ def judge(
         incidents=incidents,
         incident_table=_incident_table(incidents, chance, table),
         evidence=evidence,
-        caution=_caution(contributions is not None and not alike)
-        if self_judged and flags.any() and chance is None
-        else "",
+        caution=HOW_TO_RATES if self_judged and flags.any() and contributions is not None and not alike else "",
         threshold_rarity=""
         if contributions is None or self_judged
         else _threshold_rarity(threshold, threshold_rate, parts),
@@ -518,11 +516,6 @@ def _period(table: Table, rows: IndexArray) -> str:
 
 def _in_groups(table: Table, rows: IndexArray) -> list[IndexArray]:
     return [rows[(rows >= span.start) & (rows < span.stop)] for span in table.spans]
-
-
-def _caution(has_rates: bool) -> str:
-    """What findings among the rows learnt from do not say."""
-    return f"{ONLY_RANKS} {HOW_TO_RATES}" if has_rates else ONLY_RANKS
 
 
 def _threshold_rarity(threshold: float, rate: float | None, parts: tuple[JudgedPart, ...]) -> str:

@@ -92,7 +92,8 @@ class Findings:
     evidence : (n, p) array or None
         Of the same methods, how far each input is from what is usual, given the others and over time: 1 at its edge.
     caution : str
-        What findings among the rows learnt from do not say; "" for others.
+        How to get a rate of false alarms, where the rows judged are those learnt from and a rate could be known; else
+        "". What the findings do not say is in the verdict.
     threshold_rarity : str
         How many normal rows, or rows learnt from, exceed the threshold; "" where neither is known.
     agreement : Agreement or None
@@ -221,7 +222,7 @@ class Findings:
         write_findings(self, path, overwrite=overwrite)
 
     def to_excel(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write an .xlsx file with the sheets findings, events and settings (extra `excel`).
+        """Write an .xlsx file with the sheets findings, events, incidents (if any) and settings (extra `excel`).
 
         Parameters
         ----------
@@ -239,7 +240,7 @@ class Findings:
         Parameters
         ----------
         event : int, optional
-            Its number in `events`; all scores with the threshold if None.
+            Its number in `events`; all scores with the threshold and the incidents if None.
 
         Returns
         -------

@@ -4,7 +4,7 @@
 template; `document.py` makes the tables and the JSON document that `files.py` writes.
 """
 
-from penstock.report.document import as_json, plain, summarize
+from penstock.report.document import as_json, incident_records, plain, summarize
 from penstock.report.files import (
     FINDINGS_ENDINGS,
     SCORES_ENDINGS,
@@ -21,6 +21,7 @@ __all__ = [
     "SCORES_ENDINGS",
     "as_json",
     "check_ending",
+    "incident_records",
     "notebook_html",
     "plain",
     "refuse_existing",

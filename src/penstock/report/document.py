@@ -142,7 +142,9 @@ _MOST_SHEET_ROWS = 2**20  # of Excel
 def findings_table(findings: Findings) -> pd.DataFrame:
     """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
 
-    Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words.
+    Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words. Where there are incidents,
+    also that of each finding: its number, start and end, the sensor to look at first, and whether that sensor or the
+    machine is behind it.
 
     `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
     """
@@ -165,6 +167,16 @@ def findings_table(findings: Findings) -> pd.DataFrame:
     if findings.contributions is not None:
         texts = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
         table["seen_as"] = pd.array(texts, dtype="string")
+    if findings.incidents:
+        of_row = np.zeros(len(findings.scores), dtype=np.int64)
+        for incident in findings.incidents:
+            of_row[incident.rows] = incident.number
+        table["incident"] = of_row[findings.table.values.index.get_indexer(pd.Index(table["row"]))]
+        mine = findings.incident_table.loc[table["incident"]]
+        for name in ("start", "end"):
+            table[f"incident_{name}"] = mine[name].array
+        for name in ("first_sensor", "condition", "source"):
+            table[name] = pd.array(mine[name].tolist(), dtype="string")
     rules = {event: why.rule.text for event, why in reasons.items() if why.rule is not None}
     table["rule"] = pd.array([rules.get(event) for event in table["event"]], dtype="string")
     names = [name for name in ("group", "mode", "variables", "standing") if name in table]
@@ -195,6 +207,8 @@ def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
 def document_pieces(findings: Findings) -> Iterator[str]:
     """The text of the document, piece by piece: an entry of a list is a line."""
     yield f'{{\n"summary": {as_json(summarize(findings))}'
+    yield f',\n"verdict": {as_json(plain(findings.verdict))}'
+    yield from _list_pieces("incidents", incident_records(findings))
     yield from _list_pieces("events", _events(findings))
     yield from _list_pieces("days", records(_days(findings)))
     yield from _list_pieces("findings", records(findings.top().reset_index()))
@@ -247,6 +261,35 @@ def summarize(findings: Findings) -> dict[str, Any]:
             "faults_found": agreement.n_found,
         },
     }
+
+
+def incident_records(findings: Findings) -> Iterator[dict[str, Any]]:
+    """Yield the incidents in order of the rows, in JSON's types: when, how sure, which sensors, similar earlier ones.
+
+    An onset is a time, or a row number of the source; None where a sensor did not leave its range.
+    """
+    numbers, time = findings.table.values.index, findings.table.time
+    places = numbers if time is None else time
+    table = findings.incident_table.drop(columns=["similar", "sensors"], errors="ignore")
+    for incident, figures in zip(findings.incidents, records(table), strict=True):
+        yield {
+            "incident": incident.number,
+            **figures,
+            "events": np.unique(findings.grouped.of_row[incident.rows]).tolist(),
+            "sensors": [
+                {
+                    "name": sensor.name,
+                    "onset": plain(places[sensor.onset]) if sensor.onset >= 0 else None,
+                    "mean_evidence": plain(sensor.mean_evidence),
+                    "peak_evidence": plain(sensor.peak_evidence),
+                    "direction": sensor.direction,
+                    "condition": sensor.condition,
+                    "certain": sensor.certain,
+                }
+                for sensor in incident.sensors
+            ],
+            "similar": [{"incident": number, "similarity": plain(alike)} for number, alike in incident.similar],
+        }
 
 
 def _events(findings: Findings) -> Iterator[dict[str, Any]]:
@@ -311,19 +354,20 @@ def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
 
 
 def workbook(findings: Findings, path: Any) -> bytes:
-    """Return an .xlsx file with the sheets findings, events and settings.
+    """Return an .xlsx file with the sheets findings, events, incidents (of methods that have some) and settings.
 
-    Times are in the table's own zone, which Excel has no word for; durations are in seconds. A text stays a text, also
-    one that begins like a formula.
+    The verdict is the first of the settings. Times are in the table's own zone, which Excel has no word for; durations
+    are in seconds. A text stays a text, also one that begins like a formula.
     """
     import openpyxl
 
     settings = [(name, value) for name, value in findings.settings.items() if value is not None]
-    sheets = {
-        "findings": findings_table(findings),
-        "events": pd.DataFrame(records(findings.events.reset_index()), columns=["event", *findings.events.columns]),
-        "settings": pd.DataFrame(settings, columns=["setting", "value"]),
-    }
+    sheets = {"findings": findings_table(findings), "events": findings.events.reset_index()}
+    if findings.evidence is not None:
+        found = findings.incident_table
+        similar = [", ".join(map(str, each)) for each in found["similar"]]
+        sheets["incidents"] = found.assign(similar=similar).reset_index()
+    sheets["settings"] = pd.DataFrame([("verdict", findings.verdict.sentence), *settings], columns=["setting", "value"])
     book = openpyxl.Workbook(write_only=True)
     for title, table in sheets.items():
         if len(table) >= _MOST_SHEET_ROWS:

@@ -13,13 +13,25 @@ from markupsafe import Markup
 from penstock._messages import counted
 from penstock._types import FloatArray, IndexArray
 from penstock.detection import Explanation, Findings
-from penstock.explain import Condition
+from penstock.explain import Condition, Incident
 from penstock.report.axis import Axis, Packed, event_span, pack_curve, pack_places, thin_out
-from penstock.report.words import duration, listed, name_tag, number, numbers, percent, shown_name, span, when
+from penstock.report.words import (
+    duration,
+    how_sure,
+    listed,
+    name_tag,
+    number,
+    numbers,
+    percent,
+    shown_name,
+    span,
+    when,
+)
 
 _NAMED = 3
 _SIGNS = {">": "above", "<=": "at most"}
 MOST_CHARTS = 6
+_MOST_SENSORS = 10  # of an incident
 _CONTEXT = 18  # rows before and after an event, at least
 _MOST_CONTEXT = 500
 _PLAIN = 240  # rows drawn one by one; of more, the lowest and highest in each span
@@ -44,10 +56,10 @@ def event_card(findings: Findings, number_: int, peak: str, *, printed: bool) ->
     event, why = event_record(findings, number_), findings.explanations.get(number_)
     rows, length = int(event["rows"]), event["duration"]
     seconds = length.total_seconds() if isinstance(length, pd.Timedelta) else float(length)
-    rarity = None
-    if findings.contributions is not None:
-        key = event["rank"] if findings.rates is None else event["false_alarm_rate"]
-        rarity = Record(text=findings.rarity["figure"].loc[number_], key=float(key))
+    rarity, figure = None, findings.rarity["figure"].loc[number_]
+    if figure:
+        rates = (event[name] for name in ("expected_by_chance", "false_alarm_rate") if name in event)
+        rarity = Record(text=figure, key=float(next(rates, event["rank"])))
     return Record(
         number=number_,
         rank=int(event["rank"]),
@@ -94,6 +106,37 @@ def _detail(findings: Findings, why: Explanation, event: dict[Any, Any], peak: s
         peak=when(event["peak"]),
         about=_about(findings, event, peak, why.rarity),
         seen_as=why.seen_as,
+        incidents=[
+            _incident(findings, incident)
+            for incident in findings.incidents
+            if (findings.grouped.of_row[incident.rows] == why.event).any()
+        ],
+    )
+
+
+def _incident(findings: Findings, incident: Incident) -> Record:
+    """The sensors of an incident that say most of it, in the order in which they left their range."""
+    time, numbers_ = findings.table.time, findings.table.values.index
+    some = [sensor for sensor in incident.sensors[:_MOST_SENSORS] if sensor.onset >= 0]
+    lines = [
+        Record(
+            name=name_tag(sensor.name),
+            onset=when(time[sensor.onset] if time is not None else numbers_[sensor.onset]),
+            direction=sensor.direction,
+            evidence=number(sensor.mean_evidence),
+            condition=name_tag(("" if sensor.certain else "possibly ") + sensor.condition) if sensor.condition else "",
+        )
+        for sensor in sorted(some, key=lambda sensor: sensor.onset)
+    ]
+    row = findings.incident_table.loc[incident.number].to_dict()
+    return Record(
+        number=incident.number,
+        when=when_and_where(row),
+        sure=how_sure(row["expected_by_chance"]),
+        reason=incident.reason,
+        sensors=lines,
+        more=sum(sensor.onset >= 0 for sensor in incident.sensors) - len(lines),
+        similar=", ".join(str(each) for each, _ in incident.similar),
     )
 
 

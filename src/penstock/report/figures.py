@@ -26,12 +26,20 @@ if TYPE_CHECKING:
 _NORMAL, _FOUND, _EXPECTED = "#0072B2", "#D55E00", "#000000"
 _CONTEXT = 1.5  # lengths of an event that are shown before and after it
 _FEWEST_ROWS = 12  # of context
+_NUMBERED = 10  # incidents, the most severe
 
 
 def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
-    """Scores over time with the threshold; findings are marked by triangles."""
+    """Scores over time with the threshold; findings are marked by triangles, incidents are shaded and numbered."""
     axes = _axes(axes)
     places = _places(findings)
+    for incident in findings.incidents:
+        label = f"{len(findings.incidents)} incidents" if incident.number == 1 else None
+        span = places[incident.start], places[incident.end]
+        axes.axvspan(*span, color=_FOUND, alpha=0.25, linewidth=1, label=label)
+        if incident.rank <= _NUMBERED:
+            top = (span[0], 1.0), ("data", "axes fraction")
+            axes.annotate(f"{incident.number}", *top, ha="left", va="top", fontsize="small", color=_FOUND)
     axes.plot(places, findings.scores, color=_NORMAL, linewidth=0.6, label="score")
     found = findings.flags
     axes.plot(places[found], findings.scores[found], "^", color=_FOUND, markersize=4, label=f"{found.sum()} findings")

@@ -97,9 +97,10 @@ def write_findings(findings: Findings, path: AnyPath, *, overwrite: bool = False
     findings : of `detect` or of a model's `score`
     path : path
         .csv, .csv.gz or .parquet (extra `files`): one line per finding, the highest score first, with its event and the
-        rule that separates the event from normal rows. .xlsx (extra `excel`): the same on the sheet findings, with the
-        sheets events and settings. .json: a document with the summary, events and why they are, days, findings,
-        settings, notes and columns.
+        rule that separates the event from normal rows, and its incident if there are incidents. .xlsx (extra `excel`):
+        the same on the sheet findings, with the sheets events, incidents and settings, the verdict first among the
+        settings. .json: a document with the summary, the verdict, incidents and their sensors, events and why they
+        are, days, findings, settings, notes and columns.
     overwrite : bool
         Whether a file that is there may be replaced; else it is a FileExistsError.
 

@@ -124,8 +124,10 @@ def _policy(style: str, script: str) -> str:
 
 
 def notebook_html(findings: Findings) -> str:
-    """Format findings for a notebook: a sentence and the table of events."""
-    return f"<p>{findings_in_words(findings)}</p>{findings.events.to_html(max_rows=20, escape=True)}"
+    """Format findings for a notebook: the verdict, a sentence, and the table of incidents, or else of events."""
+    verdict = Markup("<p><strong>{}</strong></p>").format(findings.verdict.sentence)
+    table = findings.events if findings.evidence is None else findings.incident_table.sort_values("rank")
+    return f"{verdict}<p>{findings_in_words(findings)}</p>{table.to_html(max_rows=20, escape=True)}"
 
 
 def _page_data(findings: Findings) -> dict[str, Any]:
@@ -157,8 +159,9 @@ def _context(findings: Findings) -> dict[str, Any]:
         "several_modes": len(findings.parts) > 1,
         "expected_word": _expected_word(findings),
         "by_views": findings.contributions is not None,
-        "rarity_heading": "Among the rows judged" if findings.rates is None else "Normal rows as high",
-        "summary": make_summary(findings),
+        "by_evidence": findings.evidence is not None,
+        "rarity_heading": _rarity_heading(findings),
+        "summary": make_summary(findings, set(listed.index.tolist())),
         "calendar": make_calendar(findings),
         "cards": [event_card(findings, int(event), peak, printed=rank <= _MOST_PRINTED) for event, rank, peak in peaks],
         "n_events": len(findings.events),
@@ -169,6 +172,16 @@ def _context(findings: Findings) -> dict[str, Any]:
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
     }
+
+
+def _rarity_heading(findings: Findings) -> str:
+    """What the column in place of a severity says; "" for methods without it."""
+    headings = {
+        "expected_by_chance": "Expected by chance",
+        "false_alarm_rate": "Normal rows as high",
+        "standing": "Among the rows judged",
+    }
+    return next((heading for name, heading in headings.items() if name in findings.events), "")
 
 
 def _expected_word(findings: Findings) -> str:

@@ -6,29 +6,55 @@ Records for the template are namespaces: their fields are named where they are m
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from types import SimpleNamespace as Record
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
 from penstock.detection import Explanation, Findings
 from penstock.report.event_cards import event_record, when_and_where
-from penstock.report.words import day, duration, listed, name_tag, percent, span, when, with_unit
+from penstock.report.words import (
+    SOURCES,
+    by_chance,
+    day,
+    duration,
+    how_sure,
+    listed,
+    name_tag,
+    percent,
+    span,
+    when,
+    with_unit,
+)
 
 _WORST = 3
+_MOST_INCIDENTS = 20
 _NAMED = 3
 _LONGEST = 240  # signs of a note
 _MOST_COLUMNS = 2_000
 
 
-def make_summary(findings: Findings) -> Record:
-    """Format the first part of the page, with the most severe of the events that are explained."""
-    ranked = [int(event) for event in findings.events.sort_values("rank").index[:_WORST]]
+def make_summary(findings: Findings, listed_events: Collection[int] | None = None) -> Record:
+    """Format the first part of the page: the verdict, and the most severe incidents, else events that are explained.
+
+    Parameters
+    ----------
+    findings : Findings
+    listed_events : collection of int, optional
+        The events that have a card on the page to link to; all if None.
+    """
+    ranked = [] if findings.incidents else [int(each) for each in findings.events.sort_values("rank").index[:_WORST]]
     explained = [(event, findings.explanations[event]) for event in ranked if event in findings.explanations]
     known = findings.agreement
     return Record(
+        verdict=findings.verdict,
+        method=[note.message for note in findings.notes if note.kind == "method"],
+        incidents=_incidents(findings, listed_events),
+        n_incidents=len(findings.incidents),
         lead=findings_in_words(findings),
         figures=[Record(value=f"{value}", label=label) for value, label in _figures(findings)],
         worst=[Record(number=event, sentence=_worst(findings, event, why)) for event, why in explained],
@@ -55,7 +81,9 @@ def findings_in_words(findings: Findings) -> Markup:
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
     verb = "stands out" if n_found == 1 else "stand out"
-    if findings.self_judged:
+    if findings.evidence is not None:  # the verdict says whether these stand out
+        verb = "is listed" if n_found == 1 else "are listed"
+    elif findings.self_judged:
         verb = "has the highest score" if n_found == 1 else "have the highest scores"
     text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
     events = Markup("They make up <strong>{}</strong>").format(counted(len(findings.events), "event"))
@@ -69,19 +97,49 @@ def findings_in_words(findings: Findings) -> Markup:
 def _figures(findings: Findings) -> list[tuple[str, str]]:
     """Numbers in large print, and what they count."""
     n_rows, n_judged = len(findings.scores), int(findings.judged.sum())
-    which = "with the highest scores" if findings.self_judged else "above the threshold"
+    ranked = findings.self_judged and findings.evidence is None
+    which = "with the highest scores" if ranked else "above the threshold"
     figures = [
         (f"{n_judged:,}", "rows judged" if n_rows == n_judged else f"of {n_rows:,} rows judged"),
         (f"{len(findings.names):,}", "variables used"),
         (f"{int(findings.flags.sum()):,}", f"findings (rows {which})"),
         (f"{len(findings.events):,}", "events (findings close together)"),
     ]
+    if findings.evidence is not None:
+        figures.append((f"{len(findings.incidents):,}", "incidents (findings of one cause)"))
     if findings.table.time is not None:
         figures.append((f"{len(findings.days):,}", "days with findings"))
     if findings.agreement is not None:
         inside, judged = findings.agreement.n_inside, findings.agreement.n_judged_faults
         figures.append((f"{inside:,} of {judged:,}", "known faults with a finding inside"))
     return figures
+
+
+def _incidents(findings: Findings, listed_events: Collection[int] | None) -> list[Record]:
+    """The most severe incidents; each links to those of its events that are on the page."""
+    if not findings.incidents:
+        return []
+    shown = findings.incident_table.sort_values("rank").head(_MOST_INCIDENTS)
+    lines = []
+    for number, row in zip(shown.index.tolist(), shown.to_dict("records"), strict=True):
+        first, out = row["first_sensor"], row["first_out"]
+        events = np.unique(findings.grouped.of_row[findings.incidents[number - 1].rows]).tolist()
+        lines.append(
+            Record(
+                number=number,
+                events=[event for event in events if listed_events is None or event in listed_events],
+                when=when_and_where(row),
+                duration="one row" if row["start"] == row["end"] else duration(row["duration"]),
+                sure=how_sure(row["expected_by_chance"]),
+                chance=by_chance(row["expected_by_chance"]),
+                first_sensor=name_tag(first),
+                moved="moved first" if out == first else Markup("{} moved first").format(name_tag(out)) if out else "",
+                condition=name_tag(row["condition"]) if row["condition"] else "",
+                source=SOURCES[row["source"]],
+                similar=", ".join(map(str, row["similar"])),
+            )
+        )
+    return lines
 
 
 def _worst(findings: Findings, number: int, why: Explanation) -> Markup:
@@ -130,6 +188,9 @@ def _changes(findings: Findings) -> list[str]:
 
 def _threshold(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
+    by_hand = settings.get("top") is not None or settings.get("threshold") is not None
+    if "expected_by_chance" in findings.events and not by_hand:
+        return "A normal period of this length has about one episode as high."
     rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
     ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
     if ranked and n_found:

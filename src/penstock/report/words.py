@@ -11,11 +11,18 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
+from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_NUMBER = "–"
 _SIGNIFICANT = 4
 _LONGEST_NAME = 90
+SOURCES = {
+    "sensor": "probably the sensor",
+    "machine": "probably the machine",
+    "state": "no single sensor: the machine as a whole",
+    "unclear": "sensor or machine: not clear",
+}  # of incidents
 
 
 def number(value: float) -> str:
@@ -162,6 +169,26 @@ def duration(length: Any) -> str:
         if count:
             parts.append(f"{int(count):,} {name}")
     return " ".join(parts)
+
+
+def how_sure(expected: float) -> str:
+    """Say how likely an incident is more than chance, given how many as severe chance gives in such a period.
+
+    >>> how_sure(0.02), how_sure(0.4), how_sure(float("nan"))
+    ('near certain', 'may be chance', 'not known')
+    """
+    if math.isnan(expected):
+        return "not known"
+    return "near certain" if expected <= SOME else "may be chance"
+
+
+def by_chance(expected: float) -> str:
+    """Format how many incidents as severe are expected by chance; "" where that is not known.
+
+    >>> by_chance(0.0234), by_chance(float("nan"))
+    ('expected by chance: about 0.02', '')
+    """
+    return "" if math.isnan(expected) else f"expected by chance: {about_figure(expected)}"
 
 
 def shown_name(name: str) -> str:
