@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,23 +16,47 @@ from penstock.explain import condition_in_words, find_incidents, group_events, i
 N = 400
 
 
-@st.composite
-def series(draw):
-    """Evidence of a few faults that overlap, follow each other and stop at gaps; flags, starts and readings."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n, p = draw(st.integers(1, 160)), draw(st.integers(1, 6))
-    evidence = np.abs(rng.normal(size=(n, p))) * draw(st.sampled_from([0.0, 0.3, 0.6]))
-    for _ in range(draw(st.integers(0, 8))):
-        begin, length = rng.integers(0, n), rng.integers(1, 60)
-        sensors = rng.random(p) < 0.4
-        evidence[begin : begin + length, sensors] += rng.uniform(0.5, 6)
-    starts = rng.random(n) < draw(st.sampled_from([0.0, 0.03]))
-    starts[0] = True
-    scores = evidence.max(axis=1) + 1e-6 * rng.random(n)
-    flags = (scores > draw(st.sampled_from([0.8, 1.5, 3.0]))) & (rng.random(n) < draw(st.sampled_from([0.4, 1.0])))
-    expected = rng.normal(size=(n, p)).cumsum(axis=0)
-    readings = np.where(rng.random((n, p)) < 0.05, np.nan, expected + rng.normal(size=(n, p)) * evidence)
-    return flags, scores, evidence, expected, readings, starts
+@dataclass(frozen=True)
+class Plan:
+    """Settings of a random series, which print shorter than its arrays."""
+
+    seed: int
+    n: int
+    p: int
+    noise: float
+    faults: int
+    gaps: float
+    threshold: float
+    kept: float
+
+    def make(self):
+        """Evidence of faults that overlap, follow each other and stop at gaps; flags, starts and readings."""
+        rng = np.random.default_rng(self.seed)
+        n, p = self.n, self.p
+        evidence = np.abs(rng.normal(size=(n, p))) * self.noise
+        for _ in range(self.faults):
+            begin, length = rng.integers(0, n), rng.integers(1, 60)
+            evidence[begin : begin + length, rng.random(p) < 0.4] += rng.uniform(0.5, 6)
+        starts = rng.random(n) < self.gaps
+        starts[0] = True
+        scores = evidence.max(axis=1) + 1e-6 * rng.random(n)
+        flags = (scores > self.threshold) & (rng.random(n) < self.kept)
+        expected = rng.normal(size=(n, p)).cumsum(axis=0)
+        readings = np.where(rng.random((n, p)) < 0.05, np.nan, expected + rng.normal(size=(n, p)) * evidence)
+        return flags, scores, evidence, expected, readings, starts
+
+
+plans = st.builds(
+    Plan,
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 160),
+    p=st.integers(1, 6),
+    noise=st.sampled_from([0.0, 0.3, 0.6]),
+    faults=st.integers(0, 8),
+    gaps=st.sampled_from([0.0, 0.03]),
+    threshold=st.sampled_from([0.8, 1.5, 3.0]),
+    kept=st.sampled_from([0.4, 1.0]),
+)
 
 
 def find(flags, scores, evidence, expected, readings, starts, names=None):
@@ -39,9 +65,10 @@ def find(flags, scores, evidence, expected, readings, starts, names=None):
     return find_incidents(events, scores, evidence, expected, readings, starts, names)
 
 
-@settings(max_examples=200, deadline=None)
-@given(series())
-def test_incidents_are_those_of_the_slow_twin(given_series):
+@settings(max_examples=100, deadline=None)
+@given(plans)
+def test_incidents_are_those_of_the_slow_twin(plan):
+    given_series = plan.make()
     flags, scores, evidence, _, _, starts = given_series
     events = group_events(flags, scores, None, gap=6)
     rows = [events.rows_of(event).tolist() for event in range(1, len(events) + 1)]
@@ -63,8 +90,9 @@ def test_incidents_are_those_of_the_slow_twin(given_series):
 
 
 @settings(max_examples=100, deadline=None)
-@given(series())
-def test_every_flagged_row_belongs_to_one_incident_and_none_crosses_a_start(given_series):
+@given(plans)
+def test_every_flagged_row_belongs_to_one_incident_and_none_crosses_a_start(plan):
+    given_series = plan.make()
     flags, scores, _, _, _, starts = given_series
     found = find(*given_series)
     rows = np.concatenate([one.rows for one in found]) if found else np.zeros(0, int)
@@ -84,8 +112,9 @@ def test_every_flagged_row_belongs_to_one_incident_and_none_crosses_a_start(give
 
 
 @settings(max_examples=60, deadline=None)
-@given(series(), st.randoms(use_true_random=False))
-def test_order_and_units_of_sensors_do_not_matter(given_series, random):
+@given(plans, st.randoms(use_true_random=False))
+def test_order_and_units_of_sensors_do_not_matter(plan, random):
+    given_series = plan.make()
     flags, scores, evidence, expected, readings, starts = given_series
     p = evidence.shape[1]
     order = random.sample(range(p), p)
