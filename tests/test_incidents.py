@@ -286,7 +286,36 @@ def test_a_sensor_outside_the_range_of_all_other_rows():
         readings[110, 1] = others.max() + 0.01
 
     assert condition(far)[0] == "outside its range"
+    assert (
+        condition(far)[1].reason == "Probably the sensor: only 's1' (outside its range) clearly contradicts the others."
+    )
     assert condition(hardly)[0] == "possibly outside its range"
+
+
+def test_a_failed_sensor_comes_first_and_explains_the_others():
+    expected, readings, evidence = healthy(8)
+    evidence[100:120], evidence[100:120, 3] = 6.0, 5.0
+    readings[100:120, 3] = -40.0
+    found = one_incident(expected, readings, evidence)
+    assert [sensor.name for sensor in found.sensors[:2]] == ["s3", "s0"]
+    assert (found.source, found.reason) == ("sensor", "Probably the sensor: 's3' is frozen outside its range.")
+    readings[100:120, 5] = 0.0
+    found = one_incident(expected, readings, evidence)
+    assert found.reason == "Probably the sensors: 's5' is at zero; also see 's3'."
+    evidence[100:120, 3:6:2] = 2.0  # too little to explain the others
+    assert one_incident(expected, readings, evidence).source == "machine"
+
+
+def test_one_sensor_with_many_others_that_follow_may_be_the_machine():
+    expected, readings, evidence = healthy(12)
+    evidence[100:120, 0], evidence[100:120, 1:7] = 5.0, 1.2
+    readings[100:120, 0] += 1
+    assert one_incident(expected, readings, evidence).source == "sensor"
+    evidence[100:120, 7] = 1.2
+    found = one_incident(expected, readings, evidence)
+    assert found.reason == (
+        "Not clear whether a sensor or the machine: 's0' and, less clearly, 7 other sensors left the usual range."
+    )
 
 
 def test_a_sensor_at_the_end_of_its_range():
@@ -322,6 +351,7 @@ def test_swapped_sensors():
         readings[100:120, [1, 2]] += 5
 
     assert "swapped" not in condition(both_too_high, sensors=(1, 2))[0]
+    assert "swapped" not in condition(swap, sensors=(1, 2, 3))[0]
     assert condition(both_too_high, sensors=(1, 2))[1].source == "unclear"
 
 
