@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive import incidents as naive
 
@@ -66,6 +66,7 @@ def find(flags, scores, evidence, expected, readings, starts, names=None):
 
 
 @settings(max_examples=100, deadline=None)
+@example(Plan(seed=130, n=130, p=4, noise=0.3, faults=8, gaps=0.03, threshold=0.8, kept=1.0))  # two equal places to cut
 @given(plans)
 def test_incidents_are_those_of_the_slow_twin(plan):
     given_series = plan.make()

@@ -23,6 +23,7 @@ LEVEL = 1.0  # evidence at the edge of what is usual
 _FEWEST_ROWS = 3  # flagged rows on each side of a split
 _WINDOW = 24  # flagged rows before and after a split that are compared
 _ROUNDING = 1e-6  # sums of evidence below this are rounding
+_EQUAL = 1e-9  # cosines closer than this are equal: a row without excess makes no difference
 _OTHER_SENSORS = 0.2  # patterns with a smaller cosine are of other sensors
 _SAME_SENSORS = 0.7  # patterns with at least this cosine are of the same sensors
 _STAYS = 0.5  # a sensor stays out if it keeps this share of its excess
@@ -339,7 +340,7 @@ def _split(series: _Series, rows: IndexArray) -> list[_Part]:
 def _changes_of_cause(excess: FloatArray) -> list[int]:
     """Return before which rows of the excess (m, p) the cause changes: up to 24 rows before against 24 rows from it on.
 
-    Of neighbouring rows the one with the smallest cosine counts; parts have at least three rows.
+    Of neighbouring rows the first with the smallest cosine counts; parts have at least three rows.
     """
     m = len(excess)
     rows = np.arange(_FEWEST_ROWS, m - _FEWEST_ROWS + 1)
@@ -355,8 +356,10 @@ def _changes_of_cause(excess: FloatArray) -> list[int]:
     changes, cosines = np.flatnonzero(_cause_changes(before, after)), _cosine(before, after)
     cuts: list[int] = []
     for near in np.split(changes, 1 + np.flatnonzero(np.diff(changes) > 1)):
-        if len(near) and (cut := int(rows[near[cosines[near].argmin()]])) >= (cuts or [0])[-1] + _FEWEST_ROWS:
-            cuts.append(cut)
+        if len(near):
+            cut = int(rows[near[cosines[near] <= cosines[near].min() + _EQUAL][0]])
+            if cut >= (cuts or [0])[-1] + _FEWEST_ROWS:
+                cuts.append(cut)
     return cuts
 
 
