@@ -33,7 +33,7 @@ def moving_mean(values, starts, horizon):
 
 
 def moving_mean_in_time(values, time, horizon, step, gap):
-    """The same where a value of t steps weighs 1 − (1 − 1/horizon)^t; stamps that are equal count as 0.1 steps apart."""
+    """The same where a value t steps later weighs 1 − (1 − 1/horizon)^t; equal stamps count as 0.1 steps apart."""
     found, mean = [], 0.0
     for i, x in enumerate(values):
         passed = time[i] - time[i - 1] if i else 0.0

@@ -307,8 +307,11 @@ class _Explainer:
         farthest = dict(zip(found["variable"], found["row"], strict=True))
         chosen = np.argsort(-shares, kind="stable")
         chosen = chosen[shares[chosen] > 0]
-        added = findings.evidence[rows] if findings.contributions is None else findings.contributions.of(rows).variables
-        adds_most = added.argmax(axis=0)
+        if findings.contributions is not None:
+            adds_most = findings.contributions.of(rows).variables.argmax(axis=0)
+        else:
+            assert findings.evidence is not None  # where there are shares, there is one or the other
+            adds_most = findings.evidence[rows].argmax(axis=0)
         row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
         with np.errstate(over="ignore"):
             difference = actual[row, chosen] - expected[row, chosen]

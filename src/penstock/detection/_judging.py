@@ -144,7 +144,7 @@ def judge(
     rates = _rates(parts, scores, flags) if tells_rates else None
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
-    incidents = ()
+    incidents: tuple[Incident, ...] = ()
     if evidence is not None:
         starts = _history_starts(parts, prepared)
         incidents = find_incidents(grouped, scores, evidence, expected, values, starts, tuple(prepared.values.columns))
@@ -461,7 +461,7 @@ def _incident_table(incidents: Sequence[Incident], chance: FloatArray | None, ta
     found = incident_table(incidents, table.time)
     peaks = np.array([incident.peak for incident in incidents], dtype=np.intp)
     expected = np.full(len(peaks), np.nan) if chance is None else chance[peaks]
-    found.insert(found.columns.get_loc("rank"), "expected_by_chance", expected)
+    found.insert(list(found).index("rank"), "expected_by_chance", expected)
     firsts = np.array([incident.rows[0] for incident in incidents], dtype=np.intp)
     return _in_source(found, firsts, table, "start", "end", "peak")
 
@@ -482,14 +482,19 @@ def _verdict(
     if chance is not None:
         rows = np.flatnonzero(candidates)
         return about_incidents([chance[incident.peak] for incident in incidents], _period(prepared.table, rows))
-    if model.judges_series:
-        return Verdict("unknown", f"{TOO_FEW_BLOCKS} {ONLY_RANKS}")
     if threshold_rate is not None:
         return about_new_rows(int(flags.sum()), int(candidates.sum()), threshold_rate)
-    if not model.tells_rates or alike:
-        return Verdict("unknown", f"{FOLLOWING if alike else NO_RATES} {ONLY_RANKS}")
-    if any(judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts):
-        return Verdict("unknown", ONLY_RANKS)
+    unsure = ""
+    if model.judges_series:
+        unsure = TOO_FEW_BLOCKS
+    elif alike:
+        unsure = FOLLOWING
+    elif not model.tells_rates or any(
+        judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts
+    ):
+        unsure = NO_RATES
+    if unsure:
+        return Verdict("unknown", f"{unsure} {ONLY_RANKS}")
     values = prepared.values.to_numpy()
     try:
         again = [

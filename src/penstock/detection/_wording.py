@@ -12,9 +12,7 @@ HOW_TO_RATES = (
     "penstock fit and score)."
 )
 NO_RATES = "This method gives scores without a rate."
-FOLLOWING = (
-    "Each row is much like the one before, and this method judges rows one by one: it cannot say how sure it is."
-)
+FOLLOWING = "Rows are much like the ones before, and this method judges them one by one: it cannot say how sure it is."
 TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
 TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
 _RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner

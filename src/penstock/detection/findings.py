@@ -60,10 +60,10 @@ class Findings:
         Which rows belong to which event.
     events : DataFrame
         One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …; of a
-        table with groups also `group`; of one without time, start, end and peak are row numbers of the source. For
-        methods that judge series, `expected_by_chance` is in place of the severity where that is known: how many
-        episodes as high a normal period of this length has. For `penstock.Detector`, `false_alarm_rate` (that of the peak) is in place of the severity where `rates` are known,
-        and elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
+        table with groups also `group`; of one without time, start, end and peak are row numbers of the source. In place
+        of the severity: of methods that judge series `expected_by_chance`, how many episodes as high a normal period of
+        this length has; of `penstock.Detector` `false_alarm_rate` (that of the peak) where `rates` are known, and
+        elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
     rarity : DataFrame
         One row per event: how rare a score as high as its peak is, as a `sentence` and as a `figure` ("1 in 4,600",
         or a rank). Empty texts for methods other than `penstock.Detector`.

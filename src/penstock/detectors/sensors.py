@@ -184,9 +184,9 @@ class SensorDetector(SeriesDetector):
 
     What each sensor should read is predicted from all others (leave-one-out ridge regression). What is left is compared
     with what is usual when the plant moves as much, and followed over horizons of 1 to 64 rows: a small deviation that
-    lasts counts as much as a large one that does not. States of the plant that are new, and readings of a sensor that is
-    alone or hardly explained by others that are unlike all earlier ones, count too. Everything is calibrated by maxima
-    over blocks of time. Columns that seldom change (settings) explain others and are not judged.
+    lasts counts as much as a large one that does not. States of the plant that are new count too, and, of a sensor that
+    is alone or hardly explained by others, readings unlike all earlier ones. Everything is calibrated by maxima over
+    blocks of time. Columns that seldom change (settings) explain others and are not judged.
 
     Use it where rows are in order of time and sensors explain each other. For tables whose rows have no order use
     `Detector`. How it judges: docs/plant.md; what was tried: docs/decisions/0016-sensors-over-time.md.
@@ -330,7 +330,7 @@ class SeriesMonitor:
         self._state = unpack(SeriesState, Record(state, "series"), lengths)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save detector and state to a file for `penstock.load`, which returns a monitor that goes on to the last bit."""
+        """Save detector and state to a file; `penstock.load` returns a monitor that goes on to the last bit."""
         write_state(path, MONITOR, {"detector": self.detector._whole_state(labels=False), "series": self.state()})
 
 

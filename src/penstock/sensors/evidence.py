@@ -176,7 +176,7 @@ def trailing_channels(
 
 
 def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
-    """Yield for each horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
+    """Yield per horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
     backwards, back = np.ascontiguousarray(evidence[::-1]), spacing.reversed()
     for horizon in HORIZONS:
         before, after = np.empty_like(evidence), np.empty_like(evidence)

@@ -2,8 +2,8 @@
 
 A row's score is the largest surprise of up to three views: sensors that disagree with the others over time
 (`residuals`, `evidence`), a state of the plant that is new (`novelty`), and, where sensors explain each other little or
-there is only one, readings that are unlike all earlier ones. A state that is new also adds a part of its surprise. Each surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum
-of a block.
+there is only one, readings that are unlike all earlier ones. A state that is new also adds a part of its surprise. Each
+surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum of a block.
 """
 
 from __future__ import annotations

@@ -100,24 +100,29 @@ def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
 
 
 def _unpack_field(record: Record, name: str, kind: Any, lengths: dict[str, int], least: float | None) -> Any:
+    value: Any
     if isinstance(kind, tuple) and kind[0] == "?":
-        return None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least)
-    if isinstance(kind, tuple):
-        cls, own = kind
-        return unpack(cls, record.part(name), lengths | own)
-    if kind == "label":
-        if not isinstance(record.value(name), str | int | float | None):
+        value = None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least)
+    elif isinstance(kind, tuple):
+        value = unpack(kind[0], record.part(name), lengths | kind[1])
+    elif kind == "label":
+        value = record.value(name)
+        if not isinstance(value, str | int | float | None):
             raise record.trouble(name, "a text or a number")
-        return record.value(name)
-    if kind is float:
-        return record.number(name, least=-np.inf if least is None else least, infinite=name == "gap")
-    if kind is int:
-        return record.whole(name, least=0)
-    if kind is bool:
-        return record.flag(name)
-    if isinstance(kind, type):
-        return unpack(kind, record.part(name), lengths)
-    words = kind.split()
+    elif kind is float:
+        value = record.number(name, least=-np.inf if least is None else least, infinite=name == "gap")
+    elif kind is int:
+        value = record.whole(name, least=0)
+    elif kind is bool:
+        value = record.flag(name)
+    elif isinstance(kind, type):
+        value = unpack(kind, record.part(name), lengths)
+    else:
+        value = _unpack_array(record, name, kind.split(), lengths)
+    return value
+
+
+def _unpack_array(record: Record, name: str, words: list[str], lengths: dict[str, int]) -> Any:
     dtype: Any = {"bool": np.bool_, "int": np.int64}.get(words[-1], np.float64)
     letters = [word for word in words if word not in ("bool", "int", ">0")]
     shape = tuple(int(letter) if letter.isdigit() else lengths.get(letter) for letter in letters)

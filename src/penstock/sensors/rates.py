@@ -1,8 +1,8 @@
 """How many episodes in a period reach a score by chance: estimated from maxima over blocks of time.
 
-Rows that follow each other are not independent, so that rows above a threshold cannot be counted like coins. Maxima over
-blocks longer than the memory of the score can: their distribution is taken as Gumbel's, fitted by quantiles, of which
-the lower ones are hardly touched by faults in a minority of the blocks.
+Rows that follow each other are not independent, so rows above a threshold are not counted. Maxima over blocks as long
+as the memory of the score are: their distribution is taken as Gumbel's, fitted by quantiles, of which the lower ones
+are hardly touched by faults in a minority of the blocks.
 """
 
 from __future__ import annotations
