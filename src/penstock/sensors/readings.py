@@ -156,7 +156,7 @@ class Clock:
         if runs is not None:
             labels = np.asarray(runs)
             starts[1:] |= labels[1:] != labels[:-1]
-            starts[0] |= before.begun and labels[0] != before.run
+            starts[0] |= before.run is not None and labels[0] != before.run
         if last is not None:
             last.time = None if time is None else float(time[-1])
             last.run = None if runs is None else np.asarray(runs)[-1]
