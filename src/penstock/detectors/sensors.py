@@ -290,10 +290,10 @@ class SeriesMonitor:
         X, time, runs : as in `SensorDetector.fit`
             Rows that follow those already seen.
         """
-        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.flags.c_contiguous
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
         if plain and X.shape[1] == self.detector.n_features_in_:  # without the checks of names, which take a while
-            check_finite(X, X, allow_missing=True)
-            table = X
+            table = np.ascontiguousarray(X)
+            check_finite(table, X, allow_missing=True)
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
         seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))

@@ -15,6 +15,7 @@ _LARGEST = 50.0  # scaled readings are cut there: one absurd reading must not de
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
+_HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a flag, which is judged
 
@@ -59,13 +60,17 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     >>> learn_scale(X, np.arange(200) == 0).judged  # a sensor, a set point, a constant
     array([ True, False, False])
     """
+    bottom, top = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    shrink = np.where(np.maximum(-bottom, top) > _HUGE, _SHRINK, 1.0)
+    if (shrink < 1).any():
+        X = X * shrink
     low, center, high = np.nanquantile(X, [0.05, 0.5, 0.95], axis=0)
     spread = np.nanstd(X, axis=0)
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
     width = np.where(width > 1e-3 * spread, width, spread)
-    constant = ~(width > 0)
+    constant = (bottom == top) | ~(width > 0)  # rounding may let a constant column seem to vary
     judged = np.array([not constant[j] and not _is_setting(X[:, j], starts) for j in range(X.shape[1])])
-    return Scale(center, np.where(constant, 1.0, width), judged)
+    return Scale(center / shrink, np.where(constant, 1.0, width / shrink), judged)
 
 
 def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
