@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real] [--seeds 5]
 
-`Detector(random_state=0)`, fitted again without its highest rows, then `expected_by_chance`. "nothing" is the share of
+`Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
 are normal tables where the verdict is known to fail. Of the twenty data sets (PENSTOCK_DATA), the rows without a label
 are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows at most.
@@ -217,7 +217,7 @@ def line_of(name: str, outcomes: list[Outcome]) -> str:
     right, anomalies = sum(each.right for each in outcomes), sum(each.anomalies for each in outcomes)
     text = f"{name:46s} {len(said):6d} {shares} {called / rows:8.2%} {np.mean([e.at_one for e in outcomes]):8.2f}"
     if anomalies:
-        text += f" {right / anomalies:8.0%} {right / called if called else np.nan:8.0%}"
+        text += f" {right / anomalies:8.0%} " + (f"{right / called:8.0%}" if called else f"{'–':>8s}")
     return text
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,10 +59,10 @@ def test_a_higher_score_is_expected_no_more_often(scores: np.ndarray, others: li
 
 @given(scores_of_tables(), st.randoms(use_true_random=False))
 @settings(max_examples=50, deadline=None)
-def test_the_order_of_rows_and_copies_of_them_do_not_matter(scores: np.ndarray, random: object) -> None:
+def test_the_order_of_rows_and_copies_of_them_do_not_matter(scores: np.ndarray, random: Any) -> None:
     found = expected_by_chance(scores)
-    order = list(range(len(scores))) + random.choices(range(len(scores)), k=20)  # type: ignore[attr-defined]
-    random.shuffle(order)  # type: ignore[attr-defined]
+    order = list(range(len(scores))) + random.choices(range(len(scores)), k=20)
+    random.shuffle(order)
     again = expected_by_chance(scores[order])
     assert again.expected.tolist() == found.expected[order].tolist()
     assert again.called.tolist() == found.called[order].tolist()
@@ -132,6 +134,12 @@ def usual_scores(n: int) -> np.ndarray:
     return np.sign(exponential) * np.abs(exponential) ** (1 / 1.3)
 
 
+@pytest.mark.parametrize("n", [40, 41, 50, 51, 100, 101, 2000])
+def test_equals_the_twin_where_ranks_are_whole_numbers(n: int) -> None:
+    scores = usual_scores(n)
+    np.testing.assert_allclose(expected_by_chance(scores).expected, naive.judge(scores.tolist())[0], rtol=1e-9)
+
+
 def test_expected_numbers_are_those_of_the_distribution() -> None:
     found = expected_by_chance(usual_scores(5000))
     for expected in (1.0, 10.0, 100.0):
@@ -177,17 +185,22 @@ def test_many_rows_are_called_a_group() -> None:
     assert "healthy" not in found.in_words()
 
 
-rows_with_outliers = np.vstack([np.random.default_rng(3).normal(size=(120, 3)), [[9.0, 9.0, 9.0], [9.0, -9.0, 9.0]]])
+normal_rows = np.random.default_rng(3).normal(size=(120, 3))
+rows_with_outliers = np.vstack([normal_rows, [[9.0, 9.0, 9.0], [9.0, -9.0, 9.0]]])
 
 
-@pytest.mark.parametrize("make", [lambda: Detector(random_state=0), lambda: KNNDistance(n_neighbors=3), LoMST])
-def test_rows_are_scored_without_the_highest_tenth(make: object) -> None:
-    X = np.vstack([rows_with_outliers, rows_with_outliers[:5]])  # copies share scores
-    detector = make().fit(X)  # type: ignore[operator]
+@pytest.mark.parametrize(
+    "make", [lambda: Detector(random_state=0), lambda: KNNDistance(n_neighbors=3), LoMST], ids=["views", "knn", "lomst"]
+)
+@pytest.mark.parametrize("rows", [normal_rows, rows_with_outliers], ids=["normal", "outliers"])
+def test_rows_are_scored_without_those_that_stand_out(make: Callable[[], Any], rows: np.ndarray) -> None:
+    X = np.vstack([rows, rows[:5], rows[-1:]])  # copies share scores
+    detector = make().fit(X)
     before = detector.scores_.copy()
     scores = scores_without_the_highest(detector, X, detector.scores_)
-    expected = naive.without_the_highest(make, X.tolist(), detector.scores_.tolist())
+    expected = naive.without_the_highest(make, X.tolist(), before.tolist())
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-12)
+    assert (scores == before).all() == (rows is normal_rows)
     assert (detector.scores_ == before).all()
     assert (scores_without_the_highest(detector, pd.DataFrame(X), before) == scores).all()
 
@@ -200,10 +213,12 @@ def test_outliers_that_hide_each_other_are_called() -> None:
     assert not expected_by_chance(detector.scores_).called[300:].any()
 
 
-def test_equal_scores_at_the_cut_are_kept() -> None:
-    X = rows_with_outliers
-    constant = scores_without_the_highest(Detector(random_state=0), X, np.zeros(len(X)))
-    assert (constant == Detector(random_state=0).fit(X).scores_).all()
+def test_equal_and_few_scores_are_returned_as_they_are() -> None:
+    first = np.full(39, 0.5)
+    assert (scores_without_the_highest(Detector(), normal_rows[:39], first) == first).all()
+    equal = np.tile([[1.0, 2.0], [1.5, 2.5]], (30, 1))
+    detector = Detector(random_state=0).fit(equal)
+    assert (scores_without_the_highest(detector, equal, detector.scores_) == detector.scores_).all()
 
 
 def test_factors_can_be_refitted() -> None:
@@ -221,7 +236,7 @@ def test_scores_that_are_not_those_of_the_rows_are_refused(scores: np.ndarray) -
 
 def test_a_column_that_only_the_highest_rows_have_is_an_error_with_a_reason() -> None:
     X = np.column_stack([rows_with_outliers, np.full(122, np.nan)])
-    X[120:, 3] = 1.0
+    X[120:, 3] = [1.0, 2.0]
     detector = Detector(random_state=0).fit(X)
     with pytest.raises(ValueError, match="column"):
         scores_without_the_highest(detector, X, detector.scores_)

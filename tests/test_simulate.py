@@ -13,7 +13,6 @@ import pytest
 from penstock import MeanDistance
 from penstock.io import read_table
 from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
-from penstock.simulate._events import Effect, changed
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
 STEP = pd.Timedelta(minutes=10)
@@ -43,6 +42,16 @@ def complete() -> SimulatedPlant:
 @pytest.fixture(scope="module")
 def other() -> SimulatedPlant:
     return simulate_hydropower(seed=1)
+
+
+@pytest.fixture(scope="module")
+def varied() -> SimulatedPlant:
+    return simulate_hydropower(seed=0, vary=True, dropouts=False)
+
+
+@pytest.fixture(scope="module")
+def varied_healthy() -> SimulatedPlant:
+    return simulate_hydropower(seed=0, vary=True, faults=False, dropouts=False)
 
 
 def rows_of(plant: SimulatedPlant, event: pd.Series) -> np.ndarray:
@@ -121,6 +130,11 @@ class TestSeed:
         )
         expected = hashlib.sha256(plant.table.to_numpy().tobytes() + str(plant.events).encode()).hexdigest()
         assert result.stdout.strip() == expected
+
+    def test_the_fixed_plant_stays_as_it_is(self, plant: SimulatedPlant) -> None:
+        """Figures that were measured on it stay comparable."""
+        readings = hashlib.sha256(plant.table.to_numpy().tobytes()).hexdigest()
+        assert readings == "abdae9ead9cc5b70ca1083f6b6f5c4b2671ba3a6af2018c62b11fc45a15b21c0"
 
     def test_another_seed_gives_another_plant_with_the_same_events(
         self, plant: SimulatedPlant, other: SimulatedPlant
@@ -219,7 +233,10 @@ class TestEvents:
 
     def test_the_record(self, plant: SimulatedPlant) -> None:
         events = plant.events
-        expected = ["event", "kind", "start", "end", "variables", "is_fault", "description"]
+        expected = [
+            "event", "kind", "start", "end", "variables", "is_fault", "description",
+            "unit", "first_variable", "onsets", "half_size",
+        ]  # fmt: skip
         assert list(events.columns) == expected
         assert events["event"].tolist() == list(range(1, 17))
         assert events["start"].is_monotonic_increasing
@@ -241,19 +258,6 @@ class TestEvents:
         assert expected.sum() == 227
         assert not healthy.is_anomalous.any()
         assert healthy.events["event"].tolist() == [2, 3, 7]
-
-    def test_faults_change_their_readings_and_no_others(
-        self, complete: SimulatedPlant, healthy: SimulatedPlant
-    ) -> None:
-        pd.testing.assert_index_equal(complete.table.index, healthy.table.index)
-        different = complete.table != healthy.table
-        claimed = pd.DataFrame(False, index=different.index, columns=different.columns)
-        for _, event in complete.events[complete.events["is_fault"]].iterrows():
-            claimed.loc[event["start"] : event["end"], list(event["variables"])] = True
-            seen = different.loc[event["start"] : event["end"], list(event["variables"])]
-            assert seen.any(axis=0).all(), "every variable that is named changes"
-            assert seen.any(axis=1).mean() > 0.9, "nearly every row changes"
-        assert not (different & ~claimed).to_numpy().any()
 
     def test_only_global_faults_leave_the_range_of_good_days(
         self, plant: SimulatedPlant, healthy: SimulatedPlant
@@ -286,12 +290,29 @@ class TestEvents:
         ordinary = table["unit2_power_setpoint"].drop(test.index)
         assert not ordinary.between(21, 31).any()
 
-    def test_effects(self) -> None:
-        readings, before = np.array([[1.0], [2.0], [4.0]]), np.array([7.0])
-        assert changed(readings, Effect(("a",), "add", 2.0), before).tolist() == [[3.0], [4.0], [6.0]]
-        assert changed(readings, Effect(("a",), "scale", -0.5), before).tolist() == [[0.5], [1.0], [2.0]]
-        assert changed(readings, Effect(("a",), "hold"), before).tolist() == [[7.0], [7.0], [7.0]]
-        assert (changed(readings, Effect(("a",), "flicker", 10.0), before) != readings).all()
+    def test_effects(self, complete: SimulatedPlant, healthy: SimulatedPlant) -> None:
+        def both(event: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+            fault = complete.events.set_index("event").loc[event]
+            names = list(fault["variables"])
+            return tuple(table.loc[fault["start"] : fault["end"], names] for table in (complete.table, healthy.table))
+
+        low, right = both(5)
+        np.testing.assert_allclose(low, 0.95 * right, atol=0.0101)  # read with two decimals
+        stuck, right = both(9)
+        before = complete.table["unit2_turbine_guide_bearing_temperature_2"].loc["2015-10-04 17:30"]
+        assert (stuck == before).all(axis=None)
+        assert (right.iloc[-1] > before + 5).all()
+        jumping, right = both(11)
+        assert (jumping != right).all(axis=None)
+        assert (jumping.diff().abs() > 5).mean(axis=None) > 0.7
+        exchanged, right = both(12)
+        np.testing.assert_array_equal(exchanged, right.iloc[:, ::-1])
+        higher, right = both(13)
+        np.testing.assert_allclose(higher - right, 2.0, atol=1e-9)
+        creeping, right = both(6)
+        built_up = (creeping - right)["unit2_thrust_pad_temperature_1"]
+        assert 0 < built_up.iloc[0] < built_up.max() < 4
+        assert 0 < built_up.iloc[-1] < built_up.max()
 
     def test_the_page_tells_the_same(self, plant: SimulatedPlant) -> None:
         lines = [line for line in DOCS.read_text().splitlines() if line.startswith("| ")]
@@ -303,6 +324,121 @@ class TestEvents:
             assert count == (str(len(event["variables"])) if event["is_fault"] else "")
         for area in AREAS:
             assert f"| {area} | {list(plant.areas.values()).count(area)} |" in DOCS.read_text()
+
+
+def moved(faulty: SimulatedPlant, healthy: SimulatedPlant) -> pd.DataFrame:
+    pd.testing.assert_index_equal(faulty.table.index, healthy.table.index)
+    return faulty.table != healthy.table
+
+
+class TestTruth:
+    """What the truth says of each fault, beside the plant that differs in nothing but the faults."""
+
+    def test_each_variable_moves_from_its_onset_to_the_end_and_no_other_does(
+        self, complete: SimulatedPlant, healthy: SimulatedPlant, varied: SimulatedPlant, varied_healthy: SimulatedPlant
+    ) -> None:
+        for faulty, twin in ((complete, healthy), (varied, varied_healthy)):
+            different = moved(faulty, twin)
+            claimed = pd.DataFrame(False, index=different.index, columns=different.columns)
+            for _, fault in faulty.events[faulty.events["is_fault"]].iterrows():
+                assert len(fault["onsets"]) == len(fault["variables"])
+                for name, onset in zip(fault["variables"], fault["onsets"], strict=True):
+                    assert fault["start"] <= onset < fault["end"]
+                    claimed.loc[onset : fault["end"], name] = True
+                    seen = different.loc[onset : fault["end"], name]
+                    assert seen.any(), name
+                    if fault["kind"] != "slow":  # which begins within the resolution of a sensor
+                        assert seen.mean() > 0.8, name
+                        assert seen.idxmax() <= onset + 3 * STEP, name
+            assert not (different & ~claimed).to_numpy().any()
+
+    def test_unit_and_first_variable(self, plant: SimulatedPlant, varied: SimulatedPlant) -> None:
+        for events in (plant.events, varied.events):
+            for _, event in events.iterrows():
+                owners = {name.split("_")[0] for name in event["variables"]}
+                assert owners == {event["unit"]} or (event["unit"] == "plant" and "plant" in owners)
+                if not event["is_fault"]:
+                    assert (event["first_variable"], event["onsets"]) == ("", ())
+                    assert event["half_size"] is pd.NaT
+                    continue
+                onset = dict(zip(event["variables"], event["onsets"], strict=True))
+                assert onset[event["first_variable"]] == min(event["onsets"]) == event["start"]
+                assert event["start"] <= event["half_size"] < event["end"]
+        first = plant.events.set_index("event")["first_variable"]
+        assert (first[1], first[16]) == ("unit1_generator_cooling_water_flow", "unit1_bearing_cooling_water_flow")
+
+    def test_half_size(self, varied: SimulatedPlant, varied_healthy: SimulatedPlant) -> None:
+        checked = 0
+        for _, fault in varied.events[varied.events["kind"] == "slow"].iterrows():
+            change = (varied.table - varied_healthy.table).loc[fault["start"] : fault["end"], fault["first_variable"]]
+            change = change.abs().rolling(36, min_periods=1).max()  # a unit that stands still shows less
+            early, late = change.loc[: fault["half_size"]], change.loc[fault["half_size"] :]
+            assert early.max() < 0.6 * change.max()
+            assert late.iloc[-1] > 0.9 * change.max()
+            inside = (varied.table.index >= fault["start"]) & (varied.table.index < fault["half_size"])
+            assert varied.is_faint[inside].all()
+            checked += int(inside.sum())
+        assert checked == varied.is_faint.sum() > 0
+        assert varied.is_anomalous[varied.is_faint].all()
+
+    def test_propagating_faults_move_one_variable_after_another(self, varied: SimulatedPlant) -> None:
+        propagating = varied.events[varied.events["kind"] == "propagating"]
+        assert len(propagating) >= 2
+        for onsets in propagating["onsets"]:
+            assert list(onsets) == sorted(onsets)
+            assert len(set(onsets)) >= 3
+            assert pd.Timedelta(minutes=30) <= max(onsets) - min(onsets) <= pd.Timedelta(hours=5)
+
+
+class TestVary:
+    def test_shape_and_missing_readings_are_as_ever(self, varied: SimulatedPlant) -> None:
+        plant = simulate_hydropower(seed=0, vary=True)
+        assert plant.table.shape == (9_219, 222)
+        assert plant.table.isna().to_numpy().sum() == 240
+        pd.testing.assert_frame_equal(
+            plant.table, varied.table.mask(plant.table.isna())
+        )  # the same seed, the same bits
+        pd.testing.assert_frame_equal(plant.events, varied.events)
+
+    def test_without_faults_only_the_look_alikes_stay(
+        self, varied: SimulatedPlant, varied_healthy: SimulatedPlant
+    ) -> None:
+        look_alikes = varied.events[~varied.events["is_fault"]].reset_index(drop=True)
+        pd.testing.assert_frame_equal(varied_healthy.events, look_alikes, check_dtype=False)
+        assert not varied_healthy.is_anomalous.any()
+        assert not moved(varied, varied_healthy)[~varied.is_anomalous].to_numpy().any()
+
+    def test_seeds_draw_days_units_and_faults(self, varied: SimulatedPlant) -> None:
+        another = simulate_hydropower(seed=1, vary=True).events
+        for events in (varied.events, another):
+            assert events["is_fault"].sum() == 13
+            assert events["event"].tolist() == list(range(1, 17))
+            assert (events["end"].shift() < events["start"])[1:].all(), "no two at once, in the order of time"
+            assert 1 <= (events["kind"] == "slow").sum() <= 2
+        assert len(days_of(varied.events) ^ days_of(another)) > 5
+        assert varied.events["unit"].tolist() != another["unit"].tolist()
+        for is_fault in (True, False):
+            one, two = (
+                set(events["description"][events["is_fault"] == is_fault]) for events in (varied.events, another)
+            )
+            assert one != two
+
+    def test_events_are_recorded_and_have_their_context(
+        self, varied: SimulatedPlant, varied_healthy: SimulatedPlant
+    ) -> None:
+        for _, event in varied.events.iterrows():
+            rows = rows_of(varied, event)
+            assert {event["start"], event["end"]} <= set(varied.table.index)
+            if event["kind"] == "slow":
+                continue
+            assert rows.sum() == (event["end"] - event["start"]) / STEP + 1
+            if (
+                event["kind"] in ("propagating", "local", "global", "hard")
+                and "stand still" not in event["description"]
+            ):
+                units = (1, 2) if event["unit"] == "plant" else (int(event["unit"][-1]),)
+                for unit in units:
+                    assert (varied_healthy.table.loc[rows, f"unit{unit}_speed"] > 240).all(), event["description"]
 
 
 def test_the_distance_to_the_mean_misses_some_faults(complete: SimulatedPlant) -> None:
@@ -326,9 +462,13 @@ class TestFiles:
         write_plant(plant, tmp_path / "new" / "folder")
         table = pd.read_csv(tmp_path / "new" / "folder" / "plant.csv", index_col="time", parse_dates=True)
         pd.testing.assert_frame_equal(table, plant.table, check_index_type=False, check_freq=False)
-        truth = pd.read_csv(tmp_path / "new" / "folder" / "truth.csv", parse_dates=["start", "end"])
+        truth = pd.read_csv(tmp_path / "new" / "folder" / "truth.csv", parse_dates=["start", "end", "half_size"])
         assert truth["variables"].str.split("; ").map(tuple).tolist() == plant.events["variables"].tolist()
-        for column in ("event", "kind", "start", "end", "is_fault", "description"):
+        onsets = [tuple(f"{onset:%Y-%m-%d %H:%M}" for onset in onsets) for onsets in plant.events["onsets"]]
+        assert truth["onsets"].fillna("").map(lambda text: tuple(text.split("; ")) if text else ()).tolist() == onsets
+        assert truth["first_variable"].fillna("").tolist() == plant.events["first_variable"].tolist()
+        pd.testing.assert_series_equal(truth["half_size"], plant.events["half_size"], check_dtype=False)
+        for column in ("event", "kind", "start", "end", "is_fault", "description", "unit"):
             assert truth[column].tolist() == plant.events[column].tolist()
         variables = pd.read_csv(tmp_path / "new" / "folder" / "variables.csv", dtype=str)
         assert variables.columns.tolist() == ["name", "area", "unit"]
@@ -358,4 +498,6 @@ class TestFiles:
         assert [path.name for path in tmp_path.iterdir()] == ["truth.csv"]
         assert (tmp_path / "truth.csv").read_text() == "mine"
         write_plant(short, tmp_path, overwrite=True)
-        assert (tmp_path / "truth.csv").read_text().startswith("event,kind,start,end,variables,is_fault,description\n")
+        assert (
+            (tmp_path / "truth.csv").read_text().startswith("event,kind,start,end,variables,is_fault,description,unit,")
+        )

@@ -36,10 +36,17 @@ def judge(scores):
 
 
 def without_the_highest(make, X, first):
-    """Scores by a detector that learns from the rows but the n // 10 highest, of equal ones at the cut from all."""
-    n = len(X)
-    limit = sorted(first, reverse=True)[n // 10]
-    kept = [row for row in range(n) if first[row] <= limit]
+    """Scores without the n // 10 highest rows (of equal ones at the cut: with all) say which rows are called.
+
+    The first scores if none is; else scores without those.
+    """
+    limit = sorted(first, reverse=True)[len(X) // 10]
+    called = judge(scores_without(make, X, [score > limit for score in first]))[1]
+    return scores_without(make, X, called) if any(called) else first
+
+
+def scores_without(make, X, aside):
+    kept = [row for row in range(len(X)) if not aside[row]]
     detector = make().fit([X[row] for row in kept])
-    of_kept = dict(zip(kept, detector.scores_, strict=True))
-    return [of_kept[row] if row in of_kept else detector.anomaly_score([X[row]])[0] for row in range(n)]
+    of_kept = dict(zip(kept, detector.scores_.tolist(), strict=True))
+    return [of_kept[row] if row in of_kept else float(detector.anomaly_score([X[row]])[0]) for row in range(len(X))]

@@ -21,6 +21,8 @@ def before_any_simulation() -> None:
 def hydropower(
     folder: Annotated[Path, typer.Argument(help="Where the files go; made if it is not there.")],
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same files.")] = 0,
+    vary: Annotated[bool, typer.Option("--vary", help="The seed also draws the faults and their days.")] = False,
+    no_faults: Annotated[bool, typer.Option("--no-faults", help="A healthy plant: the same without faults.")] = False,
     areas: Annotated[bool, typer.Option("--areas", help="Also one file per functional area, in areas/.")] = False,
     complete: Annotated[bool, typer.Option("--complete", help="Leave no reading out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
@@ -31,7 +33,7 @@ def hydropower(
     """
     from penstock.simulate import simulate_hydropower, write_plant
 
-    plant = simulate_hydropower(seed, dropouts=not complete)
+    plant = simulate_hydropower(seed, vary=vary, faults=not no_faults, dropouts=not complete)
     try:
         written = write_plant(plant, folder, overwrite, by_area=areas)
     except FileExistsError as error:

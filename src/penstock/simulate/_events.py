@@ -1,38 +1,80 @@
-"""Faults and look-alikes of the plant: when they happen, to which readings, and how they change them."""
+"""Calendar of the plant, and its events: which faults and look-alikes happen when, and what they change.
+
+A scenario is what can happen; an event is a scenario with a unit, a size and a time. The thirteen faults of the fixed
+calendar and those that a seed draws (`draw_events`) come from the same scenarios.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from penstock._types import FloatArray
-from penstock.simulate._signals import STEPS_PER_HOUR, Span, within
+from penstock.simulate._scenarios import SCENARIOS, STEP, STEPS_PER_HOUR, Effect, Scenario
 
-How = Literal["add", "scale", "hold", "flicker", "exchange"]
+N_ROWS = 9_219
+_N_FAULTS, _N_LOOK_ALIKES = 13, 3
+_ATTEMPTS = 1_000  # to place one event
+
+Span = tuple[pd.Timestamp, pd.Timestamp]  # first and last sample, both included
+Order = tuple[int, pd.Timestamp, pd.Timestamp, int | None]  # unit, first and last sample, MW (None: as planned, but on)
+
+_FIRST, _LAST = pd.Timestamp("2015-07-01 00:00"), pd.Timestamp("2016-01-31 23:50")
+_SPIN_UP = pd.Timedelta(days=7)  # simulated but never recorded: reservoir, oil and iron forget their initial values
+# Whole days, first and last: 67 in all. The paper's 9,219 samples are 64 days of its seven months.
+_RECORDED: tuple[Span, ...] = tuple(
+    (pd.Timestamp(first), pd.Timestamp(last) + pd.Timedelta("23h50min"))
+    for first, last in (
+        ("2015-07-01", "2015-07-10"), ("2015-08-08", "2015-08-13"), ("2015-09-10", "2015-09-19"),
+        ("2015-10-01", "2015-10-06"), ("2015-10-11", "2015-10-16"), ("2015-11-16", "2015-11-21"),
+        ("2015-12-08", "2015-12-14"), ("2016-01-01", "2016-01-05"), ("2016-01-07", "2016-01-14"),
+        ("2016-01-29", "2016-01-31"),
+    )
+)  # fmt: skip
+_LONGEST_GAP = 36  # samples, six hours
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What a fault does to the readings of some variables; `how` and `size` are explained in `changed`.
+def simulated_times() -> pd.DatetimeIndex:
+    """Return every ten minutes of the seven months and of the week before them."""
+    return pd.date_range(_FIRST - _SPIN_UP, _LAST, freq=STEP, name="time")
 
-    `rise` is the time constant in hours with which it builds up; 0 is at once.
-    """
 
-    variables: tuple[str, ...]
-    how: How
-    size: float = 0.0
-    rise: float = 0.0
+def within(times: pd.DatetimeIndex, spans: Sequence[Span]) -> NDArray[np.bool_]:
+    """Return which samples lie in one of the spans, ends included."""
+    inside = np.zeros(len(times), dtype=np.bool_)
+    for start, end in spans:
+        inside |= np.asarray((times >= start) & (times <= end))
+    return inside
+
+
+def recorded(times: pd.DatetimeIndex, rng: np.random.Generator, protected: Sequence[Span]) -> NDArray[np.bool_]:
+    """Return which samples are in the table: `N_ROWS`, with random short gaps outside the protected spans."""
+    kept = within(times, _RECORDED)
+    # The first and the last sample stay, so that the table spans the seven months whatever the seed.
+    spared = within(times, [*protected, (_FIRST, _FIRST), (_LAST, _LAST)])
+    surplus = int(kept.sum()) - N_ROWS
+    while surplus > 0:
+        begin = int(rng.integers(len(times)))
+        gap = slice(begin, begin + min(int(rng.integers(1, _LONGEST_GAP + 1)), surplus))
+        if not spared[gap].any():
+            surplus -= int(kept[gap].sum())
+            kept[gap] = False
+    return kept
 
 
 @dataclass(frozen=True)
 class Event:
-    """From the first sample to the last, both included. A look-alike has no effects: the plant really ran that way."""
+    """Something that happens from the first sample to the last, both included.
 
+    A look-alike has no effects: the plant really ran that way. `unit` is 0 for the plant as a whole.
+    """
+
+    name: str
     kind: str
+    unit: int
     start: pd.Timestamp
     end: pd.Timestamp
     variables: tuple[str, ...]
@@ -43,233 +85,184 @@ class Event:
     def is_fault(self) -> bool:
         return bool(self.effects)
 
+    @property
+    def onsets(self) -> tuple[pd.Timestamp, ...]:
+        """First sample of each variable of a fault; empty for a look-alike."""
+        return tuple(effect.begin(self.start) for effect in self.effects for _ in effect.variables)
 
-def numbered(name: str, count: int) -> tuple[str, ...]:
-    """The names of sensors of one kind.
+    @property
+    def first_effect(self) -> Effect:
+        """Effect that begins first; of several, the one that builds up fastest, then the one that is listed first."""
+        return min(self.effects, key=lambda effect: (effect.delay, effect.rise))
 
-    >>> numbered("unit1_thrust_pad_temperature", 2)
-    ('unit1_thrust_pad_temperature_1', 'unit1_thrust_pad_temperature_2')
+    @property
+    def first_variable(self) -> str:
+        return self.first_effect.variables[0] if self.effects else ""
+
+    @property
+    def half_size(self) -> pd.Timestamp | None:
+        """First sample at which the first variable is changed by half of the greatest change."""
+        if not self.effects:
+            return None
+        begin = self.first_effect.begin(self.start)
+        strength = self.first_effect.strength((self.end - begin) // STEP + 1)
+        return begin + int(np.argmax(strength >= strength.max() / 2)) * STEP
+
+    @property
+    def complete_spans(self) -> list[Span]:
+        """Spans without gaps and drop-outs, so that an event is seen from before to after: a slow one at its ends."""
+        margin = pd.Timedelta(hours=1)
+        if self.kind != "slow":
+            return [(self.start - margin, self.end + margin)]
+        return [(moment - margin, moment + margin) for moment in (self.start, self.end)]
+
+
+def _event(
+    name: str, unit: int, start: pd.Timestamp, end: pd.Timestamp, place: int = 1, size: float = 1.0, pace: float = 1.0
+) -> Event:
+    """Return an event; `size` multiplies the sizes of its effects, `pace` their delays and time constants."""
+    scenario = SCENARIOS[name]
+
+    def full(variables: tuple[str, ...]) -> tuple[str, ...]:
+        owned = [v if v.startswith(("plant_", "unit1_", "unit2_")) else f"unit{unit}_{v}" for v in variables]
+        return tuple(variable.format(place=place) for variable in owned)
+
+    effects = tuple(
+        replace(
+            effect,
+            variables=full(effect.variables),
+            size=size * effect.size,
+            rise=pace * effect.rise,
+            delay=pace * effect.delay,
+        )
+        for effect in scenario.effects
+    )
+    percent = f"{100 * abs(effects[0].size):.0f}" if effects else ""
+    return Event(
+        name,
+        scenario.kind,
+        0 if scenario.of_plant else unit,
+        start,
+        end,
+        full(scenario.variables) or tuple(variable for effect in effects for variable in effect.variables),
+        scenario.description.format(unit=unit, place=place, percent=percent),
+        effects,
+    )
+
+
+def fixed_events() -> tuple[tuple[Event, ...], tuple[Order, ...]]:
+    """Return the events of the fixed calendar, the same for every seed, and the orders for their days."""
+    events = tuple(
+        _event(name, unit, pd.Timestamp(start), pd.Timestamp(end), place)
+        for name, unit, start, end, place in (
+            ("air coolers without water", 1, "2015-07-04 11:30", "2015-07-04 18:20", 1),
+            ("condenser", 1, "2015-07-07 03:50", "2015-07-07 06:00", 1),
+            ("flood", 0, "2015-07-08 12:00", "2015-07-08 18:30", 1),
+            ("shear pin", 2, "2015-09-13 18:30", "2015-09-13 19:40", 1),
+            ("voltage transformer", 1, "2015-09-14 07:30", "2015-09-14 08:50", 2),
+            ("creeping", 2, "2015-09-14 13:00", "2015-09-14 13:40", 1),
+            ("efficiency test", 2, "2015-09-17 04:00", "2015-09-17 05:40", 1),
+            ("damaged runner", 2, "2015-10-03 18:30", "2015-10-04 00:30", 1),
+            ("stuck when cold", 2, "2015-10-04 17:40", "2015-10-04 19:20", 2),
+            ("clogged filter", 0, "2015-10-04 22:50", "2015-10-05 04:50", 1),
+            ("loose contact", 1, "2015-10-13 16:20", "2015-10-13 18:20", 7),
+            ("exchanged cables", 1, "2015-10-14 08:30", "2015-10-14 10:30", 7),
+            ("cabinet supply", 2, "2015-10-14 20:00", "2015-10-14 22:00", 1),
+            ("shorted field", 1, "2016-01-02 21:10", "2016-01-02 22:00", 1),
+            ("seeping bearing", 2, "2016-01-09 13:00", "2016-01-09 17:00", 1),
+            ("thrust oil cooler", 1, "2016-01-12 11:10", "2016-01-12 12:20", 1),
+        )
+    )
+    orders = tuple(
+        (unit, pd.Timestamp(start), pd.Timestamp(end), power)
+        for unit, start, end, power in (
+            (1, "2015-07-04 09:30", "2015-07-04 19:30", 52),
+            (1, "2015-07-07 02:00", "2015-07-07 03:40", 40),
+            (1, "2015-07-07 06:10", "2015-07-07 08:00", 40),
+            (1, "2015-07-08 11:00", "2015-07-08 20:00", 60),
+            (2, "2015-07-08 11:00", "2015-07-08 20:00", 60),
+            (2, "2015-09-13 17:00", "2015-09-13 20:40", 44),
+            (1, "2015-09-14 06:30", "2015-09-14 09:30", 38),
+            (2, "2015-09-14 07:00", "2015-09-14 10:30", 42),
+            (2, "2015-09-14 10:40", "2015-09-14 15:00", 0),
+            (2, "2015-09-17 03:30", "2015-09-17 03:50", 14),
+            (2, "2015-09-17 05:50", "2015-09-17 07:00", 48),
+            (2, "2015-10-03 17:00", "2015-10-04 00:40", 48),
+            (2, "2015-10-04 00:50", "2015-10-04 17:20", 0),
+            (2, "2015-10-04 17:30", "2015-10-04 21:50", 44),
+            (1, "2015-10-04 22:00", "2015-10-05 06:00", 42),
+            (2, "2015-10-04 22:00", "2015-10-05 06:00", 36),
+            (1, "2015-10-13 15:30", "2015-10-13 19:00", 40),
+            (1, "2015-10-14 07:30", "2015-10-14 11:30", 38),
+            (2, "2015-10-14 19:00", "2015-10-14 23:00", 36),
+            (1, "2016-01-02 20:00", "2016-01-02 23:00", 46),
+            (2, "2016-01-09 12:00", "2016-01-09 18:30", 45),
+            (1, "2016-01-12 09:30", "2016-01-12 13:30", 18),
+        )
+    )
+    return events, orders
+
+
+def draw_events(rng: np.random.Generator) -> tuple[tuple[Event, ...], tuple[Order, ...]]:
+    """Draw faults and look-alikes that do not overlap, and the orders for them.
+
+    One or two of the faults are slow, two to four propagate. No event is nearer to another than eight hours.
     """
-    return tuple(f"{name}_{number:0{len(str(count))}d}" for number in range(1, count + 1))
+    counts = {"slow": int(rng.integers(1, 3)), "propagating": int(rng.integers(2, 5)), "look-alike": _N_LOOK_ALIKES}
+    counts["other"] = _N_FAULTS + _N_LOOK_ALIKES - sum(counts.values())
+    groups: dict[str, list[str]] = {group: [] for group in counts}
+    for name, scenario in SCENARIOS.items():
+        groups[scenario.kind if scenario.kind in groups else "other"].append(name)
+    names = [str(name) for group in groups for name in rng.choice(groups[group], size=counts[group], replace=False)]
+    stamps = simulated_times()
+    stamps = stamps[within(stamps, _RECORDED)]
+    events: list[Event] = []
+    orders: list[Order] = []
+    for name in sorted(names, key=lambda name: -SCENARIOS[name].hours[1]):  # the longest need the most room
+        scenario = SCENARIOS[name]
+        unit, place = int(rng.integers(1, 3)), int(rng.integers(1, scenario.places + 1))
+        size, pace = float(rng.uniform(0.75, 1.3)), float(rng.uniform(0.75, 1.3))
+        for _ in range(_ATTEMPTS):
+            start = stamps[int(rng.integers(len(stamps)))]
+            end = start + round(rng.uniform(*scenario.hours) * STEPS_PER_HOUR) * STEP
+            if _has_room(scenario, start, end, events):
+                break
+        else:  # the long ones leave no room, for example in the months of a heat wave: draw all of them again
+            return draw_events(rng)
+        events.append(_event(name, unit, start, end, place, size, pace))
+        orders += _orders(scenario, unit, start, end, rng)
+    return tuple(sorted(events, key=lambda event: event.start)), tuple(orders)
 
 
-_LOOSE = (1.0, 0.3, -0.7, 1.0, 0.4, -1.0)  # how a loose contact jumps, over and over
+def _has_room(scenario: Scenario, start: pd.Timestamp, end: pd.Timestamp, events: Sequence[Event]) -> bool:
+    """Return whether an event is recorded, with some hours around it, in its season and apart from other events."""
+    before, after = start - pd.Timedelta(hours=3), end + pd.Timedelta(hours=3)
+    # A slow fault lasts over days that are not recorded; its worst day and a half are.
+    stretches = [(before, after)]
+    if scenario.kind == "slow":
+        stretches = [(before, start + pd.Timedelta(hours=3)), (end - pd.Timedelta(hours=36), after)]
+    apart = pd.Timedelta(hours=8)
+    return (
+        all(any(first <= a and b <= last for first, last in _RECORDED) for a, b in stretches)
+        and (not scenario.months or start.month in scenario.months)
+        and all(end + apart < event.start or event.end + apart < start for event in events)
+    )
 
 
-def inject(values: FloatArray, names: Sequence[str], times: pd.DatetimeIndex, events: Sequence[Event]) -> FloatArray:
-    """Readings as they are with the effects of these events: a changed copy of steps × variables."""
-    result = values.copy()
-    column = {name: number for number, name in enumerate(names)}
-    for event in events:
-        rows = np.flatnonzero(within(times, [(event.start, event.end)]))
-        for effect in event.effects:
-            columns = np.array([column[name] for name in effect.variables])
-            affected = np.ix_(rows, columns)
-            result[affected] = changed(result[affected], effect, before=values[rows[0] - 1, columns])
-    return result
-
-
-def changed(readings: FloatArray, effect: Effect, before: FloatArray) -> FloatArray:
-    """The readings of one event, samples × variables, after one of its effects; `before` are those just before it.
-
-    - add: `size` more, in the unit of the variable
-    - scale: times 1 + `size`
-    - hold: stuck at the reading before the event
-    - flicker: jumps by up to ± `size`
-    - exchange: each shows the next one's reading, the last the first one's
-
-    >>> readings = np.array([[1.0, 5.0], [2.0, 6.0]])
-    >>> changed(readings, Effect(("a", "b"), "exchange"), before=np.zeros(2)).tolist()
-    [[5.0, 1.0], [6.0, 2.0]]
-    """
-    strength = build_up(len(readings), effect.rise)[:, None]
-    if effect.how == "add":
-        return readings + effect.size * strength
-    if effect.how == "scale":
-        return readings * (1 + effect.size * strength)
-    if effect.how == "hold":
-        return np.broadcast_to(before, readings.shape)
-    if effect.how == "flicker":
-        return readings + effect.size * np.resize(_LOOSE, len(readings))[:, None]
-    return np.roll(readings, -1, axis=1)
-
-
-def build_up(n: int, rise: float) -> FloatArray:
-    """The strength of an effect in each of n samples: it approaches 1 with a time constant, and fades at the end.
-
-    >>> build_up(3, rise=0.0).tolist()
-    [1.0, 1.0, 1.0]
-    >>> build_up(6, rise=1 / 3).round(2).tolist()
-    [0.39, 0.63, 0.78, 0.86, 0.67, 0.33]
-    """
-    if rise == 0:
-        return np.ones(n)
-    steps = rise * STEPS_PER_HOUR
-    left = np.arange(n, 0, -1)
-    return np.minimum(-np.expm1(-np.arange(1, n + 1) / steps), left / (steps + 1))
-
-
-_FLOWS = ("generator_cooling_water_flow", "bearing_cooling_water_flow")
-_OUTLETS = (
-    "generator_cooling_outlet_temperature", "thrust_cooler_outlet_temperature",
-    "turbine_bearing_cooler_outlet_temperature",
-)  # fmt: skip
-_OILS = ("thrust_oil_temperature", "generator_guide_bearing_oil_temperature", "turbine_guide_bearing_oil_temperature")
-_AIR = numbered("cold_air_temperature", 2) + numbered("hot_air_temperature", 2)
-_WINDINGS = numbered("stator_winding_temperature", 12)
-_CORE = numbered("stator_core_temperature", 4)
-_PADS = numbered("thrust_pad_temperature", 6)
-_GUIDE_PADS = numbered("generator_guide_bearing_temperature", 3) + numbered("turbine_guide_bearing_temperature", 3)
-
-
-def _of(unit: int, *names: str) -> tuple[str, ...]:
-    return tuple(f"unit{unit}_{name}" for name in names)
-
-
-def _of_both(*names: str) -> tuple[str, ...]:
-    return _of(1, *names) + _of(2, *names)
-
-
-def _fault(kind: str, start: str, end: str, description: str, *effects: Effect) -> Event:
-    variables = tuple(name for effect in effects for name in effect.variables)
-    return Event(kind, pd.Timestamp(start), pd.Timestamp(end), variables, description, effects)
-
-
-FAULTS = (
-    _fault(
-        "global", "2015-07-04 11:30", "2015-07-04 18:20",
-        "The water valve of unit 1's air coolers sticks nearly closed at high load; the whole generator overheats.",
-        Effect(_of(1, "generator_cooling_water_flow"), "scale", -0.7),
-        Effect(_of(1, "generator_cooling_outlet_temperature"), "add", 9.0, rise=0.5),
-        Effect(_of(1, *_AIR), "add", 21.0, rise=0.8),
-        Effect(_of(1, *_WINDINGS), "add", 24.0, rise=1.0),
-        Effect(_of(1, *_CORE), "add", 20.0, rise=1.3),
-        Effect(_of(1, "rotor_temperature"), "add", 18.0, rise=1.2),
-    ),
-    _fault(
-        "local", "2015-09-13 18:30", "2015-09-13 19:40",
-        "A shear pin of unit 2 breaks: one guide vane stays behind, the others open further for the same power.",
-        Effect(_of(2, "guide_vane_opening"), "add", 8.0),
-        Effect(_of(2, "guide_vane_servo_stroke"), "add", 33.0),
-        Effect(_of(2, "head_cover_vibration"), "add", 0.35),
-        Effect(_of(2, "draft_tube_pressure_pulsation"), "add", 1.2),
-    ),
-    _fault(
-        "one-sensor", "2015-09-14 07:30", "2015-09-14 08:50",
-        "A fuse of unit 1's voltage transformer ages: phase 2 reads 5 % less than the other two.",
-        Effect(_of(1, "stator_voltage_l2"), "scale", -0.05),
-    ),
-    _fault(
-        "local", "2015-09-14 13:00", "2015-09-14 13:40",
-        "Unit 2 creeps while it should stand still: guide vanes leak, the shaft turns slowly without lifting oil.",
-        Effect(_of(2, "speed"), "add", 9.0),
-        Effect(_of(2, "discharge"), "add", 1.8),
-        Effect(_of(2, *_PADS), "add", 4.0, rise=0.2),
-    ),
-    _fault(
-        "global", "2015-10-03 18:30", "2015-10-04 00:30",
-        "A log damages the runner of unit 2: it shakes, wears its lower bearing and wastes water, until it is stopped.",
-        Effect(_of(2, "head_cover_vibration"), "scale", 2.0),
-        Effect(_of(2, "draft_tube_pressure_pulsation"), "scale", 2.5),
-        Effect(_of(2, "turbine_guide_bearing_vibration_x", "turbine_guide_bearing_vibration_y"), "scale", 2.2),
-        Effect(_of(2, "generator_guide_bearing_vibration_x", "generator_guide_bearing_vibration_y"), "scale", 1.4),
-        Effect(_of(2, "stator_frame_vibration", "end_winding_vibration"), "scale", 0.6),
-        Effect(_of(2, *numbered("turbine_guide_bearing_temperature", 3)), "add", 9.0, rise=0.8),
-        Effect(_of(2, "turbine_guide_bearing_oil_temperature"), "add", 6.0, rise=1.0),
-        Effect(_of(2, "discharge"), "add", 3.5),
-        Effect(_of(2, "guide_vane_opening"), "add", 6.0),
-        Effect(_of(2, "guide_vane_servo_stroke"), "add", 25.0),
-        Effect(_of(2, "axial_shaft_displacement"), "add", 0.15),
-        Effect(_of(2, "shaft_seal_leakage"), "add", 4.0, rise=0.5),
-    ),
-    _fault(
-        "one-sensor", "2015-10-04 17:40", "2015-10-04 19:20",
-        "After the repair a sensor of unit 2's lower bearing is stuck at the cold reading while the machine warms up.",
-        Effect(_of(2, "turbine_guide_bearing_temperature_2"), "hold"),
-    ),
-    _fault(
-        "spread", "2015-10-04 22:50", "2015-10-05 04:50",
-        "Leaves clog the filter of the cooling main: a little less water everywhere, everything a little warmer.",
-        Effect(("plant_cooling_main_pressure",), "add", -0.12, rise=0.5),
-        Effect(("plant_cooling_filter_difference",), "add", 0.03, rise=0.5),
-        Effect(("plant_cooling_main_flow",), "scale", -0.03, rise=0.5),
-        Effect(_of_both(*_FLOWS), "scale", -0.03, rise=0.5),
-        Effect(_of_both(*_OUTLETS), "add", 0.7, rise=0.8),
-        Effect(_of_both(*_OILS), "add", 0.8, rise=1.0),
-        Effect(_of_both(*_PADS, *_GUIDE_PADS), "add", 0.9, rise=1.0),
-        Effect(_of_both(*_AIR), "add", 1.0, rise=0.8),
-        Effect(_of_both(*_WINDINGS, *_CORE), "add", 1.4, rise=1.2),
-    ),
-    _fault(
-        "one-sensor", "2015-10-13 16:20", "2015-10-13 18:20",
-        "A loose contact: the temperature of unit 1's winding in slot 7 jumps.",
-        Effect(_of(1, "stator_winding_temperature_07"), "flicker", 13.0),
-    ),
-    _fault(
-        "local", "2015-10-14 08:30", "2015-10-14 10:30",
-        "The repair exchanged two cables of unit 1: winding in slot 7 and hot air show each other's temperature.",
-        Effect(_of(1, "stator_winding_temperature_07", "hot_air_temperature_1"), "exchange"),
-    ),
-    _fault(
-        "spread", "2015-10-14 20:00", "2015-10-14 22:00",
-        "The supply of unit 2's measuring cabinet sags: all temperatures of the generator read a little too high.",
-        Effect(_of(2, *_WINDINGS, *_CORE, *_AIR, "rotor_temperature"), "add", 2.0),
-    ),
-    _fault(
-        "local", "2016-01-02 21:10", "2016-01-02 22:00",
-        "Turns of unit 1's field winding are shorted: more current at less voltage for the same load, and uneven pull.",
-        Effect(_of(1, "field_current"), "scale", 0.12),
-        Effect(_of(1, "field_voltage"), "scale", -0.05),
-        Effect(_of(1, "generator_guide_bearing_vibration_x", "generator_guide_bearing_vibration_y"), "add", 0.2),
-    ),
-    _fault(
-        "hard", "2016-01-09 13:00", "2016-01-09 17:00",
-        "A seal of unit 2's lower bearing seeps: slightly less oil, slightly warmer, all of it within the noise.",
-        Effect(_of(2, "turbine_guide_bearing_oil_level"), "add", -2.5, rise=1.0),
-        Effect(_of(2, *numbered("turbine_guide_bearing_temperature", 3)), "add", 0.6, rise=1.0),
-        Effect(_of(2, "turbine_guide_bearing_oil_temperature"), "add", 0.5, rise=1.0),
-    ),
-    _fault(
-        "local", "2016-01-12 11:10", "2016-01-12 12:20",
-        "The oil cooler of unit 1's thrust bearing stops at low load in winter: as warm as at full load in summer.",
-        Effect(_of(1, "thrust_oil_temperature"), "add", 9.0, rise=0.3),
-        Effect(_of(1, *_PADS), "add", 9.0, rise=0.4),
-        Effect(_of(1, "thrust_cooler_outlet_temperature"), "add", -1.0, rise=0.2),
-        Effect(_of(1, "bearing_cooling_water_flow"), "scale", -0.25),
-    ),
-)  # fmt: skip
-
-
-CONDENSER: Span = (pd.Timestamp("2015-07-07 03:50"), pd.Timestamp("2015-07-07 06:00"))
-FLOOD: Span = (pd.Timestamp("2015-07-08 12:00"), pd.Timestamp("2015-07-08 18:30"))
-INDEX_TEST: Span = (pd.Timestamp("2015-09-17 04:00"), pd.Timestamp("2015-09-17 05:40"))
-
-LOOK_ALIKES = (
-    Event(
-        "look-alike",
-        *CONDENSER,
-        (
-            "unit1_active_power", "unit1_reactive_power", "unit1_power_factor", "unit1_discharge",
-            "unit1_guide_vane_opening", "unit1_head_cover_pressure", "unit1_field_current",
-        ),
-        "Unit 1 as synchronous condenser: the runner turns in compressed air, the generator supports the grid voltage.",
-    ),
-    Event(
-        "look-alike",
-        *FLOOD,
-        (
-            "plant_reservoir_inflow", "plant_spillway_flow", "plant_tailwater_level", "plant_gross_head",
-            "unit1_guide_vane_opening", "unit2_guide_vane_opening", "unit1_active_power", "unit2_active_power",
-        ),
-        "Flood: the spillway opens, the tailwater rises by metres, and both units open further for the same full load.",
-    ),
-    Event(
-        "look-alike",
-        *INDEX_TEST,
-        (
-            "unit2_power_setpoint", "unit2_active_power", "unit2_guide_vane_opening", "unit2_discharge",
-            "unit2_draft_tube_pressure_pulsation", "unit2_head_cover_vibration",
-        ),
-        "Efficiency test of unit 2: ten-minute steps through all loads, with the rough zone that dispatch avoids.",
-    ),
-)  # fmt: skip
+def _orders(
+    scenario: Scenario, unit: int, start: pd.Timestamp, end: pd.Timestamp, rng: np.random.Generator
+) -> list[Order]:
+    """Return what dispatch orders so that an event has its context."""
+    power = None if scenario.load is None else int(rng.integers(scenario.load[0], scenario.load[1] + 1))
+    hour = pd.Timedelta(hours=1)
+    if scenario.context == "any":
+        return []
+    if scenario.context == "stands":
+        # A look-alike is the standstill itself; a fault happens to a unit that has stood for two hours.
+        return [(unit, start, end, 0) if scenario.kind == "look-alike" else (unit, start - 2 * hour, end + hour, 0)]
+    if scenario.context == "starts cold":
+        return [(unit, start - 6 * hour, start - 2 * STEP, 0), (unit, start - STEP, end + hour, power)]
+    if scenario.context == "runs, then stands":
+        return [(unit, start - 2 * hour, end + STEP, power), (unit, end + 2 * STEP, end + 6 * hour, 0)]
+    units = (1, 2) if scenario.context == "both run" else (unit,)
+    return [(one, start - 2 * hour, end + 1.5 * hour, power) for one in units]

@@ -1,4 +1,4 @@
-"""Variables that the sensors of each functional area read from the plant."""
+"""Sensors of each functional area: what they read from the plant, with noise, faults, limits and drop-outs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
-from penstock.simulate._plant import RATED_POWER, Machinery, Unit
-from penstock.simulate._signals import STEP_HOURS, STEPS_PER_HOUR, delay, follow, red_noise, stream
+from penstock.simulate._events import Event, within
+from penstock.simulate._plant import RATED_POWER, PlantState, Unit, follow, red_noise, stream
+from penstock.simulate._scenarios import STEP_HOURS, STEPS_PER_HOUR, Effect
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
     """One variable: its true values, and how its sensor sees them.
 
-    `noise` is the standard deviation of what is random in it, in its own unit, and may change with time; `decimals` is
-    the resolution; beyond `low` and `high` the sensor saturates.
+    `noise` is its standard deviation in the unit of the variable, and may change with time; `decimals` is the
+    resolution; the sensor saturates at `low` and `high`.
     """
 
     name: str
@@ -37,19 +39,28 @@ def temperature(name: str, values: FloatArray, noise: float = 0.4) -> Reading:
 def several_temperatures(
     name: str, base: FloatArray, rise: FloatArray, shares: tuple[float, ...], noise: float
 ) -> list[Reading]:
-    """Sensors of one kind in several places, each with its share of the rise above what cools them."""
+    """Return sensors of one kind at several places, each with its share of the rise above the coolant."""
     width = len(str(len(shares)))
     return [
         temperature(f"{name}_{place:0{width}d}", base + share * rise, noise) for place, share in enumerate(shares, 1)
     ]
 
 
+def delay(values: FloatArray, steps: int) -> FloatArray:
+    """Return the values so many samples later.
+
+    >>> delay(np.array([1.0, 2.0, 3.0]), 1).tolist()
+    [1.0, 1.0, 2.0]
+    """
+    return np.concatenate([np.full(steps, values[0]), values[:-steps]])
+
+
 _BAR_PER_METRE = 0.0979
 _RATED_SPEED = 250.0  # rpm: 12 pairs of poles at 50 Hz
 
 
-def water_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """What the water does in one unit."""
+def water_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return discharge, head, pressures, vibration and shaft seal of one unit."""
     water, operation = unit.water, unit.operation
     turning = operation.rotation
     filled = np.where(operation.condenser, 0.0, np.minimum(1.0, 2 * turning))
@@ -75,12 +86,12 @@ def water_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def governor_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """Return the readings of the governor: what moves the guide vanes, and its set points."""
+def governor_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return set points, guide vanes and oil of the governor of one unit."""
     opening, operation = unit.water.opening, unit.operation
     turning, oil = operation.rotation, unit.heat.governor_oil
     moving = np.abs(opening - delay(opening, 1))
-    speed = _RATED_SPEED * turning * plant.around.frequency / 50
+    speed = _RATED_SPEED * turning * plant.environment.frequency / 50
     servo = 0.25 * turning
     return [
         Reading("power_setpoint", "MW", operation.setpoint, 0.0, 0),
@@ -98,29 +109,29 @@ def governor_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def river_readings(plant: Machinery) -> list[Reading]:
-    """Levels and flows of the plant as a whole."""
-    head, tail, around = plant.reservoir.headwater, plant.reservoir.tailwater, plant.around
+def river_readings(plant: PlantState) -> list[Reading]:
+    """Return levels and flows of the plant as a whole."""
+    head, tail, environment = plant.reservoir.headwater, plant.reservoir.tailwater, plant.environment
     used = np.sum([unit.water.discharge for unit in plant.units], axis=0)
     return [
         Reading("headwater_level", "m", head, 0.015, 2),
         Reading("tailwater_level", "m", tail, 0.015, 2),
         Reading("gross_head", "m", head - tail, 0.02, 2),
-        Reading("reservoir_inflow", "m³/s", around.inflow, 2.0, 0, low=0),
-        Reading("spillway_flow", "m³/s", around.spill, 0.01 * around.spill, 1, low=0),
+        Reading("reservoir_inflow", "m³/s", environment.inflow, 2.0, 0, low=0),
+        Reading("spillway_flow", "m³/s", environment.spill, 0.01 * environment.spill, 1, low=0),
         Reading("trash_rack_difference", "m", 0.02 + 1.2e-5 * used**2, 0.008, 2, low=0, high=2),
     ]
 
 
-# How hot each place gets, relative to the mean: slots near the coolers stay cooler.
+# Rise of each place relative to the mean: slots near the coolers are cooler.
 _SLOTS = (0.96, 1.02, 1.05, 0.98, 0.94, 1.01, 1.04, 1.0, 0.95, 1.03, 1.06, 0.97)
 _CORE_PLACES = (0.97, 1.03, 1.0, 1.05)
 _AIR_PLACES = (0.98, 1.02)
 _PHASES = (1.0, 0.997, 1.004)
 
 
-def power_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """What the generator gives to the grid."""
+def power_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return power, voltages, currents and excitation of one unit."""
     electrics, power, on = unit.electrics, unit.water.power, unit.electrics.excited
     apparent = np.hypot(power, electrics.reactive)
     factor = np.divide(power, apparent, out=np.zeros_like(power), where=apparent > 0.5)
@@ -130,7 +141,9 @@ def power_readings(plant: Machinery, unit: Unit) -> list[Reading]:
         Reading("active_power", "MW", power, 0.08 * on, 2, low=-10, high=75),
         Reading("reactive_power", "Mvar", electrics.reactive, 0.15 * on, 2, low=-60, high=60),
         Reading("power_factor", "1", factor, 0.002 * on, 3, low=-1, high=1),
-        Reading("frequency", "Hz", plant.around.frequency * unit.operation.rotation, 0.002 * on, 3, low=0, high=60),
+        Reading(
+            "frequency", "Hz", plant.environment.frequency * unit.operation.rotation, 0.002 * on, 3, low=0, high=60
+        ),
         Reading("voltage_setpoint", "kV", electrics.setpoint, 0.0, 1),
         *_three_phases("stator_voltage", "kV", electrics.voltage, 0.003 * electrics.voltage, decimals=2),
         *_three_phases("stator_current", "A", electrics.current, 0.006 * electrics.current, decimals=0),
@@ -139,8 +152,8 @@ def power_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def body_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """How warm the generator gets, and how it shakes."""
+def body_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return temperatures and vibration of one generator."""
     heat, vibration = unit.heat, unit.vibration
     air = heat.cold_air
     magnetic = 0.4 * unit.electrics.excited + 0.3 * vibration  # the field pulls at twice the grid frequency
@@ -167,8 +180,8 @@ _THRUST_PADS = (0.97, 1.02, 1.0, 1.05, 0.98, 0.96)
 _GUIDE_PADS = (0.97, 1.04, 1.0)
 
 
-def thrust_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """The bearing that carries rotor, runner and the push of the water."""
+def thrust_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return the thrust bearing, which carries rotor, runner and the thrust of the water."""
     oil, turning = unit.heat.thrust_oil, unit.operation.rotation
     push = np.maximum(0.0, unit.water.power) / RATED_POWER
     changing = 4 * turning * (1 - turning)  # the shaft is lifted by oil while it starts and stops
@@ -182,8 +195,8 @@ def thrust_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def guide_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """The bearings that keep the shaft upright: above at the generator, below at the turbine."""
+def guide_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return the guide bearings of the shaft: above at the generator, below at the turbine."""
     heat, turning = unit.heat, unit.operation.rotation
     upper = _guide(
         "generator_guide_bearing", heat.generator_guide_oil, heat.generator_guide, 0.55 * unit.vibration, turning
@@ -204,7 +217,7 @@ def _guide(name: str, oil: FloatArray, pads: FloatArray, vibration: FloatArray, 
 
 
 def _level(at_rest: float, oil: FloatArray, turning: FloatArray) -> FloatArray:
-    """Warm oil takes more room; turning throws some of it up."""
+    """Return an oil level in mm: warm oil expands, turning throws some of it up."""
     return at_rest + 0.5 * (oil - 25) - 8 * turning
 
 
@@ -212,8 +225,8 @@ _HV_PHASES = (1.0, 1.003, 0.996)
 _RATIO = 13.8 / 226
 
 
-def transformer_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """The transformer that lifts 13.8 kV to the grid."""
+def transformer_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return the transformer of one unit, from 13.8 kV to the grid."""
     heat = unit.heat
     current = unit.electrics.current * _RATIO
     # The tap is moved with the set point of the voltage, every other week at most.
@@ -235,13 +248,13 @@ def transformer_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def grid_readings(plant: Machinery) -> list[Reading]:
-    """Where the power goes, and the little that the plant keeps for itself."""
+def grid_readings(plant: PlantState) -> list[Reading]:
+    """Return busbar and station service."""
     running = np.sum([unit.operation.rotation for unit in plant.units], axis=0)
-    service = 120 + 90 * running + 4 * np.maximum(0.0, 15 - plant.around.air)  # A: auxiliaries and heating
+    service = 120 + 90 * running + 4 * np.maximum(0.0, 15 - plant.environment.air)  # A: auxiliaries and heating
     return [
-        Reading("busbar_voltage", "kV", plant.around.busbar, 0.15, 1),
-        Reading("station_service_voltage", "V", 400 * plant.around.busbar / 226 - 0.01 * service, 0.8, 0),
+        Reading("busbar_voltage", "kV", plant.environment.busbar, 0.15, 1),
+        Reading("station_service_voltage", "V", 400 * plant.environment.busbar / 226 - 0.01 * service, 0.8, 0),
         Reading("station_service_current", "A", service, 5.0, 0, low=0),
     ]
 
@@ -249,8 +262,8 @@ def grid_readings(plant: Machinery) -> list[Reading]:
 _NOMINAL_PRESSURE = 4.0  # bar
 
 
-def cooler_readings(plant: Machinery, unit: Unit) -> list[Reading]:
-    """The coolers of one unit. Their outlets show what happened one sample ago."""
+def cooler_readings(plant: PlantState, unit: Unit) -> list[Reading]:
+    """Return the coolers of one unit; the outlets are one sample late."""
     heat, turning = unit.heat, unit.operation.rotation
     valve = _valve(unit)
     push = np.sqrt(plant.cooling_pressure / _NOMINAL_PRESSURE)
@@ -268,15 +281,15 @@ def cooler_readings(plant: Machinery, unit: Unit) -> list[Reading]:
     ]
 
 
-def main_readings(plant: Machinery) -> list[Reading]:
-    """The cooling main that both units share, and the air around them."""
+def main_readings(plant: PlantState) -> list[Reading]:
+    """Return the cooling main that both units share, and temperatures of water and air."""
     running = np.sum([unit.operation.rotation for unit in plant.units], axis=0)
     valves = np.sum([_valve(unit) for unit in plant.units], axis=0)
     flow = np.sqrt(plant.cooling_pressure / _NOMINAL_PRESSURE) * (0.9 * running + 0.052 * valves) + 0.3
     return [
-        temperature("river_water_temperature", plant.around.river, 0.15),
-        temperature("outside_air_temperature", plant.around.air, 0.3),
-        temperature("machine_hall_temperature", plant.around.hall, 0.3),
+        temperature("river_water_temperature", plant.environment.river, 0.15),
+        temperature("outside_air_temperature", plant.environment.air, 0.3),
+        temperature("machine_hall_temperature", plant.environment.hall, 0.3),
         Reading("cooling_main_pressure", "bar", plant.cooling_pressure, 0.04, 2, low=0, high=10),
         Reading("cooling_main_flow", "m³/min", flow, 0.012 * flow, 2, low=0, high=20),
         Reading("cooling_filter_difference", "bar", 0.08 + 0.003 * flow**2, 0.012, 2, low=0, high=1),
@@ -285,7 +298,7 @@ def main_readings(plant: Machinery) -> list[Reading]:
 
 
 def _valve(unit: Unit) -> FloatArray:
-    """A regulator opens the valve for warm air, from a least position up to fully open (saturation)."""
+    """Return the valve position: a regulator opens it for warm air, from 35 % to fully open (saturation)."""
     return unit.operation.rotation * np.clip(35 + 2.6 * (unit.heat.hot_air - 28), 35, 100)
 
 
@@ -293,8 +306,8 @@ def _outlet(water: FloatArray, oil: FloatArray) -> FloatArray:
     return water + 0.3 * (oil - water)
 
 
-# Samples per drop-out of a sensor: always 240 readings in all, in twelve different sensors.
-DROPOUTS = (3, 4, 6, 8, 10, 12, 15, 20, 25, 32, 45, 60)
+# Samples per drop-out of a sensor: 240 readings in all, in twelve different sensors.
+_DROPOUTS = (3, 4, 6, 8, 10, 12, 15, 20, 25, 32, 45, 60)
 # Shares of the standard deviation: 0.6² + 0.75² + 0.28² = 1.
 _SHARED, _OWN, _DRIFT = 0.6, 0.75, 0.28
 _SHARED_HOURS, _OWN_HOURS = 1.5, 0.4
@@ -309,7 +322,7 @@ _UNIT_READINGS = (
 _PLANT_READINGS = (("turbine", river_readings), ("transformer", grid_readings), ("cooling", main_readings))
 
 
-def read_plant(plant: Machinery) -> tuple[list[Reading], list[str]]:
+def read_plant(plant: PlantState) -> tuple[list[Reading], list[str]]:
     """Return all variables under their full names, and the area of each."""
     found = [
         (area, f"unit{unit.number}", reading)
@@ -344,6 +357,39 @@ def _drift(rng: np.random.Generator, n: int, p: int) -> FloatArray:
     return result
 
 
+_JUMPS = (1.0, 0.3, -0.7, 1.0, 0.4, -1.0)  # of a loose contact, repeated
+
+
+def inject(values: FloatArray, names: Sequence[str], times: pd.DatetimeIndex, events: Sequence[Event]) -> FloatArray:
+    """Return readings with the effects of events: a changed copy of steps × variables."""
+    result = values.copy()
+    number = {name: column for column, name in enumerate(names)}
+    for event in events:
+        for effect in event.effects:
+            rows = np.flatnonzero(within(times, [(effect.begin(event.start), event.end)]))
+            strength = effect.strength(len(rows))[:, None]
+            if effect.turning:
+                speed = values[:, number[f"unit{event.unit}_speed"]]
+                strength = strength * follow(speed / _RATED_SPEED, hours=1.0)[rows, None]
+            columns = np.array([number[name] for name in effect.variables])
+            affected = np.ix_(rows, columns)
+            result[affected] = _change(result[affected], effect, strength, before=values[rows[0] - 1, columns])
+    return result
+
+
+def _change(readings: FloatArray, effect: Effect, strength: FloatArray, before: FloatArray) -> FloatArray:
+    """Return the readings (samples × variables) changed by an effect; `before` are those just before it."""
+    if effect.how == "add":
+        return readings + effect.size * strength
+    if effect.how == "scale":
+        return readings * (1 + effect.size * strength)
+    if effect.how == "hold":
+        return np.broadcast_to(before, readings.shape)
+    if effect.how == "flicker":
+        return readings + effect.size * np.resize(_JUMPS, len(readings))[:, None]
+    return np.roll(readings, -1, axis=1)
+
+
 def digitise(values: FloatArray, readings: Sequence[Reading]) -> FloatArray:
     """Limit readings to the range of each sensor and round them to its resolution."""
     result = np.clip(values, [reading.low for reading in readings], [reading.high for reading in readings])
@@ -356,8 +402,8 @@ def digitise(values: FloatArray, readings: Sequence[Reading]) -> FloatArray:
 def drop_out(rows: FloatArray, spared: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
     """Return the rows with NaN where a sensor dropped out, never in a spared row."""
     result = rows.copy()
-    columns = rng.permutation(rows.shape[1])[: len(DROPOUTS)]
-    for column, length in zip(columns, DROPOUTS, strict=True):
+    columns = rng.permutation(rows.shape[1])[: len(_DROPOUTS)]
+    for column, length in zip(columns, _DROPOUTS, strict=True):
         while True:
             begin = int(rng.integers(len(rows) - length))
             if not spared[begin : begin + length].any():

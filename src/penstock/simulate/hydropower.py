@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.simulate._events import FAULTS, LOOK_ALIKES, inject
-from penstock.simulate._plant import run_plant
-from penstock.simulate._readings import AREAS, digitise, drop_out, measure, read_plant
-from penstock.simulate._signals import Span, recorded, simulated_times, stream, within
+from penstock.simulate._events import Span, draw_events, fixed_events, recorded, simulated_times, within
+from penstock.simulate._plant import run_plant, stream
+from penstock.simulate._readings import AREAS, digitise, drop_out, inject, measure, read_plant
+from penstock.simulate._scenarios import STEP
 from penstock.storage import replace_file
 
-_ALL_EVENTS = dict(enumerate(sorted((*FAULTS, *LOOK_ALIKES), key=lambda event: event.start), 1))
-_MARGIN = pd.Timedelta(hours=1)  # around events nothing is missing, so that each is seen from before to after
+_TIME_FORMAT = "%Y-%m-%d %H:%M"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +31,11 @@ class SimulatedPlant:
     units, areas : dict
         Of each variable: its physical unit; turbine, generator, bearing, transformer or cooling.
     events : DataFrame
-        The truth: event, kind, start, end (first and last sample), variables, is_fault, description. Look-alikes
-        are unusual but right; `variables` are all that a fault changes, and the most telling of a look-alike.
+        The truth, one row per event: event (its number), kind, start, end (first and last sample), variables, is_fault,
+        description, unit (unit1, unit2 or plant), first_variable (which moves first), onsets (of each variable: the
+        first sample that the fault changes) and half_size (when first_variable has moved by half of its greatest
+        change). Look-alikes are unusual but right, and have no onsets; `variables` are all that a fault changes, and
+        the most telling of a look-alike.
     """
 
     table: pd.DataFrame
@@ -46,14 +48,31 @@ class SimulatedPlant:
         """Which rows of the table lie in a fault."""
         return within(pd.DatetimeIndex(self.table.index), list(_spans(self.events[self.events["is_fault"]])))
 
+    @property
+    def is_faint(self) -> NDArray[np.bool_]:
+        """Which rows lie in a slow fault that has not reached half of its size.
 
-def simulate_hydropower(seed: int = 0, *, faults: bool = True, dropouts: bool = True) -> SimulatedPlant:
+        They are in `is_anomalous` too, but no method can be expected to find them: leave them out where rows are
+        counted.
+        """
+        slow = self.events[self.events["kind"] == "slow"]
+        times = pd.DatetimeIndex(self.table.index)
+        return within(times, list(zip(slow["start"], slow["half_size"] - STEP, strict=True)))
+
+
+def simulate_hydropower(
+    seed: int = 0, *, vary: bool = False, faults: bool = True, dropouts: bool = True
+) -> SimulatedPlant:
     """Simulate two Francis units of 60 MW, recorded from July 2015 to January 2016.
 
     Parameters
     ----------
     seed : int, default 0
-        The same seed gives the same plant to the last digit. Days and sizes of the events do not depend on it.
+        The same seed gives the same plant to the last digit.
+    vary : bool, default False
+        Whether the seed also draws the events: which of 34 faults and 6 look-alikes happen, when, to which unit and
+        how strongly, slow and propagating faults among them. Otherwise they are the same for every seed. Use it to
+        judge a method, so that it is not tuned to one set of faults.
     faults : bool, default True
         False leaves the faults out; all else, look-alikes too, is the same.
     dropouts : bool, default True
@@ -73,29 +92,43 @@ def simulate_hydropower(seed: int = 0, *, faults: bool = True, dropouts: bool = 
     ('°C', 'bearing')
     >>> plant.events["kind"][0], int(plant.is_anomalous.sum())
     ('global', 227)
+    >>> events = simulate_hydropower(seed=0, vary=True).events
+    >>> int(events["is_fault"].sum()), bool((events["kind"] == "slow").any())
+    (13, True)
     """
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise ValueError(f"seed must be a whole number ≥ 0; got {seed!r}.")
     seed, times = int(seed), simulated_times()
-    events = {number: event for number, event in _ALL_EVENTS.items() if faults or not event.is_fault}
-    readings, areas = read_plant(run_plant(times, seed))
+    events, orders = draw_events(stream(seed, "events")) if vary else fixed_events()
+    readings, areas = read_plant(run_plant(times, events, orders, seed))
     names = [reading.name for reading in readings]
     cabinets = [f"{name.split('_')[0]} {area}" for name, area in zip(names, areas, strict=True)]
-    values = digitise(inject(measure(readings, cabinets, seed), names, times, list(events.values())), readings)
-    # Gaps and drop-outs are the same with and without faults.
-    around: list[Span] = [(event.start - _MARGIN, event.end + _MARGIN) for event in _ALL_EVENTS.values()]
-    kept = recorded(times, stream(seed, "gaps"), around)
+    # Loads, gaps and drop-outs are those of the events, whether the faults are left out or not.
+    happened = {number: event for number, event in enumerate(events, 1) if faults or not event.is_fault}
+    values = digitise(inject(measure(readings, cabinets, seed), names, times, list(happened.values())), readings)
+    spared: list[Span] = [span for event in events for span in event.complete_spans]
+    kept = recorded(times, stream(seed, "gaps"), spared)
     rows = values[kept]
     if dropouts:
-        rows = drop_out(rows, within(times, around)[kept], stream(seed, "drop-outs"))
-    fields = ("kind", "start", "end", "variables", "is_fault", "description")
+        rows = drop_out(rows, within(times, spared)[kept], stream(seed, "drop-outs"))
+    truth = pd.DataFrame(
+        {
+            "event": list(happened),
+            **{
+                name: [getattr(event, name) for event in happened.values()]
+                for name in ("kind", "start", "end", "variables", "is_fault", "description")
+            },
+            "unit": [f"unit{event.unit}" if event.unit else "plant" for event in happened.values()],
+            "first_variable": [event.first_variable for event in happened.values()],
+            "onsets": [event.onsets for event in happened.values()],
+            "half_size": pd.Series([event.half_size for event in happened.values()], dtype="datetime64[us]"),
+        }
+    )
     return SimulatedPlant(
         table=pd.DataFrame(rows, index=times[kept], columns=names),
         units={reading.name: reading.unit for reading in readings},
         areas=dict(zip(names, areas, strict=True)),
-        events=pd.DataFrame(
-            {"event": list(events), **{name: [getattr(event, name) for event in events.values()] for name in fields}}
-        ),
+        events=truth,
     )
 
 
@@ -199,7 +232,10 @@ def write_plant(
     """
     tables = {
         "plant.csv": plant.table,
-        "truth.csv": plant.events.assign(variables=["; ".join(names) for names in plant.events["variables"]]),
+        "truth.csv": plant.events.assign(
+            variables=["; ".join(names) for names in plant.events["variables"]],
+            onsets=["; ".join(f"{onset:{_TIME_FORMAT}}" for onset in onsets) for onsets in plant.events["onsets"]],
+        ),
         "variables.csv": pd.DataFrame(
             {"name": list(plant.units), "area": list(plant.areas.values()), "unit": list(plant.units.values())}
         ),
@@ -217,6 +253,6 @@ def write_plant(
     for name, table in tables.items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         has_times = table.index.name is not None
-        text = table.to_csv(index=has_times, date_format="%Y-%m-%d %H:%M", lineterminator="\n")
+        text = table.to_csv(index=has_times, date_format=_TIME_FORMAT, lineterminator="\n")
         replace_file(target / name, [memoryview(text.encode())])
     return [target / name for name in tables]

@@ -20,7 +20,7 @@ BoolArray = NDArray[np.bool_]
 Verdict = Literal["too few", "nothing", "some", "clearly"]
 FEWEST_SCORES = 40  # different ones
 SOME, CLEARLY = 0.10, 0.01
-_SHAPE = 1.3  # excesses above the median to this power are taken to be exponential; see benchmarks/verdicts.py
+_SHAPE = 1.3  # excesses above the median to this power are exponential: docs/decisions/0017-expected-by-chance.md
 _HIGHEST = 60  # thousandths of the different scores, which the tail does not learn from
 _SMALLEST_FIGURE = 0.001  # what is below it is not printed as a number
 _MANY = 0.02  # of the rows
@@ -147,7 +147,8 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
 
     Use it for tables whose rows are like independent draws, with scores from
     `penstock.detectors.scores_without_the_highest` of a `penstock.Detector`. Do not use it for rows that follow each
-    other closely in time: these come in episodes.
+    other closely in time (these come in episodes), nor for plain distances or residuals such as those of `KNNDistance`
+    and `NSNMF`: their tails are heavier, and it called rows in most normal tables.
 
     Parameters
     ----------
