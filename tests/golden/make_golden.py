@@ -124,9 +124,9 @@ def what_it_says(detector: Any) -> dict[str, Any]:
     said: dict[str, Any] = {"class": type(detector).__name__, "parameters": parameters}
     if not hasattr(detector, "n_features_in_") or not getattr(detector, "is_warm", True):
         return said
-    new = table(8, seed=1) if detector.n_features_in_ == 3 else series(8, seed=1)
+    new: Any = table(8, seed=1)
     if not hasattr(detector, "feature_names_in_"):
-        new = new.to_numpy()
+        new = new.to_numpy() if detector.n_features_in_ == new.shape[1] else series(8, seed=1)
     said |= {"threshold": float(detector.threshold_), "new_scores": detector.anomaly_score(new).tolist()}
     if hasattr(detector, "top"):
         said |= {"scores": detector.scores_.tolist(), "top": [str(label) for label in detector.top(3).index]}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 
 BoolArray = NDArray[np.bool_]
-_LARGEST = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
+LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
@@ -39,7 +39,7 @@ class Scale:
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
         with np.errstate(over="ignore"):
-            scaled: FloatArray = np.clip((X - self.center) / self.width, -_LARGEST, _LARGEST)
+            scaled: FloatArray = np.clip((X - self.center) / self.width, -LARGEST_READING, LARGEST_READING)
         return scaled
 
 
