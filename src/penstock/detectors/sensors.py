@@ -6,6 +6,7 @@ import os
 import sys
 from abc import abstractmethod
 from copy import deepcopy
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from penstock.storage import Record, StorageError, write_state
 from penstock.thresholds import Contamination
 
 MONITOR = "monitor"  # the kind of its files
+_ROWS_AT_ONCE = 4096  # of later rows: what is computed on the way takes ten times their memory
 
 
 class SeriesDetector(BaseDetector):
@@ -288,12 +290,21 @@ class SeriesMonitor:
         X, time, runs : as in `SensorDetector.fit`
             Rows that follow those already seen.
         """
-        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.flags.c_contiguous:
-            check_finite(X, X, allow_missing=True)
-            table = X
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+        if plain and X.shape[1] == self.detector.n_features_in_:  # without the checks of names, which take a while
+            table = np.ascontiguousarray(X)
+            check_finite(table, X, allow_missing=True)
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
-        return self._score(table, read_time(X, time, len(table)), read_runs(runs, len(table)))
+        seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
+        found = Judgement(np.empty(len(table)), np.empty(table.shape))
+        for start in range(0, len(table), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            part = self._score(
+                table[some], None if seconds is None else seconds[some], None if labels is None else labels[some]
+            )
+            found.scores[some], found.evidence[some] = part.scores, part.evidence
+        return found
 
     def _score(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Judgement:
         found = self.detector.model_.score(table, self._state, time, runs)
@@ -345,18 +356,18 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
     n : int
         Number of rows.
     """
+    pandas = sys.modules.get("pandas")
     if time is None:
-        pandas = sys.modules.get("pandas")
         if pandas is None or not isinstance(getattr(X, "index", None), pandas.DatetimeIndex):
             return None
         time = X.index
+    if pandas is not None and isinstance(time, pandas.DatetimeIndex) and time.tz is not None:
+        time = time.tz_convert(None)
     values = np.asarray(time)
-    if values.dtype == object or values.dtype.kind in "US":
-        import pandas as pd
-
-        values = np.asarray(pd.DatetimeIndex(pd.to_datetime(list(time), utc=True)).tz_localize(None))
     if values.shape != (n,):
         raise ValueError(f"time must have one entry for each of the {n} rows; got shape {values.shape}.")
+    if values.dtype.kind in "OUS":
+        values = _read_stamps(values)
     if values.dtype.kind == "M":
         missing = np.isnat(values)
         seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
@@ -371,6 +382,19 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
             f"row a time, or leave these rows out."
         )
     return seconds
+
+
+def _read_stamps(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that are objects as numbers, and time stamps of any kind, or texts of these, as UTC."""
+    import pandas as pd
+
+    if all(isinstance(value, Real) for value in values):
+        return values.astype(np.float64)
+    try:
+        index = pd.DatetimeIndex(pd.to_datetime(values.tolist(), utc=True))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"time must hold time stamps or numbers; not all could be read ({error!s:.200}).") from None
+    return np.asarray(index.tz_localize(None))
 
 
 def read_runs(runs: Any, n: int) -> Any:
