@@ -1,6 +1,7 @@
 """Compare detectors on labelled series, self-judged (i) and learnt from a good period (ii).
 
-    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …] [--causes] [--picture FILE]
+    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …]
+    .venv/bin/python benchmarks/plant.py --causes | --picture FILE
 
 (i) fitted on the rows that hold the faults; (ii) fitted on a good period, rows that were not learnt from are scored.
 PLANT is `penstock simulate hydropower` (good period: the first 40 % without its faults), VARIED the same with `--vary`
@@ -296,10 +297,12 @@ def draw_picture(path: Path) -> None:
     axes[2].plot(stamps, np.delete(evidence, column, axis=1), color="0.8", linewidth=0.6)
     axes[2].plot(stamps, evidence[:, column], color="#0072b2")
     axes[2].axhline(1, color="#d55e00", linestyle="--", linewidth=1)
-    axes[2].set(title="Evidence over time, this sensor and all others (grey); 1 is the edge of the usual", ylim=(0, None))
+    axes[2].set(title="Evidence over time, of this sensor and all others (grey); 1 is the edge of the usual")
+    axes[2].set_ylim(bottom=0)
     axes[3].plot(stamps, findings.scores[rows], color="0.2")
     axes[3].axhline(findings.threshold, color="#d55e00", linestyle="--", linewidth=1)
-    axes[3].axvspan(stamps[60], stamps[60 + incident.end - incident.start], color="#56b4e9", alpha=0.3, label="incident")
+    last = 60 + incident.end - incident.start
+    axes[3].axvspan(stamps[60], stamps[last], color="#56b4e9", alpha=0.3, label="incident")
     axes[3].set(title="Score of the row; one episode above the line is expected by chance in the seven months")
     axes[3].legend(frameon=False)
     for axis in axes:
