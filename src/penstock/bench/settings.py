@@ -256,11 +256,7 @@ def _seeds(entry: Mapping[str, Any], place: str) -> tuple[int, ...] | None:
 
 
 def check_time_limit(seconds: object) -> float:
-    """Check a time limit in seconds.
-
-    >>> check_time_limit(60)
-    60.0
-    """
+    """Check a time limit in seconds."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_LIMIT:
         return float(seconds)
     raise SettingsError(
