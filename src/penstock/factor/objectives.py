@@ -240,11 +240,11 @@ class Objective:
         """Measure how far the factors are from a stationary point: 0 there, of order 1 at a random place, without unit.
 
         One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
-        Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`; for the bounded problem that is
-        the projection onto its feasible set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with
-        p, q ≥ 0 and m is the factor's mean entry: what is left of the gradient beside what cancelled in it, or beside
-        what would shift an entry by m (a row on its way to 0 never settles in its own terms). The result is the larger
-        of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide no others.
+        Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`: the projection onto the feasible
+        set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with p, q ≥ 0 and m is the factor's
+        mean entry: what is left of the gradient relative to what cancelled in it, or to what would shift an entry by m
+        (a row on its way to 0 never settles in its own terms). The result is the larger of the root mean squares over
+        the rows of W and of H, so that a few rows with huge similarities hide no others.
         """
         W, H = factors.W, factors.H
         over_W, over_H = self._parts(factors)
@@ -260,10 +260,6 @@ class SeenObjective(Objective):
     Solvers see a full table. `refill` sets the missing entries to w_i·h_j, where they add nothing; what a solver then
     does to lower the objective of the full table lowers this one at least as much (majorisation), and at the refilled
     table both have the same gradient. Solvers refill before each use of the table, so nothing is left to converge.
-
-    >>> objective = SeenObjective(np.array([[1.0, np.nan], [1.0, 1.0]]), None, alpha=1.0)
-    >>> objective.value(Factors(np.ones((2, 1)), np.array([[1.0, 3.0]])))
-    4.0
     """
 
     @cached_property
