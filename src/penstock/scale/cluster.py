@@ -22,7 +22,8 @@ from weakref import WeakSet
 import penstock
 from penstock._threads import thread_limit
 
-Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
+Progress = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
+_BAR_DELAY = 2.0  # seconds before a bar appears
 _DEADLINE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
 _START_DEADLINE = 300.0  # seconds for workers to start and to answer first: loading libraries may take minutes
 _MAX_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
@@ -39,7 +40,7 @@ class ClusterError(RuntimeError):
 class Cluster:
     """A Dask client, and what is known of its workers."""
 
-    def __init__(self, client: Any, report: Report) -> None:
+    def __init__(self, client: Any, report: Progress) -> None:
         self.client = client
         self.report = report
         self._asked: WeakSet[Any] = WeakSet()
@@ -95,7 +96,7 @@ class Cluster:
     def check_sees(self, folder: Path) -> None:
         """Refuse workers that cannot write to the job's folder, by which everything is handed on."""
         with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as file:
-            troubles = self._ask_workers(_write_beside, file.name)
+            troubles = self._ask_workers(_try_writing, file.name)
         for worker, trouble in troubles.items():
             if trouble:
                 raise ClusterError(
@@ -169,7 +170,9 @@ class Cluster:
         """
         waiting = dict(enumerate(futures))
         results: dict[int, Any] = {}
-        one_more, last_news = _event_of_each(futures), time.monotonic()
+        one_more, last_news = Event(), time.monotonic()
+        for future in futures:  # Dask's own `wait` leaves a waiter behind for each unfinished future and call
+            future.add_done_callback(lambda _: one_more.set())
         while True:
             one_more.clear()
             found = self._take_some_finished(waiting)
@@ -197,15 +200,15 @@ class Cluster:
         the worker does not have. What it says of its tasks counts only if it is new: while a kernel is compiled, a
         worker says nothing.
         """
-        return any(self._may_work(address, worker) for address, worker in self.workers().items())
-
-    def _may_work(self, address: str, worker: Mapping[str, Any]) -> bool:
-        now, sign = time.monotonic(), worker["last_seen"]
-        if self._heard.get(address, (None, 0.0))[0] != sign:
-            self._heard[address] = sign, now
-        counts = worker["metrics"].get("task_counts", {})
-        is_silent = now - self._heard[address][1] > _DEADLINE / 2
-        return worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK))
+        now = time.monotonic()
+        for address, worker in self.workers().items():
+            if self._heard.get(address, (None, 0.0))[0] != worker["last_seen"]:
+                self._heard[address] = worker["last_seen"], now
+            counts = worker["metrics"].get("task_counts", {})
+            is_silent = now - self._heard[address][1] > _DEADLINE / 2
+            if worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK)):
+                return True
+        return False
 
     def _take_some_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
         """Some of the results that are there, whose futures are taken out and let go."""
@@ -259,33 +262,19 @@ class Cluster:
         return ClusterError(f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and {_GO_ON}")
 
 
-def _event_of_each(futures: Sequence[Any]) -> Event:
-    """An event that is set whenever one of these is done.
-
-    Dask's own `wait` leaves a waiter behind for each unfinished future, each time that it is called.
-    """
-    one_more = Event()
-    for future in futures:
-        future.add_done_callback(lambda _: one_more.set())
-    return one_more
-
-
 def _raise_first_error(futures: Iterable[Any]) -> None:
     failed = next((future for future in futures if future.status in ("error", "cancelled")), None)
-    if failed is not None:
-        _raise_error_of(failed)
-
-
-def _raise_error_of(future: Any) -> NoReturn:
-    if future.status != "error":
-        raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
+    if failed is None:
+        return
+    if failed.status != "error":
+        raise ClusterError(f"The cluster has dropped the task {failed.key}: was it closed, or restarted?")
     try:
-        error = future.exception(timeout=_DEADLINE)
+        error = failed.exception(timeout=_DEADLINE)
     except TimeoutError as late:
-        raise ClusterError(f"The error of the task {future.key} did not come within {_DEADLINE:.0f} s.") from late
+        raise ClusterError(f"The error of the task {failed.key} did not come within {_DEADLINE:.0f} s.") from late
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
-            f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
+            f"Workers died again and again in the task {failed.key}: most likely memory ran out. Give workers more of "
             f"it, or ask for more parts (n_parts)."
         ) from error
     _raise_of_worker(error)
@@ -297,7 +286,7 @@ def _raise_of_worker(error: Exception) -> NoReturn:
     raise error
 
 
-def _write_beside(file: str) -> str:
+def _try_writing(file: str) -> str:
     """What keeps a worker from writing where the driver has written, if anything does."""
     try:
         if not Path(file).exists():
@@ -339,7 +328,7 @@ def releases() -> dict[str, str]:
 
 
 @contextmanager
-def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
+def use_cluster(client: Any, report: Progress) -> Iterator[Cluster]:
     """The given client, or workers on this machine for as long as the work takes."""
     if client is not None and not hasattr(client, "scheduler_info"):
         raise TypeError(
@@ -387,21 +376,31 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, qu
         )
     from dask import config
 
-    preload = config.get("distributed.worker.preload", [])
+    silenced = ["import logging; logging.disable(logging.ERROR)"] if quiet else []
     settings = {
         # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
         "distributed.deploy.lost-worker-timeout": "1000h",
-        "distributed.worker.preload": [
-            *preload,
-            *(["import logging; logging.disable(logging.ERROR)"] if quiet else []),
-        ],
+        "distributed.worker.preload": [*config.get("distributed.worker.preload", []), *silenced],
     }
-    with (
-        config.set(settings),
-        _closed_in_time(_local_cluster(distributed, n_workers, memory_limit)) as cluster,
-        _closed_in_time(distributed.Client(cluster)) as client,
-    ):
-        yield client
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with config.set(settings):
+        try:
+            started = distributed.LocalCluster(
+                n_workers=n_workers or cores,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
+                memory_limit=memory_limit,
+                death_timeout=_START_DEADLINE,
+            )
+        except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's fault
+            raise ClusterError(
+                f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do "
+                f"the work under: if __name__ == '__main__':"
+            ) from error
+        with _closed_in_time(started) as cluster, _closed_in_time(distributed.Client(cluster)) as client:
+            yield client
 
 
 @contextmanager
@@ -418,25 +417,6 @@ def _closed_in_time(opened: Any) -> Iterator[Any]:
                 f"with this process.",
                 stacklevel=2,
             )
-
-
-def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -> Any:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        return distributed.LocalCluster(
-            n_workers=n_workers or cores,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
-            memory_limit=memory_limit,
-            death_timeout=_START_DEADLINE,
-        )
-    except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's own fault
-        raise ClusterError(
-            f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do the "
-            f"work under: if __name__ == '__main__':"
-        ) from error
 
 
 @contextmanager
@@ -474,48 +454,25 @@ def _distributed() -> Any:
     return distributed
 
 
-Progress = Callable[[str, int, int], None]
-_BAR_DELAY = 2.0  # seconds before a bar appears
-
-
 @contextmanager
 def terminal_progress(asked: Progress | None) -> Iterator[Progress]:
-    """What to call with (what is done, how much of it, of how much): what was asked for, else a bar on a terminal."""
-    if asked is not None:
-        yield asked
+    """Yield what to call with (stage, tasks done, tasks in all): what was asked for, else a bar on a terminal."""
+    if asked is not None or sys.stderr is None or not sys.stderr.isatty():
+        yield asked or (lambda stage, done, total: None)
         return
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield _silent
-        return
-    with _bar() as bar:
-        yield _Lines(bar)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    pass
-
-
-@contextmanager
-def _bar() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    began = time.monotonic()
+    lines: list[Any] = []
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield bars
 
+        def report(stage: str, done: int, total: int) -> None:
+            if time.monotonic() - began >= _BAR_DELAY:
+                if not lines:
+                    lines.append(bars.add_task(stage, total=total))
+                bars.update(lines[0], description=stage, completed=done, total=total)
 
-class _Lines:
-    """One line, for whatever is being done, once it takes longer than a moment."""
-
-    def __init__(self, bars: Any) -> None:
-        self._bars, self._began = bars, time.monotonic()
-        self._task: Any = None
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if time.monotonic() - self._began < _BAR_DELAY:
-            return
-        if self._task is None:
-            self._task = self._bars.add_task(stage, total=total)
-        self._bars.update(self._task, description=stage, completed=done, total=total)
+        yield report

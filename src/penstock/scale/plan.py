@@ -69,23 +69,27 @@ def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int
 def check_pieces(cluster: Cluster, source: Source) -> None:
     """Refuse a source whose pieces, loaded whole, would not fit into a worker."""
     largest = max(source.pieces, key=lambda piece: piece.n_rows or 0)
-    needed, room = (largest.n_rows or 0) * (24 * source.n_columns + 64), room_for_a_task(cluster)
-    if needed > room:
-        raise ClusterError(
-            f"{largest.label} has {largest.n_rows:,} rows of {source.n_columns} columns, to be loaded at once. That "
-            f"takes about {needed / 2**20:,.0f} MiB, and a worker has {max(room, 0) / 2**20:,.0f} MiB for each thread. "
-            f"Write smaller row groups, chunks or partitions, or give workers more memory."
-        )
+    n = largest.n_rows or 0
+    what = f"{largest.label} has {n:,} rows of {source.n_columns} columns, to be loaded at once. That takes"
+    way_out = "Write smaller row groups, chunks or partitions, or give workers more memory."
+    _check_room(cluster, n * (24 * source.n_columns + 64), what, way_out)
 
 
 def check_largest_part(cluster: Cluster, n_rows: int, bytes_per_row: int) -> None:
     """Refuse to go on if so many rows are equal, and thus in one part, that it does not fit into a worker."""
-    needed, room = n_rows * bytes_per_row, room_for_a_task(cluster)
+    way_out = (
+        "More parts do not help: rows that are equal are always together. Give workers more memory, or leave out rows "
+        "that repeat."
+    )
+    _check_room(cluster, n_rows * bytes_per_row, f"One part has {n_rows:,} rows, which take", way_out)
+
+
+def _check_room(cluster: Cluster, needed: float, what: str, way_out: str) -> None:
+    room = room_for_a_task(cluster)
     if needed > room:
         raise ClusterError(
-            f"One part has {n_rows:,} rows, which take about {needed / 2**20:,.0f} MiB, and a worker has "
-            f"{max(room, 0) / 2**20:,.0f} MiB for each thread. More parts do not help: rows that are equal are always "
-            f"together. Give workers more memory, or leave out rows that repeat."
+            f"{what} about {needed / 2**20:,.0f} MiB, and a worker has {max(room, 0) / 2**20:,.0f} MiB for each "
+            f"thread. {way_out}"
         )
 
 
@@ -129,15 +133,9 @@ def check_memory_for_model(cluster: Cluster, detector: BaseDetector) -> None:
     """
     if not detector.needs.neighbors:
         return
-    times = 2 if isinstance(detector, Detector) else 1
-    needed = times * len(detector.scores_) * part_bytes(detector.n_features_in_)
-    room = room_for_a_task(cluster)
-    if needed > room:
-        raise ClusterError(
-            f"To score new rows each worker needs the {len(detector.scores_):,} rows that the detector was fitted on, "
-            f"about {needed / 2**20:,.0f} MiB, and has {max(room, 0) / 2**20:,.0f} MiB for each thread. Use fewer, "
-            f"larger workers."
-        )
+    n, times = len(detector.scores_), 2 if isinstance(detector, Detector) else 1
+    what = f"To score new rows each worker needs the {n:,} rows that the detector was fitted on,"
+    _check_room(cluster, times * n * part_bytes(detector.n_features_in_), what, "Use fewer, larger workers.")
 
 
 def check_memory_of_driver(n: int, p: int, n_components: int, *, keeps_files: bool) -> None:

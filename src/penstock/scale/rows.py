@@ -53,7 +53,7 @@ class Extent:
 
 
 def given(piece: Piece) -> tuple[Any, str]:
-    """The first arguments of a task on a piece: the piece, to be loaded there, or its Dask block; and its label."""
+    """Return the first arguments of a task on a piece: the piece itself or its Dask block; and its label."""
     return (piece if piece.delayed is None else piece.delayed), piece.label
 
 
@@ -89,15 +89,9 @@ def joint_extent(extents: Sequence[Extent]) -> Extent:
 
 
 def scale_rows(
-    cluster: Cluster,
-    space: Workspace,
-    source: Source,
-    extents: Sequence[Extent],
-    scaling: MinMaxScaling | None,
-    n_parts: int,
-    *,
-    needs_nonnegative: bool,
-) -> None:
+    cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], scaling: MinMaxScaling | None,
+    n_parts: int, *, needs_nonnegative: bool,
+) -> None:  # fmt: skip
     """Write all rows, scaled, to one file in their order (`rows.npy`), and a sample of them to `sample.npy`.
 
     The second pass over the source. Unscaled rows that must not be negative are refused where they are.
@@ -118,17 +112,9 @@ def scale_rows(
 
 
 def scale_piece(
-    given: Any,
-    label: str,
-    columns: list[str] | None,
-    expected: Extent,
-    scaling: MinMaxScaling | None,
-    needs_nonnegative: bool,
-    file: Path,
-    start: int,
-    sampled: int,
-    sample_file: Path,
-) -> None:
+    given: Any, label: str, columns: list[str] | None, expected: Extent, scaling: MinMaxScaling | None,
+    needs_nonnegative: bool, file: Path, start: int, sampled: int, sample_file: Path,
+) -> None:  # fmt: skip
     """Task: scale a piece into its place in the file of all rows, and leave a sample of it in a file.
 
     Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
@@ -259,14 +245,9 @@ class Runs:
         return range(0, n, self.n_rows)
 
     def each(
-        self,
-        stage: str,
-        work: Callable[..., Any],
-        file: Path,
-        n: int,
-        *common: Any,
-        apart: Sequence[tuple[Any, ...]] | None = None,
-    ) -> list[Any]:
+        self, stage: str, work: Callable[..., Any], file: Path, n: int,
+        *common: Any, apart: Sequence[tuple[Any, ...]] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Run ``work(file, start, stop, *common, *apart[i])`` for each run of the n rows of a file."""
         starts = self.starts(n)
         own = apart or [()] * len(starts)

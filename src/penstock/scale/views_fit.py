@@ -65,16 +65,9 @@ _ARRAYS = [field.name for field in fields(Joining) if field.name != "search"]
 
 
 def fit_views(
-    cluster: Cluster,
-    laid: LaidRows,
-    detector: Detector,
-    plan: Plan,
-    copies: Copies,
-    tree: Tree,
-    approximate: Approximation | None,
-    *,
-    keeps_files: bool,
-) -> FloatArray:
+    cluster: Cluster, laid: LaidRows, detector: Detector, plan: Plan, copies: Copies, tree: Tree,
+    approximate: Approximation | None, *, keeps_files: bool,
+) -> FloatArray:  # fmt: skip
     """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
     runs = Runs.settled(laid.space / "runs.json", cluster, laid.n, plan)
     fit = ViewsFit(runs, laid, plan, copies)
@@ -261,7 +254,7 @@ def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatAr
     first, second, columns = (n - 1) // 2, n // 2, np.arange(len(low))
     least, most = keys_of(low), keys_of(high)
     below, inside = np.zeros(len(low), dtype=np.int64), np.full(len(low), n)
-    bins = max(_FEWEST_BINS, min(_MOST_BINS, runs.n_rows // 64))  # what tasks tell stays small beside their rows
+    bins = max(_FEWEST_BINS, min(_MOST_BINS, runs.n_rows // 64))  # keeps results of tasks smaller than their rows
     while ((inside > _MOST_PICKED) & (least < most)).any():
         counts = np.zeros((len(low), bins), dtype=np.int64)
         for some in runs.each(_STAGE, count_keys, file, n, least, most, bins):
