@@ -91,7 +91,7 @@ class DeepDetector(BaseDetector):
 
     @abstractmethod
     def _learn_nothing(self, rows: FloatArray) -> None:
-        """Beside a net of zeros, what gives score 0 to rows that are all the same."""
+        """Return, with a net of zeros, what gives score 0 to rows that are all the same."""
 
     @abstractmethod
     def _score_framed(self, rows: FloatArray) -> FloatArray:

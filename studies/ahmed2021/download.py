@@ -48,10 +48,10 @@ def download(
 
     Parameters
     ----------
-    names : of the twenty sets or the variants beside them.
+    names : of the twenty sets or their variants.
     home : the http or https folder with one archive ``<Name>.tar.gz`` of ARFF files per data set.
     cache : the folder to keep files in; that in the environment variable PENSTOCK_CACHE if None, or else the place
-        where the system keeps caches (~/.cache/penstock). Data sets go to its ``dami/``, archives beside them.
+        where the system keeps caches (~/.cache/penstock). Data sets go to its ``dami/``, archives next to them.
     progress : called with the bytes of an archive so far and in total (None where that is not known).
     timeout : in seconds, of waiting for the server.
 
@@ -149,7 +149,7 @@ class _CutError(Exception):
 def fetch(url: str, target: Path, *, progress: Progress | None = None, timeout: float = 30.0) -> None:
     """Write what is at an address to a file, through ``<target>.part``, which a later call continues.
 
-    The validator of the part (ETag or Last-Modified) is kept beside it, so that a file which changed in between is
+    The validator of the part (ETag or Last-Modified) is kept next to it, so that a file which changed in between is
     fetched anew. Where the server does not continue, the file is fetched from its start. A connection that is cut is
     taken up again, a few times. Raises `DownloadError`; the part is left for the next call.
     """
@@ -438,7 +438,7 @@ def recorded(cache: Path, name: str) -> str | None:
 
 
 def record(cache: Path, checksums: dict[str, str]) -> None:
-    """Write down checksums of files by name, beside those there are."""
+    """Write down checksums of files by name, in addition to those there are."""
     text = json.dumps(dict(sorted((_read_checksums(cache) | checksums).items())), indent=1) + "\n"
     write_whole(cache / _CHECKSUMS, text.encode())
 
@@ -470,5 +470,5 @@ def _read_checksums(cache: Path) -> dict[str, str]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise ValueError(f"{path} is damaged. Delete it and the folder dami/ beside it, and download the sets again.")
+        raise ValueError(f"{path} is damaged. Delete it and the folder dami/ next to it, and download the sets again.")
     return found

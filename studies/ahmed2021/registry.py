@@ -58,7 +58,7 @@ def provenance() -> pd.DataFrame:
 
 
 def variants() -> pd.DataFrame:
-    """The sets beside the twenty: other variants of some of them, by name.
+    """The sets in addition to the twenty: other variants of some of them, by name.
 
     >>> variants().loc["WBC_nodup", ["of", "file", "n"]].to_dict()
     {'of': 'WBC', 'file': 'WBC_withoutdupl_norm_v01', 'n': 223}
@@ -77,7 +77,7 @@ def names() -> list[str]:
 
 
 def known_names() -> list[str]:
-    """The twenty and the variants beside them."""
+    """The twenty and their variants."""
     return [*_TWENTY, *_VARIANTS]
 
 
@@ -113,7 +113,7 @@ def _framed(entries: dict[str, Entry], columns: dict[str, str]) -> pd.DataFrame:
 def _drawn(complete: int, n: int, anomalies: int, before: str = "") -> str:
     """For a set that the paper's n does not belong to."""
     return (
-        f"Table 1 prints the {complete:,} rows of the complete set{before} beside the {anomalies:,} anomalies of a "
+        f"Table 1 prints the {complete:,} rows of the complete set{before} with the {anomalies:,} anomalies of a "
         f"down-sampled one, which has {n:,} rows"
     )
 
@@ -171,7 +171,7 @@ _PAPER_SETS: dict[str, tuple[str, int, int, int, int, str, str]] = {
     ),
     "KDDCup99": (
         "KDDCup99_withoutdupl_norm_idf", 48113, 40, 200, 0, "reconstructed",
-        "Table 1 prints the 60,632 rows and 41 attributes of the collection's overview beside the 200 anomalies of its "
+        "Table 1 prints the 60,632 rows and 41 attributes of the collection's overview with the 200 anomalies of its "
         "file without duplicates, which has 48,113 rows (60,839 with duplicates) and 40 attributes, a constant one "
         "being left out; the file of the study's folder is a reconstruction from the original records by the "
         "collection's rules.",

@@ -255,7 +255,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def pivot(rows: pd.DataFrame, measure: str = "true_detections", statistic: Statistic = "median") -> pd.DataFrame:
     """Return data sets × methods: a statistic of a measure over the seeds that ran; NaN where none did.
 
-    Methods are told apart by name alone. All planned data sets and methods are there, in the order of their first row.
+    Methods are identified by name alone. All planned data sets and methods are there, in the order of their first row.
     Values are rounded to 12 digits: medians of shares that are equal tie in ranks and tests.
 
     Parameters

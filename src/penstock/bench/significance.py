@@ -290,8 +290,7 @@ def check_table(table: pd.DataFrame) -> FloatArray:
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Rank within each row, 1 for the highest value."""
-    ranks: FloatArray = stats.rankdata(-values, axis=1)
-    return ranks
+    return np.asarray(stats.rankdata(-values, axis=1))
 
 
 def _untied_ranks(table: pd.DataFrame) -> FloatArray:
