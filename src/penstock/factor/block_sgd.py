@@ -66,13 +66,13 @@ def cut_pieces(bounds: IndexArray) -> IndexArray:
 
 
 def step_length(settings: BlockSGD, number: int) -> float:
-    """The step of one round: it falls linearly from the first round to the last."""
+    """Compute the step of one round: it falls linearly from the first round to the last."""
     share = number / max(settings.rounds - 1, 1)
     return settings.first_step + share * (settings.last_step - settings.first_step)
 
 
 def step_scales(terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, n_blocks: int) -> tuple[float, float]:
-    """The factors of W's and H's steps, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
+    """Compute the factors of W's and H's steps, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
     if not settings.scale_steps:
         return 1.0, 1.0
     size = math.sqrt(terms.norm_A) if terms.alpha else 0.0
@@ -169,7 +169,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
     def __init__(
         self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any, bounds: IndexArray | None = None
     ) -> None:
-        """The blocks are runs of rows, equal ones unless `bounds` says where each begins and the last one ends."""
+        """Begin with blocks of equal runs of rows, unless `bounds` says where each begins and the last one ends."""
         check_terms(objective)
         self.objective, self._settings, self._rng = objective, settings, rng
         self._W = start.W.copy(order="C")
@@ -259,7 +259,7 @@ def _share_out(work: Callable[[int, int], None], n: int, pool: ThreadPoolExecuto
 
 
 def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
-    """A as (block, row, column within the block), so that an instance set reads its own columns in one stream."""
+    """Arrange A as (block, row, column within the block), so that an instance set reads its columns in one stream."""
     blocks = np.zeros((len(columns) - 1, objective.n_rows, int(np.diff(columns).max())))
     if objective.table is not None:
         for block, (a, b) in enumerate(pairwise(columns)):
@@ -268,7 +268,7 @@ def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
 
 
 def _sliced(objective: Objective, bounds: IndexArray) -> IndexArray:
-    """S cut along the blocks' columns: row i's entries in block b lie from result[b, i] to result[b+1, i]."""
+    """Cut S along the blocks' columns: row i's entries in block b lie from result[b, i] to result[b+1, i]."""
     indptr, indices, _ = objective.graph
     key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * (objective.n_rows + 1) + indices
     rows = np.arange(objective.n_rows) * (objective.n_rows + 1)
@@ -343,7 +343,7 @@ class ExecutorSGDDescent(_SGDDescent):
         return cls(problem, settings, H, read_draws(snapshot["draws"]), snapshot)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that a run needs to go on but the history and the blocks' states: plain values and arrays."""
+        """Return plain values and arrays from which, with the history and the blocks' states, a run continues."""
         return {
             "H": self.H,
             "grams": self._grams,
@@ -372,7 +372,7 @@ class ExecutorSGDDescent(_SGDDescent):
         return self._course.value
 
     def _measure(self) -> float:
-        """The objective, from the blocks' sums."""
+        """Compute the objective from the blocks' sums."""
         standings = self._problem.executor.each(stand, self._problem.terms)
         return self._problem.value(self.H, self._problem.sums_of(standings), offers_of(standings))
 
@@ -421,12 +421,12 @@ def draw_weights(block: RowBlock, state: State, seed: int, n_components: int, nu
 
 
 def start_weights(seed: int, number: int, n: int, n_components: int) -> FloatArray:
-    """The start of block `number`: 1 + number, because NumPy takes [seed, 0, 0] for [seed, 0], the stream of H."""
+    """Draw the start of block `number`: 1 + number, because NumPy takes [seed, 0, 0] for [seed, 0], the stream of H."""
     return 0.1 * np.random.default_rng([seed, 0, 1 + number]).random((n, n_components))
 
 
 def start_profiles(seed: int, n_components: int, n_columns: int) -> FloatArray:
-    """The start of H."""
+    """Draw the start of H."""
     return 0.1 * np.random.default_rng([seed, 0]).random((n_components, n_columns))
 
 
@@ -452,7 +452,7 @@ def step_block(block: RowBlock, state: State, meeting: Meeting) -> tuple[State, 
 
 
 def _columns_of(block: RowBlock, first: int, last: int) -> FloatArray:
-    """Some columns of the block's table, read anew each time: the table may be in a file, and larger than memory."""
+    """Read some columns of the block's table, each time again: the table may be in a file, and larger than memory."""
     values = np.empty((block.n, last - first))
     if last > first and block.rows is not None:
         for start, chunk in block.rows.chunks():

@@ -85,7 +85,7 @@ class RowBlock:
         return self._by_row(np.where(self.indices == self._row_numbers(), self.data, 0.0))
 
     def pairs(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """S between the block's own rows, as (rows, columns, data)."""
+        """Return S between the block's own rows, as (rows, columns, data)."""
         own = self.indices < self.n
         return self._row_numbers()[own], self.indices[own], self.data[own]
 
@@ -105,11 +105,11 @@ class BlockCoupling:
     similarities: FloatArray
 
     def ends_of(self, offered: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows at either end of the similarities between blocks."""
+        """Return the rows at either end of the similarities between blocks."""
         return offered[self.ends[:, 0]], offered[self.ends[:, 1]]
 
     def borders(self, offered: Sequence[FloatArray]) -> list[FloatArray]:
-        """The border rows of each block, from what each of them offers."""
+        """Return the border rows of each block, given what each of them offers."""
         everything = np.concatenate(list(offered))
         return [everything[places] for places in self.needs]
 
@@ -136,7 +136,7 @@ def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> 
 
 
 def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any, Any]:
-    """The rows and columns of S in another order: (indptr, rows, columns, data), columns ascending in each row."""
+    """Put the rows and columns of S in another order: (indptr, rows, columns, data), columns ascending in each row."""
     n = len(order)
     if S is None:
         return np.zeros(n + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
@@ -165,13 +165,13 @@ class Layout:
         return cls(*arrange_rows(fill_with_means(objective.A), min(n_blocks, n)))
 
     def arranged(self, objective: Objective) -> Objective:
-        """The objective with its rows block by block."""
+        """Return the objective with its rows block by block."""
         A, S = objective.A, objective.S
         A = None if A is None else A[self.order]
         return replace(objective, A=A, S=None if S is None else S[self.order][:, self.order])
 
     def cut(self, objective: Objective) -> tuple[list[RowBlock], BlockCoupling]:
-        """The blocks, with their rows of the table if there is one, and how they are coupled."""
+        """Return the blocks, with their rows of the table if there is one, and how they are coupled."""
         blocks, coupling = cut_graph(objective.S, self.order, self.bounds)
         if objective.A is not None:
             tables = self.split(objective.A)
@@ -179,11 +179,11 @@ class Layout:
         return blocks, coupling
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """The rows of each block."""
+        """Return the rows of each block."""
         return [values[self.order[first:last]] for first, last in pairwise(self.bounds)]
 
     def joined(self, blocks: Sequence[FloatArray]) -> FloatArray:
-        """The rows of all blocks, in the order of the table."""
+        """Return the rows of all blocks, in the order of the table."""
         rows = np.concatenate(list(blocks))
         result = np.empty_like(rows)
         result[self.order] = rows
@@ -211,7 +211,7 @@ class BlockExecutor(Protocol):
         """Run ``work(block, state, *common, *apart[b])`` for every block; keep the new states, return the reports."""
 
     def gather(self, name: str) -> list[FloatArray]:
-        """The part `name` of every block's state."""
+        """Return the part `name` of every block's state."""
 
 
 class LocalExecutor:
@@ -402,7 +402,7 @@ def multiply(
 
 
 def _stepped(state: State, step: float) -> FloatArray:
-    """The rows after a part of the last sweep; W itself where there was none."""
+    """Return the rows after a part of the last sweep; W itself where there was none."""
     if "moved" not in state:
         return state["W"]
     if step == 1.0:
@@ -436,7 +436,7 @@ def _forms(block: RowBlock, terms: Terms, y: FloatArray, moved: FloatArray) -> t
 
 
 def _spread(block: RowBlock, W: FloatArray, border: FloatArray) -> FloatArray:
-    """SW for the block's rows."""
+    """Compute SW for the block's rows."""
     everything = np.concatenate([W, border])
     S = sparse.csr_array((block.data, block.indices, block.indptr), shape=(block.n, len(everything)))
     return np.asarray(S @ everything)
@@ -452,7 +452,7 @@ def _attributes_onto(block: RowBlock, terms: Terms, H: FloatArray) -> FloatArray
 
 
 def _chunks(block: RowBlock, terms: Terms) -> Iterator[tuple[slice, FloatArray | None]]:
-    """The block's rows, chunk by chunk, with those of the table if its weight is not 0."""
+    """Iterate over the block's rows, chunk by chunk, with those of the table if its weight is not 0."""
     if block.rows is not None and terms.alpha:
         for first, table in block.rows.chunks():
             yield slice(first, first + len(table)), table

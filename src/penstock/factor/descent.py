@@ -82,7 +82,7 @@ class Outcome:
     start_objectives: FloatArray
 
     def solution(self, factors: Factors) -> Solution:
-        """The outcome together with the factors."""
+        """Add the factors to the outcome."""
         return Solution(factors=factors, **vars(self))
 
 

@@ -83,7 +83,7 @@ class OnlineFactors:
         self._measure()
 
     def _put(self, rows: FloatArray) -> None:
-        """The same without their distances."""
+        """Put samples into the buffer, without their distances."""
         memory, n = self._memory, len(rows)
         memory.rows[:n], memory.gaps[:n] = rows, np.isnan(rows).sum(axis=1)
         memory.ring[:] = 0, n, 0
@@ -95,7 +95,7 @@ class OnlineFactors:
             self._is_measured = True
 
     def tree(self) -> Tree:
-        """The spanning tree of the samples filled in. An edge between two that share no reading is infinitely long."""
+        """Compute the spanning tree of the buffer; edges of samples that share no reading are infinitely long."""
         memory = self._memory
         n = int(memory.ring[1]) - 1  # the newest is the root
         parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
@@ -106,7 +106,7 @@ class OnlineFactors:
         return Tree(edges[order].astype(np.intp), length[order])
 
     def similarity(self) -> SparseMatrix:
-        """S of the samples filled in."""
+        """Compute S of the samples in the buffer."""
         tree, kind = self.tree(), self.settings.similarity
         apart = np.isinf(tree.lengths)
         lengths = np.where(apart, tree.lengths[~apart].max(initial=0.0), tree.lengths)
@@ -146,7 +146,7 @@ class OnlineFactors:
         return self._advance(X, A, True, expected, self._proposed)
 
     def score(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """What `update` would score each row if it came next; nothing is learnt."""
+        """Score each row as `update` would if it came next; nothing is learnt."""
         # In room of its own, so that threads can score side by side.
         return self._advance(X, A, False, expected, np.empty_like(self._proposed))
 
@@ -189,7 +189,7 @@ class OnlineFactors:
         return scores
 
     def get_state(self) -> dict[str, FloatArray | int]:
-        """Everything a stream goes on with; the buffer in order of age, whose distances can be measured again."""
+        """Return what a stream continues from; the buffer in order of age, whose distances can be measured again."""
         memory, n = self._memory, int(self._ring[1])
         age = (int(self._ring[0]) + np.arange(n)) % self._shape[0]
         parts = {"rows": memory.rows[age], "weights": memory.weights[age], "norms": memory.norms.copy()}

@@ -53,7 +53,7 @@ def attach(
 def place_rows(
     objective: Objective, factors: Factors, A: FloatArray, attachment: Attachment
 ) -> tuple[FloatArray, FloatArray]:
-    """The weights of new rows and the mean weights of their neighbours; the exact minimum, H and W fixed.
+    """Compute the weights of new rows and the mean weights of their neighbours; the exact minimum, H and W fixed.
 
     Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights
     and its neighbours' mean. Missing entries (NaN) of new and of fitted rows are left out.
@@ -101,7 +101,7 @@ def _gram(factors: Factors) -> FloatArray:
 
 
 def settle_rows(objective: Objective, factors: Factors, A: FloatArray) -> FloatArray:
-    """Weights of rows of A by their attributes alone: for objectives without a graph, where rows are independent."""
+    """Compute weights of rows of A by their attributes alone, for objectives without a graph."""
     n = len(A)
     alone = Attachment(np.zeros(n, dtype=np.int64), np.ones(n), np.zeros(n))
     # All start from nothing, so that a row's weights depend on H alone.

@@ -51,15 +51,15 @@ class BlockProblem:
     terms: Terms
 
     def borders(self, places: Sequence[Place]) -> list[tuple[FloatArray]]:
-        """The rows of others that each block receives, as the last argument of its work."""
+        """Return the rows of others that each block receives, as the last argument of its work."""
         return [(border,) for border in self.coupling.borders([place.offers for place in places])]
 
     def mean(self, places: Sequence[Place]) -> float:
-        """The mean of W."""
+        """Compute the mean of W."""
         return sum(place.total for place in places) / (self.terms.n_rows * len(places[0].G))
 
     def add_up(self, offered: FloatArray, parts: Sequence[Sums]) -> Sums:
-        """The sums over all rows, from those of the blocks and the rows they offer."""
+        """Compute the sums over all rows, from those of the blocks and the rows they offer."""
         one, other = self.coupling.ends_of(offered)
         agreement = 2 * float(np.vdot(self.coupling.similarities, _dots(one, other)))
         roughness = 0.0
@@ -73,16 +73,16 @@ class BlockProblem:
         )
 
     def sums_of(self, standings: Sequence[Standing]) -> Sums:
-        """The sums over all rows as they are."""
+        """Compute the sums over all rows."""
         return self.add_up(offers_of(standings), [it.sums for it in standings])
 
     def sums_after(self, places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> Sums:
-        """The sums over all rows once each block has taken its step."""
+        """Compute the sums over all rows once each block has taken its step."""
         parts = [_sums_of_block(place, report, float(t)) for place, report, t in zip(places, swept, steps, strict=True)]
         return self.add_up(offers_after(places, swept, steps), parts)
 
     def value(self, H: FloatArray, sums: Sums, offered: FloatArray, steps: FloatArray | None = None) -> float:
-        """The objective given sums and rows offered, once each block has taken its step (None: as they are)."""
+        """Compute the objective given sums and rows offered, once each block has taken its step (None: no step)."""
         steps = np.zeros(self.executor.n_blocks) if steps is None else steps
         return value_of(self.terms, H, sums, lambda: self.gaps_after(H, sums.G, steps, offered))
 
@@ -99,7 +99,7 @@ class BlockProblem:
         return Gaps(attributes, on_graph, off_graph)
 
     def judge(self, H: FloatArray) -> tuple[float, float]:
-        """The objective and the KKT residual of W and H as they are. See `Objective.kkt_residual`."""
+        """Compute the objective and the KKT residual of W and H. See `Objective.kkt_residual`."""
         terms = self.terms
         places = self.executor.each(look, "W")
         G = gram_of(places)
@@ -113,7 +113,7 @@ class BlockProblem:
         return self.value(H, sums, offered), residual
 
     def joint_steps(self, H: FloatArray, places: Sequence[Place], swept: Sequence[Swept]) -> JointSteps:
-        """How f changes as blocks take a part of their steps, exactly. Ahmed et al. (2021), eq:main."""
+        """Compute exactly how f changes as blocks take a part of their steps. Ahmed et al. (2021), eq:main."""
         terms = self.terms
         tilts = np.array([report.mixed + report.mixed.T for report in swept])
         grams = np.array([report.change for report in swept])
@@ -155,12 +155,12 @@ def gram_of(places: Sequence[Place]) -> FloatArray:
 
 
 def offers_of(places: Sequence[Place]) -> FloatArray:
-    """All rows offered."""
+    """Return all rows offered."""
     return np.concatenate([place.offers for place in places])
 
 
 def offers_after(places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> FloatArray:
-    """All rows offered, once each block has taken its step."""
+    """Return all rows offered, once each block has taken its step."""
     return np.concatenate(
         [
             report.offers if t == 1.0 else place.offers + t * (report.offers - place.offers)
@@ -179,7 +179,7 @@ def _sums_of_block(place: Place, report: Swept, t: float) -> Sums:
 
 
 def _dots(X: FloatArray, Z: FloatArray) -> FloatArray:
-    """The scalar products of their rows."""
+    """Compute the scalar products of their rows."""
     return np.asarray(np.einsum("ik,ik->i", X, Z))
 
 
@@ -199,12 +199,12 @@ class JointSteps:
     symmetric: float
 
     def change(self, t: FloatArray) -> float:
-        """By how much f changes."""
+        """Compute by how much f changes."""
         gram = np.tensordot(t, self.tilts, axes=1) + np.tensordot(t**2, self.grams, axes=1)
         return float(self.slopes @ t + t @ self.bends @ t + self.symmetric * np.vdot(gram, gram))
 
     def along_diagonal(self) -> tuple[float, float, float, float]:
-        """The coefficients of t, t², t³ and t⁴ where all blocks take the same step t."""
+        """Return the coefficients of t, t², t³ and t⁴ where all blocks take the same step t."""
         tilt, gram = self.tilts.sum(axis=0), self.grams.sum(axis=0)
         return (
             float(self.slopes.sum()),
@@ -259,7 +259,7 @@ def lowest_on_unit_interval(c1: float, c2: float, c3: float, c4: float) -> float
 
 
 def _valley(a: float, b: float, c1: float, c2: float, c3: float, c4: float) -> float:
-    """Where in [a, b] the derivative, monotone there, goes from falling to rising; b if it does not."""
+    """Find where in [a, b] the derivative, monotone there, goes from falling to rising; b if it does not."""
 
     def slope(t: float) -> float:
         return c1 + t * (2 * c2 + t * (3 * c3 + t * 4 * c4))
@@ -304,7 +304,7 @@ class RowBlockDescent(Descent):
         return run
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is known here: arrays, and numbers or None. The blocks' states of the same moment belong to it."""
+        """Return arrays, and numbers or None, from which, with the blocks' states of this moment, a run continues."""
         begun = math.isfinite(self._value)
         return {
             "H": self.H.copy(),

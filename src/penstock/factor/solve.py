@@ -244,7 +244,7 @@ def fit_by_blocks(
 
 
 def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
-    """A random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
+    """Draw a random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
     if not isinstance(settings, BlockSGD):
         return random_start(objective, n_components, rng)
     if settings.blocks == "rows":
@@ -257,7 +257,7 @@ def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any)
 
 
 def _burn_in(objective: Objective, start: Factors, steps: int) -> tuple[Factors, list[float]]:
-    """Where some multiplicative steps end, and the objective on the way."""
+    """Take some multiplicative steps; return where they end, and the objective on the way."""
     descent = MultiplicativeDescent(objective, start, Multiplicative().exponent)
     history = [check_finite(descent.value())]
     history += [check_finite(descent.step()) for _ in range(steps)]

@@ -74,7 +74,7 @@ def best_scales(
 
 
 def _weight_scale(terms: Terms, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float) -> float:
-    """The t that minimises f(tW, uH) with u at its best."""
+    """Find the t that minimises f(tW, uH) with u at its best."""
     norm_W, norm_H, quartic = float(np.trace(G)), float(np.vdot(H, H)), float(np.vdot(G, G))
     balanced = math.sqrt(max(fit, 0.0) / energy) if energy > 0 and fit > 0 else 1.0
     structured = math.sqrt(agreement / quartic) if agreement > 0 else balanced

@@ -141,7 +141,7 @@ def profile_residual(terms: Terms, H: FloatArray, sizes: FloatArray, parts: Part
 
 
 def _relative_squares(left: FloatArray, scale: FloatArray) -> FloatArray:
-    """The rows' ‖left‖²/‖scale‖², where 0/0 is 0."""
+    """Compute ‖left‖²/‖scale‖² of each row, where 0/0 is 0."""
     bottoms = np.sum(scale**2, axis=1)
     return np.asarray(np.sum(left**2, axis=1) / np.where(bottoms > 0, bottoms, 1.0))
 

@@ -47,12 +47,12 @@ class Source:
 
 
 def signature_of(*facts: object) -> str:
-    """A digest of facts whose `repr` tells them apart."""
+    """Compute a digest of facts that differ in their `repr`."""
     return hashlib.blake2b(repr(facts).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def file_facts(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
-    """The path, size and time of change of each file: cheap to ask for, and different when a file was written anew."""
+    """Return the path, size and time of change of each file, which differ when a file was written anew."""
     facts = []
     for path in paths:
         status = path.stat()
@@ -69,7 +69,7 @@ def check_any_rows(pieces: Iterable[Piece], label: str) -> None:
 def as_table(
     block: Any, label: str, columns: Sequence[str] | None = None, *, n_columns: int | None = None
 ) -> FloatArray:
-    """A computed block as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
+    """Return a computed block as a C-contiguous float64 array of finite numbers; raise if it is not one.
 
     `columns` are chosen by name from a DataFrame and only name those of an array. What Dask says of a block before it
     is computed is a promise of the code that makes it, so types and the number of columns are looked at again. The
@@ -87,18 +87,18 @@ def as_table(
 
 
 def is_instance_of(value: Any, module: str, name: str) -> bool:
-    """Whether a value is of a class whose package may not be there: what is not loaded cannot have made it."""
+    """Tell whether a value is of a class whose package may be missing: what is not loaded cannot have made it."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame of pandas or polars."""
+    """Tell whether a value is a DataFrame of pandas or polars."""
     return is_instance_of(value, "pandas", "DataFrame") or is_instance_of(value, "polars", "DataFrame")
 
 
 def array_table(block: Any, label: str) -> FloatArray:
-    """An array as float64; what a masked array hides is missing."""
+    """Return an array as float64; masked values are missing."""
     if isinstance(block, np.ma.MaskedArray):
         check_array(block, label)
         block = np.ma.filled(block.astype(np.float64), np.nan)
@@ -112,7 +112,7 @@ def array_table(block: Any, label: str) -> FloatArray:
 
 
 def frame_table(frame: Any, label: str, columns: Sequence[str] | None) -> FloatArray:
-    """The chosen columns of a DataFrame as float64, NaN where a value is missing; its index is no measurement."""
+    """Return the chosen columns of a DataFrame as float64, NaN where a value is missing; without its index."""
     names = [str(name) for name in frame.columns]
     positions = chosen_positions(names, columns, label)
     check_frame_types(names, list(frame.dtypes), positions, label)
@@ -130,7 +130,7 @@ def check_frame_types(names: Sequence[str], dtypes: Sequence[Any], positions: Se
 
 
 def frame_names(frame: Any) -> list[str] | None:
-    """The names of the columns, None unless all are texts: names by which scikit-learn would know them again, too."""
+    """Return the names of the columns, None unless all are texts, as for scikit-learn."""
     names = list(frame.columns)
     return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
 
@@ -160,17 +160,17 @@ class SourceError(ValueError):
 
 
 def missing_extra(what: str) -> SourceError:
-    """The error for a package that is not installed."""
+    """Return the error for a package that is not installed."""
     return SourceError(f"{what} needs the extra 'dask': pip install 'penstock[dask]'")
 
 
 def brief(error: BaseException) -> str:
-    """What another package says is wrong, on one line and not too long."""
+    """Return the message of another package's error on one line of at most 150 characters."""
     return " ".join(str(error).split())[:150]
 
 
 def check_names(columns: Sequence[str] | None) -> list[str] | None:
-    """The names that were asked for, as a list, unless they cannot be meant."""
+    """Return the names that were asked for as a list; raise if they cannot be meant."""
     if columns is None:
         return None
     if isinstance(columns, str):
@@ -185,7 +185,7 @@ def check_names(columns: Sequence[str] | None) -> list[str] | None:
 
 
 def chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: str) -> list[int]:
-    """Where the columns to use stand among those that there are; all of them if none were asked for."""
+    """Return the positions of the columns to use among those that there are; all if none were asked for."""
     positions = {name: position for position, name in enumerate(known)}
     try:
         refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)

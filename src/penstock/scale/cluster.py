@@ -48,7 +48,7 @@ class Cluster:
         self._heard: dict[str, tuple[float, float]] = {}  # of each worker: its last sign of life, and when we saw it
 
     def workers(self) -> dict[str, Any]:
-        """Those that the scheduler knows now; none if it cannot be reached."""
+        """Return the workers that the scheduler knows now; none if it cannot be reached."""
         scheduler = self.client.scheduler
         if scheduler is None or self.client.status != "running":
             return {}
@@ -59,7 +59,7 @@ class Cluster:
         return known
 
     def _some_workers(self) -> dict[str, Any]:
-        """Those that there are; waits if all are lost at the moment."""
+        """Return the workers; wait if all are lost at the moment."""
         end = time.monotonic() + _DEADLINE
         while not (workers := self.workers()):
             self._wait_for_workers(end)
@@ -106,7 +106,7 @@ class Cluster:
                 )
 
     def _ask_workers(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What each worker answers; asks again if one is lost before it answers."""
+        """Return what each worker answers; ask again if one is lost before it answers."""
         began = last_seen = time.monotonic()
         while True:
             lost: Exception | None = None
@@ -130,7 +130,7 @@ class Cluster:
     def _ask(
         self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _DEADLINE, **options: Any
     ) -> Any:
-        """The answer to a call of Dask's, which is not waited for any longer than that."""
+        """Return the answer to a call of Dask's; wait no longer than `seconds`."""
         try:
             return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
         except TimeoutError as error:
@@ -163,7 +163,7 @@ class Cluster:
         return future
 
     def collect(self, stage: str | None, futures: Sequence[Any]) -> list[Any]:
-        """The results of futures, in order, telling of progress if it has a name; an error of a task is raised here.
+        """Return the results of futures, in order; report progress if `stage` has a name; raise the error of a task.
 
         Each future is let go as soon as its result is here: until then its worker keeps what the task was given and
         what it found, which for hundreds of tasks fills the worker, and is made again when that worker is lost.
@@ -194,7 +194,7 @@ class Cluster:
                 self._ask("The scheduler", self.client.cancel, left, force=True)
 
     def _is_at_work(self) -> bool:
-        """Whether a worker is at work, or may be.
+        """Tell whether a worker is at work, or may be.
 
         Not if it is paused near its memory limit, which it may be for good, nor if Dask has lost track of a task that
         the worker does not have. What it says of its tasks counts only if it is new: while a kernel is compiled, a
@@ -211,7 +211,7 @@ class Cluster:
         return False
 
     def _take_some_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
-        """Some of the results that are there, whose futures are taken out and let go."""
+        """Fetch some of the finished results, and release their futures."""
         _raise_first_error(waiting.values())
         finished = [number for number, future in waiting.items() if future.status == "finished"]
         some = finished[: _GATHERED_AT_ONCE // 4**self._n_timeouts]
@@ -229,7 +229,7 @@ class Cluster:
         return dict(zip(some, found, strict=True))
 
     def _gather(self, futures: Sequence[Any]) -> list[Any] | None:
-        """The results of finished tasks, or None if they do not come in time.
+        """Return the results of finished tasks, or None if they do not come in time.
 
         Either the way is slow, or their worker is gone: then they are done again, which may fail this time.
         """
@@ -287,7 +287,7 @@ def _raise_of_worker(error: Exception) -> NoReturn:
 
 
 def _try_writing(file: str) -> str:
-    """What keeps a worker from writing where the driver has written, if anything does."""
+    """Return why a worker cannot write where the driver has written, or an empty text."""
     try:
         if not Path(file).exists():
             return "it does not see what this process writes there"
@@ -322,14 +322,14 @@ _release_of = cache(version)
 
 
 def releases() -> dict[str, str]:
-    """What has to be the same on all machines."""
+    """Return the versions that have to be the same on all machines."""
     libraries = {name: _release_of(name) for name in ("numpy", "numba", "scipy")}
     return {"penstock": penstock.__version__, "Python": ".".join(map(str, sys.version_info[:2])), **libraries}
 
 
 @contextmanager
 def use_cluster(client: Any, report: Progress) -> Iterator[Cluster]:
-    """The given client, or workers on this machine for as long as the work takes."""
+    """Use the given client, or start workers on this machine for as long as the work takes."""
     if client is not None and not hasattr(client, "scheduler_info"):
         raise TypeError(
             f"client must be a distributed.Client, but is a {type(client).__name__}. Use Client(cluster), or "
@@ -405,7 +405,7 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, qu
 
 @contextmanager
 def _closed_in_time(opened: Any) -> Iterator[Any]:
-    """A client or a cluster, closed in the end; waits no longer for that than for anything else."""
+    """Close a client or a cluster in the end, with the usual deadline."""
     try:
         yield opened
     finally:

@@ -102,7 +102,7 @@ def check_solver(detector: FactorDetector) -> None:
 
 
 def block_settings(solver: Any, n_blocks: int) -> Auto | RowBlocks | BlockSGD:
-    """The settings by which a detector's solver works by blocks."""
+    """Return the settings by which a detector's solver works by blocks."""
     if solver == "auto":
         return Auto(n_blocks=n_blocks)
     if isinstance(solver, Coordinate):
@@ -142,7 +142,7 @@ def in_table_order(file: Path, places: Sequence[IndexArray], values: Sequence[An
 
 
 def _in_files(folder: Path, problem: Problem) -> Problem:
-    """The problem with its large arrays in files, for workers to open instead of being sent."""
+    """Return the problem with its large arrays in files, for workers to open instead of being sent."""
     S: Any = problem.objective.S
     if S is None:
         return problem
@@ -153,7 +153,7 @@ def _in_files(folder: Path, problem: Problem) -> Problem:
 
 
 def _seed(space: Workspace, random_state: Any) -> int:
-    """The detector's seed, or one drawn from its source of random numbers and kept for a run that is resumed."""
+    """Return the detector's seed, or one drawn from its source of random numbers and kept for a run that is resumed."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     file = space / "seed.json"
@@ -186,7 +186,7 @@ class Checkpoints:
         self._since, self._saved_at = 0, time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
-        """The last snapshot, with the executor's states of that moment; None if there is none."""
+        """Load the last snapshot, with the executor's states of that moment; None if there is none."""
         if not self._file.exists():
             return None
         known = read_json(self._file)
@@ -345,7 +345,7 @@ class DaskExecutor:
         self._hold(self._submit("load-blocks", load_states, [(places,) for places in self._places(folder)]))
 
     def gather(self, name: str) -> list[FloatArray]:
-        """The part `name` of every block's state, in files that are read as they are used."""
+        """Return the part `name` of every block's state, in files that are read as they are used."""
         folder = self.save("result")
         for older in self._space.folder.glob("result-*"):
             if older != folder:

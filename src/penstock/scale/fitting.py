@@ -170,7 +170,7 @@ def _fit(
 
 
 def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
-    """How many parts are asked for, by the caller or by the solver's blocks, which are one and the same."""
+    """Return how many parts are asked for, by the caller or by the solver's blocks, which must agree."""
     blocks: int | None = getattr(getattr(detector, "solver", None), "n_blocks", None)
     if n_parts is None:
         return blocks
@@ -183,7 +183,7 @@ def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
 
 
 def _described(detector: Any, source: Source, n_parts: int | None, tree: Any) -> dict[str, Any]:
-    """A job by what it depends on, in texts that are the same in the next process."""
+    """Describe a job by what it depends on, in texts that are the same in the next process."""
 
     def shown(value: Any) -> str:
         has_address = isinstance(value, np.random.RandomState | np.random.Generator)
@@ -292,7 +292,7 @@ class Sent:
 
 
 def _sent(cluster: Cluster, space: Workspace, detector: BaseDetector, learnt: str) -> Sent:
-    """The detector for workers: from the folder that it was fitted into, or in a file that it is saved to now."""
+    """Prepare the detector for workers: from the folder that it was fitted into, or in a file saved now."""
     model: Any = getattr(detector, "model_", None)
     nothing, no_tree = Copies(*np.zeros((2, 0), np.intp)), Tree(np.zeros((0, 2), np.intp), np.zeros(0))
     if isinstance(model, FactorModel) and isinstance(model.search, PartsSearch):
@@ -312,7 +312,7 @@ _opening = Lock()
 
 
 def _loaded(sent: Sent) -> Any:
-    """The detector, which a worker loads once."""
+    """Load the detector, once for each worker."""
     with _opening:
         if sent.learnt not in _opened:
             _opened.clear()

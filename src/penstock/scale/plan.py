@@ -30,7 +30,7 @@ class Plan:
 
 
 def room_for_a_task(cluster: Cluster) -> float:
-    """The bytes that a task may take, on the worker that has least; infinite if none has a limit."""
+    """Return the bytes that a task may take, on the worker that has least; infinite if none has a limit."""
     return _USABLE * cluster.memory_per_thread - _AT_REST
 
 
@@ -56,7 +56,7 @@ def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int |
 
 
 def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
-    """The plan of a job: what was planned when it began, though the cluster may have changed since."""
+    """Return the plan of a job: what was planned when it began, though the cluster may have changed since."""
     if not file.exists():
         plan = plan_parts(cluster, n, p, n_components, asked)
         check_disk(file.parent, n, p, n_components)
@@ -101,17 +101,17 @@ def group_count(cluster: Cluster, n: int, n_components: int, n_blocks: int) -> i
 
 
 def state_bytes(n_components: int) -> int:
-    """What a step of the factorisation takes for each row: its weights now, before and to come, and their gradient."""
+    """Estimate the bytes per row of a step of the factorisation: weights now, before and after, and gradient."""
     return 40 * n_components + 64
 
 
 def gather_bytes(p: int) -> int:
-    """What gathering a part takes for each row: the rows as they lie and in order, and their numbers."""
+    """Estimate the bytes per row of gathering a part: the rows as they lie and in order, and their numbers."""
     return 24 * p + 64
 
 
 def part_bytes(p: int) -> int:
-    """What growing the tree of a part takes for each row: the rows several times over, searchable copies, and lists."""
+    """Estimate the bytes per row of growing the tree of a part: several copies of the rows, and lists."""
     return 75 * p + 300
 
 

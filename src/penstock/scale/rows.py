@@ -82,7 +82,7 @@ def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: 
 
 
 def joint_extent(extents: Sequence[Extent]) -> Extent:
-    """The extent of all pieces together."""
+    """Compute the extent of all pieces together."""
     low: FloatArray = np.fmin.reduce([extent.minimum for extent in extents], axis=0)
     high: FloatArray = np.fmax.reduce([extent.maximum for extent in extents], axis=0)
     return Extent(sum(extent.n_rows for extent in extents), low, high)
@@ -231,7 +231,7 @@ class Runs:
 
     @classmethod
     def settled(cls, file: Path, cluster: Cluster, n: int, plan: Plan) -> Runs:
-        """The runs of a job: as it began, though the cluster may have changed since.
+        """Return the runs of a job: as it began, though the cluster may have changed since.
 
         No more rows than are sorted at once, and fewer where that would leave threads idle.
         """
@@ -241,7 +241,7 @@ class Runs:
         return cls(cluster, int(read_json(file)["rows"]))
 
     def starts(self, n: int) -> range:
-        """Where the runs of n rows begin."""
+        """Return where the runs of n rows begin."""
         return range(0, n, self.n_rows)
 
     def each(

@@ -436,7 +436,7 @@ def _checked_columns(
 
 
 def _row_runs(n_rows: int, n_columns: int, chunk_rows: int = 1) -> Iterator[tuple[int, int]]:
-    """Where runs of whole chunks begin and end, near the size of a piece."""
+    """Return where runs of whole chunks begin and end, near the size of a piece."""
     step = chunk_rows * max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
     return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 

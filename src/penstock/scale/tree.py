@@ -59,7 +59,7 @@ class LaidRows:
         return original
 
     def tree(self, cluster: Cluster, approximate: Approximation | None) -> Tree:
-        """The spanning tree, in its files."""
+        """Compute the spanning tree, or open it from its files."""
         folder = self.space / "tree"
         if not folder.exists():
             grown = grow_tree(cluster, self, approximate)
@@ -73,7 +73,7 @@ class LaidRows:
         return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
 
     def fitted_rows(self, kept: IndexArray) -> FloatArray:
-        """The rows that are kept, in the order of the table, in a file."""
+        """Write the rows that are kept to a file, in the order of the table, and open it."""
         file, everything = self.fitted_file(kept), open_array(self.space / "rows.npy")
         if len(kept) < self.n:
             create_array(file, (len(kept), everything.shape[1]))
@@ -82,11 +82,11 @@ class LaidRows:
         return np.asarray(open_array(file))
 
     def fitted_file(self, kept: IndexArray) -> Path:
-        """The file of `fitted_rows`: that of the whole table, if all rows are kept."""
+        """Return the file of `fitted_rows`: that of the whole table, if all rows are kept."""
         return self.space / ("rows.npy" if len(kept) == self.n else "kept.npy")
 
     def search(self, kept: IndexArray) -> PartsSearch:
-        """The search among the kept rows by the parts' trees."""
+        """Return the search among the kept rows by the parts' trees."""
         save_arrays(self.space / "fitted", {"numbers": kept})
         folders = tuple(self.space / f"tree-{part}" for part in self.parts)
         return PartsSearch(self.frame, folders, self.space / "fitted" / "numbers.npy", self.fitted_file(kept))
@@ -238,7 +238,7 @@ class PartsSearch:
         return search_over(self.rows())
 
     def rows(self) -> FloatArray:
-        """The rows that are searched."""
+        """Return the rows that are searched."""
         return np.asarray(open_array(self.file))
 
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
@@ -254,7 +254,7 @@ class PartsSearch:
         return near, distances, equal
 
     def _nearest(self, X: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """The nearest fitted rows of rows without missing values.
+        """Find the nearest fitted rows of rows without missing values.
 
         Parts are searched in the order of their boxes' distances, each only for rows that it may be nearest to; ties go
         to the row that comes first in the table.

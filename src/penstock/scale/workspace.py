@@ -117,7 +117,7 @@ def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def open_array(path: Path) -> Any:
-    """A saved array, read from the file as it is used.
+    """Open a saved array, read from the file as it is used.
 
     Copy-on-write, because kernels are compiled for arrays that can be written to; nothing is.
     """
@@ -132,14 +132,7 @@ def map_arrays(folder: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pickle_by_path(thing: Any) -> bytes:
-    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_array(Path(folder) / "zeros.npy", np.zeros(10_000))
-    ...     packed = pickle_by_path({"zeros": open_array(Path(folder) / "zeros.npy")})
-    ...     len(packed) < 500, pickle.loads(packed)["zeros"].shape
-    (True, (10000,))
-    """
+    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again."""
     stream = io.BytesIO()
     _PicklerByPath(stream).dump(thing)
     return stream.getvalue()
@@ -159,7 +152,7 @@ def open_arrays(folder: Path) -> dict[str, Any]:
 
 
 def load_arrays(folder: Path) -> dict[str, Any]:
-    """Arrays of a folder, in memory."""
+    """Load the arrays of a folder into memory."""
     return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
 
 
@@ -181,7 +174,7 @@ def fill_rows(path: Path, start: int, rows: FloatArray) -> None:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a saved array has no entries: such a file cannot be mapped."""
+    """Tell whether a saved array has no entries: such a file cannot be mapped."""
     with path.open("rb") as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
