@@ -327,7 +327,7 @@ class HasRows(Protocol):
 
 
 def check_claims(results: HasRows, plant: Any = None) -> pd.DataFrame:
-    """A line per claim: what the paper states, what its own tables give, what our run gives, and whether each holds.
+    """List each claim: what the paper states, what its own tables give, what our run gives, and whether each holds.
 
     `rule` says when a claim holds. Both holds_in_paper and holds_in_run are "yes", "no", "undecided" (cells are missing
     that could change it), "not run", "cannot be checked" (the paper shows no table of it) or "not comparable" (the

@@ -100,7 +100,7 @@ def search(source: Any, method: str, *, modes: bool = True, top: int = TOP, unit
 
 
 def times_of(findings: Findings) -> pd.DatetimeIndex:
-    """The time stamps that were flagged."""
+    """Return the time stamps that were flagged."""
     if findings.table.time is None:
         raise ValueError("The table has no time stamps, so that its findings cannot be compared with events.")
     return findings.table.time[findings.flags]

@@ -42,7 +42,7 @@ class AttributeSplit:
 
 
 def tolerance(paper: float) -> float:
-    """How far a count may lie from the paper's and still match it: 2, or 10 % of it.
+    """Return how far a count may lie from the paper's and still match it: 2, or 10 % of it.
 
     >>> tolerance(7), tolerance(193)
     (2.0, 19.3)
@@ -80,7 +80,7 @@ def detections(rows: pd.DataFrame, paper_table: str = "TPR") -> pd.DataFrame:
 
 
 def paper_figures(paper_table: str) -> pd.DataFrame:
-    """One of the paper's tables of true detections by its short name.
+    """Return one of the paper's tables of true detections by its short name.
 
     >>> paper_figures("TPRL").loc["Glass"].to_dict()
     {'NS-NMF': 4, 'LoMST': 3}
@@ -92,7 +92,7 @@ def paper_figures(paper_table: str) -> pd.DataFrame:
 
 
 def within(ours: pd.Series, figures: pd.Series) -> pd.Series:
-    """Whether each of our counts matches the paper's; NA where we have none.
+    """Tell whether each of our counts matches the paper's; NA where we have none.
 
     >>> within(pd.Series([5.0, np.nan, 10.0]), pd.Series([7, 7, 7])).tolist()
     [True, <NA>, False]
@@ -291,7 +291,7 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many times faster than SNMF on ALOI: offline and online NS-NMF, in the paper and here.
+    """Compute how many times faster than SNMF on ALOI offline and online NS-NMF are, in the paper and here.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> speed_ups(pd.DataFrame(columns=list(COLUMNS)))["paper"].to_dict()
