@@ -140,13 +140,15 @@ def test_plots_are_drawn(findings, monkeypatch):
     np.testing.assert_array_equal(score.get_ydata(), findings.scores)
     np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
     assert set(threshold.get_ydata()) == {findings.threshold}
-    shaded = findings.plot().axes[0].patches
+    figure = findings.plot()
+    figure.canvas.draw()
+    shaded = figure.axes[0].patches
     assert len(shaded) == len(findings.incidents)
     for patch, incident in zip(shaded, findings.incidents, strict=True):
         assert matplotlib.dates.num2date(patch.get_x(), tz="UTC").replace(tzinfo=None) == pytest.approx(
             findings.table.time[incident.start].to_pydatetime(), abs=pd.Timedelta("1s")
         )
-    numbers = [text.get_text() for text in findings.plot().axes[0].texts]
+    numbers = [text.get_text() for text in figure.axes[0].texts]
     assert numbers == [f"{incident.number}" for incident in findings.incidents if incident.rank <= 10]
     first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
     assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])

@@ -38,8 +38,8 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
         span = places[incident.start], places[incident.end]
         axes.axvspan(*span, color=_FOUND, alpha=0.25, linewidth=1, label=label)
         if incident.rank <= _NUMBERED:
-            top = (span[0], 1.0), ("data", "axes fraction")
-            axes.annotate(f"{incident.number}", *top, ha="left", va="top", fontsize="small", color=_FOUND)
+            at_top = axes.get_xaxis_transform()  # y from 0 to 1 of the axes
+            axes.text(span[0], 1.0, f"{incident.number}", transform=at_top, va="bottom", fontsize="small", color=_FOUND)
     axes.plot(places, findings.scores, color=_NORMAL, linewidth=0.6, label="score")
     found = findings.flags
     axes.plot(places[found], findings.scores[found], "^", color=_FOUND, markersize=4, label=f"{found.sum()} findings")
