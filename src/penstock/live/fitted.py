@@ -27,12 +27,7 @@ from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
-_EPOCHS = (
-    (1e11, "s"),
-    (1e14, "ms"),
-    (1e17, "us"),
-    (math.inf, "ns"),
-)  # the unit of a time that is a number, by its size
+_EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
 
 
 class FittedScorer:
@@ -106,7 +101,7 @@ class FittedScorer:
         self._columns = {name: place for place, name in enumerate(names)}
 
     def settings(self) -> dict[str, Any]:
-        """Return what the verdicts depend on beside the rows and the model file."""
+        """Return what the verdicts depend on apart from the rows and the model file."""
         return {"threshold": None if self._asked is None else repr(self._asked), "model": self._origin}
 
     def state(self) -> dict[str, Any]:
@@ -146,8 +141,16 @@ class FittedScorer:
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for mode, part in of_mode.items():
             places = np.flatnonzero(judged & (modes == mode))
-            if len(places):
-                self._score_part(part, rows, places, found, reasons, strict)
+            try:
+                self._take(part, rows, places, found)
+            except ValueError:  # the detector refuses a row: score them one by one
+                for place in places.tolist():
+                    try:
+                        self._take(part, rows, np.array([place]), found)
+                    except ValueError as error:
+                        reasons[place] = with_names(str(error), self.variable_names)
+                        if strict:
+                            raise InputError(f"A row cannot be scored: {reasons[place]} (--strict)") from None
         if self._threshold is not None:
             for place, score in enumerate(found.scores.tolist()):
                 found.thresholds[place] = self._threshold.value
@@ -156,28 +159,10 @@ class FittedScorer:
             self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found)
         return Verdicts(found, reasons, unknown)
 
-    def _score_part(
-        self,
-        part: Part,
-        rows: FloatArray,
-        places: IndexArray,
-        found: StreamScores,
-        reasons: dict[int, str],
-        strict: bool,
-    ) -> None:
-        """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
-        try:
-            self._take(part, rows, places, found)
-        except ValueError:
-            for place in places.tolist():
-                try:
-                    self._take(part, rows, np.array([place]), found)
-                except ValueError as error:
-                    reasons[place] = with_names(str(error), self.variable_names)
-                    if strict:
-                        raise InputError(f"A row cannot be scored: {reasons[place]} (--strict)") from None
-
     def _take(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+        """Fill in the scores of the rows of one mode."""
+        if not len(places):
+            return
         if not self._learns:
             found.scores[places] = part.scores(rows[places])
             return

@@ -15,21 +15,7 @@ from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
-    "ConformalPValue",
-    "Contamination",
-    "DriftingPeaks",
-    "Exceedance",
-    "Fixed",
-    "MeanDeviation",
-    "ParetoTail",
-    "PeaksOverThreshold",
-    "RollingQuantile",
-    "Threshold",
-    "TopN",
-    "check_contamination",
-    "midway",
-    "pack_threshold",
-    "parse_threshold",
-    "score_threshold",
-    "unpack_threshold",
-]
+    "ConformalPValue", "Contamination", "DriftingPeaks", "Exceedance", "Fixed", "MeanDeviation", "ParetoTail",
+    "PeaksOverThreshold", "RollingQuantile", "Threshold", "TopN", "check_contamination", "midway", "pack_threshold",
+    "parse_threshold", "score_threshold", "unpack_threshold",
+]  # fmt: skip
