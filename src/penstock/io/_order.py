@@ -38,7 +38,7 @@ class Groups:
         if len(names) * _FEWEST_ROWS > len(codes) >= _ENOUGH:
             raise TableError(
                 f"{notebook.source}: column {quoted(column.name)} has {len(names):,} different values in "
-                f"{counted(len(codes), 'row')}, so it tells no groups. Name a column of runs, units or machines."
+                f"{counted(len(codes), 'row')}, so it is no column of groups. Name a column of runs, units or machines."
             )
         if times is not None:
             stamps = np.where(times.isna(), np.iinfo(np.int64).max, times.asi8)

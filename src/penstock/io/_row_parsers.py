@@ -54,7 +54,7 @@ class TableOptions:
     columns, exclude : tuple of str
         Measure only these, or all but these. All columns of numbers if `columns` and `texts` are empty.
     texts : tuple of str
-        Columns to be handed out as they are written.
+        Columns to be returned as they are written.
     day_first : bool, optional
         Whether 1/2/2024 is in February.
     time_format : str, optional
@@ -254,19 +254,19 @@ def _choose_columns(
     measured : those of numbers.
     """
     _check_options(names, options)
-    told = () if options.time is None else (options.time,)
+    given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
     clock = Clock(None, None, ())
     try:
-        if not told or told[0] in kept:
-            form = TimeOptions(told, None, options.day_first, options.time_format)
+        if not given or given[0] in kept:
+            form = TimeOptions(given, None, options.day_first, options.time_format)
             clock = find_clock(kept, form, taken, Notebook(notebook.source))
     except TableError as error:  # a column that is passed on as the time need not hold times
         if options.time_format is not None:
             raise InputError(str(error)) from None
-    found = [names.index(name) for name in told or clock.columns]
+    found = [names.index(name) for name in given or clock.columns]
     time = found[0] if found else _time_by_name(names, first, unnamed, taken)
-    beside = found[1] if len(found) == 2 and clock.times is not None else None
+    time_of_day = found[1] if len(found) == 2 and clock.times is not None else None
     used_up = {names[place] for place in (*found, *([] if time is None else [time]))}
     variables = [name for name in options.columns if name not in options.exclude]
     if not (options.columns or options.texts):
@@ -282,13 +282,13 @@ def _choose_columns(
     if not (variables or options.texts):
         raise InputError(f"No column is left to measure anomalies in; the columns are {_listed_names(names)}.")
     places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
-    return Columns(tuple(names), time, places, written, beside), clock.day_first
+    return Columns(tuple(names), time, places, written, time_of_day), clock.day_first
 
 
 def _check_options(names: Sequence[str], options: TableOptions) -> None:
     """Raise for names that are no columns, and for columns that are named twice."""
-    told = [] if options.time is None else [options.time]
-    for name in (*options.columns, *options.texts, *options.exclude, *told):
+    time = [] if options.time is None else [options.time]
+    for name in (*options.columns, *options.texts, *options.exclude, *time):
         if name not in names:
             close = get_close_matches(name, names, n=1)
             hint = f" Did you mean {quoted(close[0])}?" if close else ""

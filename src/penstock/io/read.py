@@ -53,7 +53,7 @@ def read_table(
     source : path, folder, list of paths, or a pandas, polars or NumPy table
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
-        they are joined on time. In a folder, lists without a time, and lists of events, are left out beside others.
+        they are joined on time. In a folder with other tables, lists without a time and lists of events are left out.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional

@@ -110,7 +110,7 @@ class Monitor:
         }
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
-        self._answered = True  # whether all lines that were handed out have their verdict or their report
+        self._answered = True  # whether all lines that were read have a verdict or a report
         self._snapshots: Snapshots | None = None
         self._sink: JsonLinesSink | None = None
         self._reported: set[tuple[str, str]] = set()

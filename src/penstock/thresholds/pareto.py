@@ -176,8 +176,8 @@ class Exceedance:
 
     Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
     with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
-    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail is taken to end (γ < 0): a few scores
-    cannot tell where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
+    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail has an end (γ < 0): a few scores do
+    not show where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
     excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.
 
     ordered : the scores, ascending.

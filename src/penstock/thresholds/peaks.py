@@ -210,8 +210,8 @@ class DriftingPeaks(PeaksOverThreshold):
     """`PeaksOverThreshold` of what a score has above the mean of the `depth` unflagged scores before it: DSPOT.
 
     Siffer, Fouque, Termier and Largouët (KDD 2017). The threshold, `value`, follows the scores: it is that mean plus
-    the threshold for the difference. It follows drift that is slow beside `depth`; after a sudden lasting rise the mean
-    stops, and everything is flagged for ever, because flagged scores are not learnt.
+    the threshold for the difference. It follows drift that is slow compared with `depth`; after a sudden lasting rise
+    the mean stops, and everything is flagged, because flagged scores are not learnt.
 
     False alarms on independent scores of one distribution are as said in `PeaksOverThreshold`. Each score costs a sum
     over `depth` numbers, exactly rounded, so that equal scores have equal differences.
