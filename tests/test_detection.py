@@ -361,7 +361,7 @@ def test_a_model_knows_the_column_of_groups():
     ("options", "words"),
     [
         ({"group": "unit"}, r"has no column 'unit' \(given as group\)"),
-        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it tells no groups"),
+        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it is no column of groups"),
         ({"group": "run", "columns": ["run", "oil"]}, "'run' cannot be an input and the group"),
         ({"group": "fault", "label": "fault"}, "'fault' cannot be the group and the label"),
         ({"group": "time", "time": "time"}, "'time' cannot be the group and the time"),
