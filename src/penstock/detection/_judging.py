@@ -201,7 +201,7 @@ def judge(
         rates=rates,
         threshold_rate=threshold_rate,
         contributions=contributions,
-        shares=_evidence_shares(grouped, evidence)
+        shares=_evidence_shares(grouped, prepared.modes, evidence)
         if contributions is None
         else _event_shares(grouped, prepared.modes, scores, contributions),
     )
@@ -432,15 +432,16 @@ def _event_shares(
     return shares
 
 
-def _evidence_shares(grouped: Events, evidence: FloatArray | None) -> FloatArray | None:
-    """(events, p) the share of each input in the squared evidence of an event's rows."""
+def _evidence_shares(grouped: Events, modes: NDArray[np.str_], evidence: FloatArray | None) -> FloatArray | None:
+    """(events, p) the share of each input in the squared evidence of an event's rows, of its peak's mode."""
     if evidence is None:
         return None
     shares = np.full((len(grouped), evidence.shape[1]), np.nan)
-    for event in range(1, len(grouped) + 1):
-        added = (evidence[grouped.rows_of(event)] ** 2).sum(axis=0)
+    for event, peak in zip(grouped.table.index, grouped.table["peak_row"], strict=True):
+        rows = grouped.rows_of(int(event))
+        added = (evidence[rows[modes[rows] == modes[peak]]] ** 2).sum(axis=0)
         if added.sum() > 0:
-            shares[event - 1] = added / added.sum()
+            shares[int(event) - 1] = added / added.sum()
     return shares
 
 
