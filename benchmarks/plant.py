@@ -115,11 +115,11 @@ SETS: dict[str, Callable[[list[int]], Iterator[Series]]] = {
 
 def sensors(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
     """Sensors judged by each other over time."""
-    detector, found = SensorDetector(random_state=0), np.empty(0)
+    detector, found = SensorDetector(random_state=0), np.empty(len(X))
     if good is None:
-        found = detector.fit(X, time=time).scores_
+        found[:] = detector.fit(X, time=time).scores_
     else:
-        found = detector.fit(X[good], time=time[good]).score_series(X, time=time)
+        found[:] = detector.fit(X[good], time=time[good]).score_series(X, time=time)
     return found
 
 
@@ -312,7 +312,7 @@ def draw_picture(path: Path) -> None:
     for axis in axes:
         axis.title.set_fontsize(10)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[3].xaxis.set_major_formatter(ConciseDateFormatter(axes[3].xaxis.get_major_locator()))
+    axes[3].xaxis.set_major_formatter(ConciseDateFormatter(axes[3].xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     figure.savefig(path, metadata={"Date": None})
 
 
