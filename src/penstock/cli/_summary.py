@@ -1,4 +1,4 @@
-"""What was found, in plain words for a terminal."""
+"""Write findings as text for a terminal."""
 
 from __future__ import annotations
 
@@ -18,45 +18,40 @@ _MOST_INCIDENTS, _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 10, 7, 20
 _MOST_BESIDE_INCIDENTS = 5  # events, where incidents are listed before them
 _GRADES = ("expected_by_chance", "severity", "standing", "false_alarm_rate")  # columns of events, one of them
 _METHOD = "method"  # the kind of the note on the method
-_NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names
+_NAMED, _LONGEST = 3, 60  # variables of an event, and characters of their names
 
 
 def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
-    """Verdict, rows, method, incidents, findings, events, days, agreement with labels, notes, where the files are."""
-    lines = [
-        findings.verdict.sentence,
-        *_rows(findings),
-        *method_lines(findings.notes),
-        *_incident_lines(findings),
-        *_counts(findings),
-        *_event_lines(findings),
-        *_days(findings),
-        *_agreement(findings),
-        *note_lines(findings.notes, warnings),
-    ]
+    """Return lines: verdict, rows, method, incidents, findings, events, days, agreement with labels, notes, files."""
+    lines = [findings.verdict.sentence, _rows(findings), *method_lines(findings.notes), *_incident_lines(findings)]
+    lines += [*_counts(findings), *_event_lines(findings)]
+    days = findings.days
+    if len(days):
+        texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
+        lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
+    lines += [*_agreement(findings), *note_lines(findings.notes, warnings)]
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
 
 
 def method_lines(notes: Sequence[Note]) -> list[str]:
-    """Which method was chosen for this table, and why; nothing if the user chose one."""
+    """Return which method was chosen for this table, and why; nothing if the user chose one."""
     return [str(note) for note in notes if note.kind == _METHOD]
 
 
 def note_lines(notes: Sequence[Note], warnings: Sequence[str] = ()) -> list[str]:
-    """What was changed, left out or odd; nothing if nothing was."""
+    """Return lines on what was changed, left out or is odd; none if nothing is."""
     texts = [*(str(note) for note in notes if note.kind != _METHOD), *warnings]
     return ["", "Worth knowing:", *(f"  {text}" for text in _first(texts, _MOST_NOTES))] if texts else []
 
 
-def _rows(findings: Findings) -> Iterator[str]:
+def _rows(findings: Findings) -> str:
     time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
     span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
     some = "all" if judged == rows else f"{judged:,}"
-    inputs = counted(len(findings.names), "input")
-    kind = findings.method
-    yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {kind} with {inputs}."
+    how = f"{some} judged by {findings.method} with {counted(len(findings.names), 'input')}"
+    return f"{findings.table.source}: {counted(rows, 'row')}{span}, {how}."
 
 
 def _counts(findings: Findings) -> Iterator[str]:
@@ -70,14 +65,15 @@ def _counts(findings: Findings) -> Iterator[str]:
         yield f"No findings: no score is above {above}."
         return
     days = f" on {counted(len(findings.days), 'day')}" if findings.table.time is not None else ""
-    which = f"{_highest(found)} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
+    highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
+    which = f"{highest} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
     yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
     if findings.caution:
         yield findings.caution
 
 
 def _incident_lines(findings: Findings) -> Iterator[str]:
-    """The most severe incidents: when, how sure, where to look first and what moved first, sensor or machine."""
+    """Yield the most severe incidents: when, how sure, where to look first and what moved first, sensor or machine."""
     incidents = findings.incident_table
     if not len(incidents):
         return
@@ -101,7 +97,7 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
 
 
 def _span(incident: Mapping[Any, Any]) -> str:
-    """When an incident was, and how long it lasted."""
+    """Return when an incident was, and how long it lasted."""
     start, end = _when(incident["start"]), _when(incident["end"])
     is_time = isinstance(incident["start"], pd.Timestamp)
     if start == end:
@@ -112,12 +108,8 @@ def _span(incident: Mapping[Any, Any]) -> str:
     return f"rows {start} to {end}"
 
 
-def _highest(found: int) -> str:
-    return "the highest score" if found == 1 else f"the {found:,} highest scores"
-
-
 def _event_lines(findings: Findings) -> Iterator[str]:
-    """The events with the highest scores, as a table."""
+    """Yield a table of the events with the highest scores."""
     most = _MOST_BESIDE_INCIDENTS if findings.incidents else _MOST_EVENTS
     events = findings.events.sort_values("rank").head(most)
     if not len(events):
@@ -144,7 +136,7 @@ def _event_lines(findings: Findings) -> Iterator[str]:
 
 
 def _variables(findings: Findings, event: int) -> str:
-    """The first variables behind an event; where there are none, what was set."""
+    """Return the first variables behind an event; where there are none, its settings."""
     why = findings.explanations.get(event)
     if why is None:
         return ""
@@ -154,15 +146,7 @@ def _variables(findings: Findings, event: int) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 1]}…"
-
-
-def _days(findings: Findings) -> Iterator[str]:
-    days = findings.days
-    if len(days):
-        texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
-        yield ""
-        yield f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _agreement(findings: Findings) -> Iterator[str]:
@@ -174,18 +158,14 @@ def _agreement(findings: Findings) -> Iterator[str]:
     if not judged:
         yield "Label: none of the known faults was judged." if faults else "Label: it knows of no fault."
         return
-    precision = agreement.precision_at_n
-    share = (
-        "" if pd.isna(precision) else f"; {precision:.0%} of the {agreement.n_ranked:,} highest scores are known rows"
-    )
+    precision, horizon = agreement.precision_at_n, agreement.horizon
+    some = "" if pd.isna(precision) else f"{precision:.0%} of the {agreement.n_ranked:,} highest scores"
+    share = f"; {some} are known rows" if some else ""
     which = "known fault" if judged == faults else "known and judged fault"
     earlier = agreement.n_found - agreement.n_inside
-    before = f", {earlier:,} more only an alarm up to {_length(agreement.horizon)} before" if earlier else ""
+    span = counted(horizon, "row") if isinstance(horizon, int) else duration_in_words(horizon.total_seconds())
+    before = f", {earlier:,} more only an alarm up to {span} before" if earlier else ""
     yield f"Label: a finding inside {agreement.n_inside:,} of {counted(judged, which)}{before}{share}."
-
-
-def _length(length: pd.Timedelta | int) -> str:
-    return counted(length, "row") if isinstance(length, int) else duration_in_words(length.total_seconds())
 
 
 def _first(texts: Sequence[str], most: int) -> list[str]:
