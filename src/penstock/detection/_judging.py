@@ -261,11 +261,13 @@ def _flag(
 ) -> tuple[BoolArray, float]:
     """By the threshold if there is one; else by what chance would give where that is known.
 
-    Without either new rows are compared with the training scores, and others ranked.
+    Without either new rows are compared with the training scores, and others ranked. A record judged by itself in which
+    nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
-    if cut.top is None and cut.threshold is None and chance is not None:
-        flags = candidates & (np.nan_to_num(chance, nan=np.inf) <= LISTED)
+    listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
+    if cut.top is None and cut.threshold is None and chance is not None and (listed.any() or cut.new_only):
+        flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
