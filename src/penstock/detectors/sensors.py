@@ -327,7 +327,7 @@ class SeriesMonitor:
             "q": int(model.layer.judged.sum()),
             "a": model.layer.activity.directions.shape[1],
         }
-        self._state = unpack(SeriesState, Record(state, "series"), lengths)
+        self._state = unpack(SeriesState, Record(deepcopy(state), "series"), lengths)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save detector and state to a file; `penstock.load` returns a monitor that goes on to the last bit."""
