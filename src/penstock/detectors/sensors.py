@@ -7,7 +7,7 @@ import sys
 from abc import abstractmethod
 from copy import deepcopy
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from penstock.sensors.packing import pack, unpack
 from penstock.sensors.rates import EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
 from penstock.thresholds import Contamination
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MONITOR = "monitor"  # the kind of its files
 _ROWS_AT_ONCE = 4096  # of later rows: what is computed on the way takes ten times their memory
@@ -128,6 +131,46 @@ class SeriesDetector(BaseDetector):
         """Return readings minus expected values in units of what is usual for each sensor, (n, p); 0 if missing."""
         return self.model_.deviations(self._read_new(X))
 
+    def explain(self, first: int, last: int, series: Judgement | None = None) -> pd.DataFrame:
+        """Return which sensors are behind an event, and when each left what is usual.
+
+        Parameters
+        ----------
+        first, last : int
+            Its first and last row, counted from 0.
+        series : Judgement, default=None
+            Of `judge_series`; the training rows if None.
+
+        Returns
+        -------
+        DataFrame
+            One row per sensor, the one with the most evidence first: `evidence` (mean over the event), `peak`, `onset`
+            (the row from which on it was outside what is usual, at or before the event's end; −1 if it never was) and
+            `order` (1 for the sensor that left first; 0 for those that did not).
+        """
+        import pandas as pd  # see `top`
+
+        check_is_fitted(self)
+        if series is None and not hasattr(self, "evidence_"):
+            raise ValueError("A detector from a file does not hold the evidence of its training rows: give a series.")
+        evidence = self.evidence_ if series is None else series.evidence
+        if not 0 <= first <= last < len(evidence):
+            raise ValueError(f"An event lies within rows 0 to {len(evidence) - 1}; got {first} to {last}.")
+        inside, out = evidence[first : last + 1], evidence >= 1
+        onset = np.full(evidence.shape[1], -1)
+        for sensor in np.flatnonzero(out[first : last + 1].any(axis=0)):
+            row = first + int(np.argmax(out[first : last + 1, sensor]))
+            before = np.flatnonzero(~out[:row, sensor])
+            onset[sensor] = before[-1] + 1 if len(before) else 0
+        order = np.zeros(len(onset), dtype=np.intp)
+        order[onset >= 0] = np.searchsorted(np.unique(onset[onset >= 0]), onset[onset >= 0]) + 1
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        found = pd.DataFrame(
+            {"evidence": inside.mean(axis=0), "peak": inside.max(axis=0), "onset": onset, "order": order},
+            index=pd.Index(names, name="sensor"),
+        )
+        return found.sort_values("evidence", ascending=False, kind="stable")
+
     def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
         """Return how many episodes of at least this score are expected in normal rows.
 
@@ -220,6 +263,8 @@ class SensorDetector(SeriesDetector):
     >>> detector = SensorDetector().fit(load)
     >>> bool(400 <= detector.scores_.argmax() < 425), int(detector.evidence_[410].argmax())
     (True, 2)
+    >>> int(detector.explain(400, 419).index[0])
+    2
     >>> later = detector.monitor()
     >>> bool(later.update(load[-1]) == detector.score_series(load[-1:])[0])
     True
