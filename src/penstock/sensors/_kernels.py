@@ -71,7 +71,7 @@ def activity_rows(
 def compare_channel(channel: Array, by: Array, largest: float, tops: Array, evidence: Array) -> None:
     """Ratios of |channel| (n, p) and `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
 
-    `evidence` (n, p) is raised to the ratios; `tops` (n, 2) takes the largest of a row and the mean of its five largest.
+    `evidence` (n, p) is raised to the ratios; `tops` (n, 2) takes the largest of a row and the mean of its five.
     """
     n, p = channel.shape
     most = min(5, p)
