@@ -59,7 +59,7 @@ def rescaled(detector: BaseDetector, scale: str | None) -> BaseDetector:
 
 
 def scores_of_single_rows(fitted: BaseDetector) -> np.ndarray:
-    """Return the scores of the training rows, each by itself: `scores_` of a series are by what came before and after."""
+    """Return the scores of training rows, each by itself: in a series, `scores_` are by what came before and after."""
     return fitted.alone_ if isinstance(fitted, SeriesDetector) else fitted.scores_
 
 

@@ -41,7 +41,7 @@ SERIES: dict[str, dict[str, Any]] = {
 
 
 def series() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return good rows of sensors that explain each other, in two states, and new rows: the oil is hot from 80 to 89."""
+    """Return good rows of sensors that explain each other, in two states, and new rows: hot oil from 80 to 89."""
     rng, n = np.random.default_rng(3), 900
     load = np.cumsum(rng.normal(size=n)) * 0.2
     off = np.arange(n) // 90 % 2 == 1

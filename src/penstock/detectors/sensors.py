@@ -96,14 +96,12 @@ class SeriesDetector(BaseDetector):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-        y : ignored
-            For scikit-learn.
+        X, y : as in `fit`
 
         Returns
         -------
         ndarray of shape (n,)
-            −1 for flagged rows, 1 for the others.
+            −1 for flagged, 1 for the others.
         """
         return self._verdicts(self.fit(X).alone_)
 
@@ -127,7 +125,7 @@ class SeriesDetector(BaseDetector):
         return self.monitor().update_many(X, time=time, runs=runs)
 
     def score_series(self, X: Any, *, time: Any = None, runs: Any = None) -> FloatArray:
-        """Return the scores of `judge_series`.
+        """Score rows that come after the training rows, in order of time, by what came before each.
 
         Parameters
         ----------
@@ -137,7 +135,7 @@ class SeriesDetector(BaseDetector):
         Returns
         -------
         ndarray of shape (n,)
-            The higher, the more anomalous.
+            The scores of `judge_series`: the higher, the more anomalous.
         """
         return self.judge_series(X, time=time, runs=runs).scores
 
@@ -157,6 +155,7 @@ class SeriesDetector(BaseDetector):
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Readings, NaN where one is missing.
 
         Returns
         -------
@@ -170,6 +169,7 @@ class SeriesDetector(BaseDetector):
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Readings, NaN where one is missing.
 
         Returns
         -------
@@ -419,7 +419,7 @@ class SeriesMonitor:
             "q": int(model.layer.judged.sum()),
             "a": model.layer.activity.directions.shape[1],
         }
-        self._state = unpack(SeriesState, Record(state, "series"), lengths)
+        self._state = unpack(SeriesState, Record(deepcopy(state), "series"), lengths)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save detector and state to a file; `penstock.load` returns a monitor that goes on to the last bit."""

@@ -37,27 +37,34 @@ class LeaveOneOut:
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return each reading minus its expected value given the other sensors of its row; 0 where it is missing."""
-        deviations, divisors = self._complete(Z)
-        found = np.empty_like(deviations)
-        multiply_rows(deviations, self.precision, found)
-        found /= divisors
-        found[np.isnan(Z)] = 0.0
-        return found
+        return self.judge(Z)[0]
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
         filled: FloatArray = self._complete(Z)[0] + self.mean
         return np.where(np.isnan(Z), filled, Z)
 
+    def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `residuals` and `fill` of the same rows at once."""
+        deviations, divisors = self._complete(Z)
+        found = np.empty_like(deviations)
+        multiply_rows(deviations, self.precision, found)
+        found /= divisors
+        missing = np.isnan(Z)
+        if not missing.any():
+            return found, Z
+        found[missing] = 0.0
+        return found, np.where(missing, deviations + self.mean, Z)
+
     def _complete(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, both (n, p)."""
+        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, (n, p) or (p,)."""
         P, deviations = self.precision, Z - self.mean
-        divisors = np.broadcast_to(np.diag(P), Z.shape)
+        divisors = P.diagonal()
         missing = np.isnan(deviations)
-        holed = np.flatnonzero(missing.any(axis=1))
-        if not len(holed):
+        if not missing.any():
             return deviations, divisors
-        divisors = divisors.copy()
+        holed = np.flatnonzero(missing.any(axis=1))
+        divisors = np.tile(divisors, (len(Z), 1))
         deviations[missing] = 0.0
         patterns, group = np.unique(missing[holed], axis=0, return_inverse=True)
         for number, gone in enumerate(patterns):
