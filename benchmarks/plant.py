@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from penstock import NSNMF, Detector
+from penstock import NSNMF, Detector, OnlineNSNMF, OverTime
 from penstock._types import FloatArray
 from penstock.sensors import learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.simulate import simulate_hydropower
@@ -112,6 +112,28 @@ def row_detector(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, B
     return scores
 
 
+def over_time(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]:
+    """Return a method that gives a detector of rows the time layer."""
+
+    def scores(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
+        detector = OverTime(make())
+        if good is None:
+            return detector.fit(X, time=time).scores_
+        return detector.fit(X[good], time=time[good]).score_series(X, time=time)
+
+    return scores
+
+
+def online(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
+    """The paper's online algorithm: each row is scored, then learnt; (ii) goes on after the good period."""
+    detector = OnlineNSNMF(similarity="binary", warmup=200, random_state=0)
+    if good is None:
+        return detector.fit(X).scores_
+    scores = np.zeros(len(X))
+    scores[~good] = detector.fit(X[good]).update_many(X[~good])
+    return scores
+
+
 def trailing_detector(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
     """The mean of the last six scores of `Detector`."""
     return _mean_of_six(row_detector(lambda: Detector(random_state=0))(X, time, good))
@@ -142,6 +164,9 @@ METHODS: dict[str, Callable[[FloatArray, FloatArray, BoolArray | None], FloatArr
     "Detector, mean of 6": trailing_detector,
     "leave-one-out ridge, mean of 6": ridge,
     "NSNMF(30)": row_detector(lambda: NSNMF(30, random_state=0)),
+    "NSNMF(30) over time": over_time(lambda: NSNMF(30, random_state=0)),
+    "Detector over time": over_time(lambda: Detector(random_state=0)),
+    "OnlineNSNMF": online,
     "position (control)": position,
 }
 

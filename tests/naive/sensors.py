@@ -102,3 +102,17 @@ def against_past(column, least, floor):
         found.append(min(max((x - float(np.mean(earlier))) / spread, -20.0), 20.0) if spread > 0 else 0.0)
         earlier.append(x)
     return found
+
+
+def rebuilt_residual(z, rebuilt, w, H, j, least=0.05):
+    """r_j/(1 − h_j), h_j = H_jᵀ(HHᵀ)⁻¹H_j over the rows of H with w > 0 and the readings that are there."""
+    if math.isnan(z[j]):
+        return 0.0
+    active = [k for k in range(len(w)) if w[k] > 0]
+    there = [i for i in range(len(z)) if not math.isnan(z[i])]
+    h = 0.0
+    if active:
+        gram = np.array([[sum(H[a][i] * H[b][i] for i in there) for b in active] for a in active])
+        column = np.array([H[a][j] for a in active])
+        h = float(column @ np.linalg.pinv(gram) @ column)
+    return (z[j] - rebuilt[j]) / max(1 - h, least)
