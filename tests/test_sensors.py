@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, third_nearest
+from penstock.sensors.rates import learn_rate
 
 
 def plant(n=600, seed=0, p=6, fault=True):
@@ -220,3 +221,39 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
     X = cause @ np.ones((1, 5)) + 0.05 * rng.normal(size=(900, 5))
     judgement = judge(X)[1]
     assert set(np.argsort(-judgement.scores)[:5]) <= set(range(800, 812))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(40, 3000), st.integers(0, 2**32 - 1), st.booleans())
+def test_rates_of_episodes_are_their_slow_twin(n, seed, faults):
+    rng = np.random.default_rng(seed)
+    scores, starts = rng.gumbel(size=n), np.arange(n) == 0
+    if faults:
+        scores[rng.integers(n, size=3)] += 30.0
+    rate = learn_rate(scores, starts)
+    location, slope = naive.episode_rate(scores.tolist(), rate.block)
+    np.testing.assert_allclose([rate.location, rate.slope], [location, slope], rtol=1e-9)
+    for score in (location + slope, location + 5 * slope):
+        slow = naive.expected(score, location, slope, rate.block, n)
+        np.testing.assert_allclose(rate.expected(np.array([score]), n), [slow], rtol=1e-6)
+        np.testing.assert_allclose(rate.score_expected(slow, n), score, rtol=1e-6)
+
+
+def test_rates_of_episodes_are_not_too_small_on_independent_and_on_slow_scores():
+    """Over 40 records, at most twice as many episodes as are said reach a score in later rows."""
+    for memory in (1, 20):
+        found, said = 0, 0.0
+        for seed in range(40):
+            noise = np.random.default_rng(seed).normal(size=4000 + memory)
+            scores = np.convolve(noise, np.ones(memory) / memory**0.5, "valid")[:4000]
+            rate = learn_rate(scores[:2000], np.arange(2000) == 0)
+            level = rate.score_expected(0.5, 2000)
+            above = np.flatnonzero(scores[2000:] >= level)
+            found += int((np.diff(above, prepend=-(10**6)) > rate.block).sum())
+            said += 0.5
+        assert found <= 2 * said
+
+
+def test_a_record_of_few_blocks_has_no_rate():
+    assert learn_rate(np.arange(15.0), np.arange(15) == 0) is None
+    assert learn_rate(np.sin(np.arange(500) / 80), np.arange(500) == 0) is None

@@ -51,7 +51,8 @@ def split(rows, evidence, starts):
             near = [min(candidates)]
             while near[-1] + 1 in candidates:
                 near.append(near[-1] + 1)
-            best = min(near, key=lambda cut: (candidates[cut], cut))
+            smallest = min(candidates[cut] for cut in near)
+            best = next(cut for cut in near if candidates[cut] <= smallest + 1e-9)
             if best - cuts[-1] >= 3:
                 cuts.append(best)
             candidates = {cut: value for cut, value in candidates.items() if cut not in near}

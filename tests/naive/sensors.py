@@ -116,3 +116,27 @@ def rebuilt_residual(z, rebuilt, w, H, j, least=0.05):
         column = np.array([H[a][j] for a in active])
         h = float(column @ np.linalg.pinv(gram) @ column)
     return (z[j] - rebuilt[j]) / max(1 - h, least)
+
+
+def gumbel(maxima):
+    """Location and slope of Gumbel's distribution by quartiles: the largest of three slopes, the median as it is."""
+    quartiles = [float(np.quantile(maxima, share)) for share in (0.25, 0.5, 0.75)]
+    places = [-math.log(-math.log(share)) for share in (0.25, 0.5, 0.75)]
+    pairs = ((0, 1), (1, 2), (0, 2))
+    slope = max(0.05, *((quartiles[b] - quartiles[a]) / (places[b] - places[a]) for a, b in pairs))
+    return quartiles[1] - slope * places[1], slope
+
+
+def episode_rate(scores, block):
+    """Fit, leave out blocks with maxima expected less than 0.1 times (at most a quarter of them), fit again."""
+    count = len(scores) // block
+    edges = [int(k * len(scores) / count) for k in range(count + 1)]
+    maxima = [max(scores[a:b]) for a, b in pairwise(edges)]
+    location, slope = gumbel(maxima)
+    kept = [each for each in maxima if expected(each, location, slope, block, len(scores)) > 0.1]
+    return gumbel(kept) if len(kept) >= 0.75 * count else (location, slope)
+
+
+def expected(score, location, slope, block, rows):
+    """Blocks in so many rows whose maximum is at least this score."""
+    return rows / block * (1 - math.exp(-math.exp(-(score - location) / slope)))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._messages import listed, quoted
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray, IndexArray
 from penstock.explain.events import USUAL_STEPS, Clock, Events
 
@@ -23,12 +23,14 @@ LEVEL = 1.0  # evidence at the edge of what is usual
 _FEWEST_ROWS = 3  # flagged rows on each side of a split
 _WINDOW = 24  # flagged rows before and after a split that are compared
 _ROUNDING = 1e-6  # sums of evidence below this are rounding
+_EQUAL = 1e-9  # cosines closer than this are equal: a row without excess makes no difference
 _OTHER_SENSORS = 0.2  # patterns with a smaller cosine are of other sensors
 _SAME_SENSORS = 0.7  # patterns with at least this cosine are of the same sensors
 _STAYS = 0.5  # a sensor stays out if it keeps this share of its excess
 _LEADING = 0.7  # of the largest mean evidence: sensors that decide on start and end
 _FOLLOWING = 0.4  # of the largest mean evidence: sensors below may be drawn along by the first, which explains them
 _CLEARLY = 2.0  # mean evidence of a sensor that is clearly wrong
+_FEW_OTHERS = 6  # sensors that may be out on average because one sensor is wrong
 _LATE = 0.25  # what a sensor loses in the ranking if it leaves its range only at the end of the incident
 _MOST_SIMILAR = 3
 _SWAPPED = "swapped with"
@@ -52,8 +54,8 @@ class IncidentSensor:
     direction : str
         "above" or "below" what was expected, "above and below" if it went both ways.
     condition : str
-        "frozen", "at zero", "outside its range", "at the end of its range", "swapped with NAME", "much noisier than
-        usual", or "" if none of these was recognised.
+        "at zero", "at the end of its range", "frozen", "frozen outside its range", "swapped with NAME", "much noisier
+        than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised.
     certain : bool
         Whether the condition is beyond doubt; if not, say "possibly".
     """
@@ -175,7 +177,7 @@ def find_incidents(
     >>> found[0].start, found[0].end, found[0].sensors[0].name, found[0].sensors[0].condition
     (20, 31, 'b', 'frozen')
     >>> found[0].reason
-    "Probably the sensor: only 'b' (frozen) clearly contradicts the others."
+    "Probably the sensor: 'b' is frozen."
     """
     series = _check_series(events, scores, evidence, expected, readings, starts, names)
     parts = [part for event in range(1, len(events) + 1) for part in _split(series, events.rows_of(event))]
@@ -338,7 +340,7 @@ def _split(series: _Series, rows: IndexArray) -> list[_Part]:
 def _changes_of_cause(excess: FloatArray) -> list[int]:
     """Return before which rows of the excess (m, p) the cause changes: up to 24 rows before against 24 rows from it on.
 
-    Of neighbouring rows the one with the smallest cosine counts; parts have at least three rows.
+    Of neighbouring rows the first with the smallest cosine counts; parts have at least three rows.
     """
     m = len(excess)
     rows = np.arange(_FEWEST_ROWS, m - _FEWEST_ROWS + 1)
@@ -354,8 +356,10 @@ def _changes_of_cause(excess: FloatArray) -> list[int]:
     changes, cosines = np.flatnonzero(_cause_changes(before, after)), _cosine(before, after)
     cuts: list[int] = []
     for near in np.split(changes, 1 + np.flatnonzero(np.diff(changes) > 1)):
-        if len(near) and (cut := int(rows[near[cosines[near].argmin()]])) >= (cuts or [0])[-1] + _FEWEST_ROWS:
-            cuts.append(cut)
+        if len(near):
+            cut = int(rows[near[cosines[near] <= cosines[near].min() + _EQUAL][0]])
+            if cut >= (cuts or [0])[-1] + _FEWEST_ROWS:
+                cuts.append(cut)
     return cuts
 
 
@@ -536,6 +540,11 @@ class _History:
             self._known[column] = self._learn(column)
         return self._known[column]
 
+    def during(self, part: _Part, sensor: IncidentSensor) -> tuple[FloatArray, FloatArray]:
+        """Return what a sensor read, and should have read, from its onset to the end of the incident."""
+        rows = slice(sensor.onset, part.end + 1)
+        return self.series.readings[rows, sensor.column], self.series.expected[rows, sensor.column]
+
     def _learn(self, column: int) -> _Usual | None:
         values = np.where(self.elsewhere, self.series.readings[:, column], np.nan)
         residuals = values - self.series.expected[:, column]
@@ -550,7 +559,8 @@ class _History:
             low=low,
             high=high,
             zeros=float((known == 0).mean()),
-            at_ends=(int((known == low).sum()), int((known == high).sum())),
+            at_low=int((known == low).sum()),
+            at_high=int((known == high).sum()),
             unchanged=_longest_run(values, self.series.segment)[0],
             difference=float(np.median(differences)),
             step=float(np.quantile(steps, 0.95)) / 1.96,  # the standard deviation, for a normal distribution
@@ -566,7 +576,8 @@ class _Usual:
     low: float
     high: float
     zeros: float
-    at_ends: tuple[int, int]
+    at_low: int
+    at_high: int
     unchanged: int
     difference: float
     step: float
@@ -576,12 +587,14 @@ _FEWEST_READINGS = 30  # elsewhere, to say what is usual
 _MANY_ROWS = 5  # unchanged readings in a row that can be called frozen
 
 
-def _longest_run(values: FloatArray, segment: IndexArray) -> tuple[int, int]:
+def _longest_run(values: FloatArray, segment: IndexArray | None = None) -> tuple[int, int]:
     """Return the length of the longest run of equal readings in one history and where it begins; NaN ends a run."""
     if not np.isfinite(values).any():
         return 0, 0
     with np.errstate(invalid="ignore"):
-        breaks = (np.diff(values) != 0) | (np.diff(segment) != 0)  # a step to or from NaN is NaN, which is not 0
+        breaks = np.diff(values) != 0  # a step to or from NaN is NaN, which is not 0
+    if segment is not None:
+        breaks |= np.diff(segment) != 0
     begins = np.concatenate([[0], 1 + np.flatnonzero(breaks)])
     lengths = np.where(np.isfinite(values[begins]), np.diff(begins, append=len(values)), 0)
     longest = int(lengths.argmax())
@@ -589,58 +602,61 @@ def _longest_run(values: FloatArray, segment: IndexArray) -> tuple[int, int]:
 
 
 def _name_conditions(history: _History, part: _Part, sensors: list[IncidentSensor]) -> tuple[IncidentSensor, ...]:
-    """Return the sensors with the conditions that are recognised; only the first eight that left their range count."""
+    """Return the sensors with the conditions that are recognised; the first eight that left their range are checked.
+
+    A strong sensor that is certainly at zero or frozen comes first: it explains why others are away from what is
+    expected of them.
+    """
     checked = [sensor for sensor in sensors[:_CHECKED] if sensor.onset >= 0]
-    partners = _swapped(history, part, checked)
+    swapped = _swapped(history.series, part, _strong(tuple(sensors)))
     named = []
     for sensor in checked:
-        condition, certain = _constant_condition(history, part, sensor)
-        if not condition and sensor.column in partners:
-            condition, certain = partners[sensor.column]
-        if not condition:
-            condition, certain = _moving_condition(history, part, sensor)
+        usual = history.of(sensor.column)
+        condition, certain = swapped.get(sensor.column, ("", False))
+        if usual is not None:
+            values, expected = history.during(part, sensor)
+            constant = _constant_condition(usual, values, expected)
+            condition, certain = constant if constant[0] else (condition, certain)
+            if not condition:
+                condition, certain = _moving_condition(usual, values, expected)
         named.append(replace(sensor, condition=condition, certain=certain))
-    return (*named, *sensors[len(checked) :])
+    every = (*named, *sensors[len(checked) :])
+    strong = _strong(every)
+    return tuple(sorted(every, key=lambda sensor: not (sensor in strong and _has_failed(sensor))))
 
 
-def _constant_condition(history: _History, part: _Part, sensor: IncidentSensor) -> tuple[str, bool]:
-    """Recognise a sensor that reads one value: at zero, at the end of its range, or frozen; and whether it is certain.
+def _has_failed(sensor: IncidentSensor) -> bool:
+    return sensor.certain and sensor.condition.startswith(("at zero", "frozen"))
+
+
+def _constant_condition(usual: _Usual, values: FloatArray, expected: FloatArray) -> tuple[str, bool]:
+    """Recognise a sensor that reads one value: at zero, at the end of its range, frozen; and whether it is certain.
 
     The value must fill at least half of the rows from the sensor's onset to the end of the incident. A frozen sensor
     must read one value for longer than it ever did elsewhere, or while others say that it should move; it is certain
-    if both hold.
+    if both hold, or if it is longer and outside of the range.
     """
-    usual, series = history.of(sensor.column), history.series
-    if usual is None:
-        return "", False
-    values = series.readings[sensor.onset : part.end + 1, sensor.column]
-    expected = series.expected[sensor.onset : part.end + 1, sensor.column]
-    length, begin = _longest_run(values, series.segment[sensor.onset : part.end + 1])
+    length, begin = _longest_run(values)
     if length < _FEWEST_ROWS or 2 * length < len(values):
         return "", False
     value, wanted = float(values[begin]), expected[begin : begin + length]
     if value == 0 and usual.zeros < 0.2:
         return "at zero", usual.zeros < 0.01
-    for end, count, beyond in (
-        (usual.low, usual.at_ends[0], wanted < value),
-        (usual.high, usual.at_ends[1], wanted > value),
-    ):
-        if value == end and (count >= _MANY_ROWS or beyond.mean() > 0.5):
-            return "at the end of its range", count >= _MANY_ROWS and bool(beyond.mean() > 0.5)
-    if length >= _MANY_ROWS and usual.low <= value <= usual.high:
-        longer = length > usual.unchanged
-        moves = bool(np.ptp(wanted[np.isfinite(wanted)]) > 5 * usual.difference) if np.isfinite(wanted).any() else False
-        return ("frozen", longer and moves) if longer or moves else ("", False)
-    return "", False
-
-
-def _moving_condition(history: _History, part: _Part, sensor: IncidentSensor) -> tuple[str, bool]:
-    """Recognise a sensor that is much noisier than usual or leaves the range of all other rows; and how certainly."""
-    usual, series = history.of(sensor.column), history.series
-    if usual is None:
+    for end, count, beyond in ((usual.low, usual.at_low, wanted < value), (usual.high, usual.at_high, wanted > value)):
+        known, needed = count >= _MANY_ROWS, bool(beyond.mean() > 0.5)
+        if value == end and (known or needed):
+            return "at the end of its range", known and needed
+    wanted = wanted[np.isfinite(wanted)]
+    longer, moves = length > usual.unchanged, len(wanted) > 0 and bool(np.ptp(wanted) > 5 * usual.difference)
+    if length < _MANY_ROWS or not (longer or moves):
         return "", False
-    values = series.readings[sensor.onset : part.end + 1, sensor.column]
-    residuals = values - series.expected[sensor.onset : part.end + 1, sensor.column]
+    inside = usual.low <= value <= usual.high
+    return ("frozen", longer and moves) if inside else ("frozen outside its range", longer)
+
+
+def _moving_condition(usual: _Usual, values: FloatArray, expected: FloatArray) -> tuple[str, bool]:
+    """Recognise a sensor that is much noisier than usual or leaves the range of all other rows; and how certainly."""
+    residuals = values - expected
     steps = np.diff(residuals)
     steps, residuals = steps[np.isfinite(steps)], residuals[np.isfinite(residuals)]
     if len(steps) >= _MANY_ROWS and usual.step > 0:
@@ -655,28 +671,24 @@ def _moving_condition(history: _History, part: _Part, sensor: IncidentSensor) ->
     return "", False
 
 
-def _swapped(history: _History, part: _Part, sensors: list[IncidentSensor]) -> dict[int, tuple[str, bool]]:
-    """Find pairs of sensors of which each reads what is expected of the other: at most half as far from it.
+def _swapped(series: _Series, part: _Part, strong: list[IncidentSensor]) -> dict[int, tuple[str, bool]]:
+    """Return the condition of two sensors that read what is expected of each other, by their columns.
 
-    Certain if it is at most a quarter.
+    They must be the only strong ones, and each be at most half as far from what is expected of the other as the other
+    is itself; certain if it is at most a quarter.
     """
-    series, rows = history.series, part.rows
-    columns = np.array([sensor.column for sensor in sensors], dtype=np.intp)
-    readings, expected = series.readings[np.ix_(rows, columns)], series.expected[np.ix_(rows, columns)]
-    distances = np.abs(readings[:, :, None] - expected[:, None, :])  # reading of one from what another should read
-    known = np.isfinite(distances)
-    means = np.where(known, distances, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    own = np.diag(means)
-    ratios = means / np.where(own > 0, own, np.nan)
-    ratios = np.maximum(ratios, ratios.T)
-    ratios[np.isnan(ratios) | (known.sum(axis=0) < _FEWEST_ROWS) | np.eye(len(own), dtype=np.bool_)] = np.inf
-    found: dict[int, tuple[str, bool]] = {}
-    for a, sensor in enumerate(sensors):
-        b = int(ratios[a].argmin())
-        clearly = min(sensor.mean_evidence, sensors[b].mean_evidence) >= _CLEARLY
-        if clearly and ratios[a, b] <= 0.5 and int(ratios[b].argmin()) == a:
-            found[sensor.column] = f"{_SWAPPED} {sensors[b].name}", bool(ratios[a, b] <= 0.25)
-    return found
+    if len(strong) != 2 or min(sensor.mean_evidence for sensor in strong) < _CLEARLY:
+        return {}
+    columns = np.array([sensor.column for sensor in strong], dtype=np.intp)
+    readings, expected = series.readings[np.ix_(part.rows, columns)], series.expected[np.ix_(part.rows, columns)]
+    known = np.isfinite(readings + expected).all(axis=1)
+    own = np.abs(readings - expected)[known].sum(axis=0)
+    other = np.abs(readings[:, ::-1] - expected)[known].sum(axis=0)
+    if known.sum() < _FEWEST_ROWS or (other > 0.5 * own).any():
+        return {}
+    certain = bool((other <= 0.25 * own).all())
+    one, two = strong
+    return {one.column: (f"{_SWAPPED} {two.name}", certain), two.column: (f"{_SWAPPED} {one.name}", certain)}
 
 
 def _judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str]:
@@ -684,20 +696,30 @@ def _judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str
 
     A sensor that is wrong also draws the others away from what is expected of them, but less than itself.
     """
-    first = sensors[0]
-    if first.onset < 0:
-        return "state", "No single sensor left its range: the state of the machine as a whole is unusual."
-    if p == 1:
-        return "unclear", "There is only one sensor: whether it or the machine is at fault cannot be told."
-    strong = _strong(sensors)
-    words = condition_in_words(first)
-    if len(strong) == 1 and first.mean_evidence >= _CLEARLY:
+    first, strong = sensors[0], _strong(sensors)
+    name, words = quoted(first.name), condition_in_words(first)
+    failed = [sensor for sensor in strong if _has_failed(sensor)]
+    others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
+    source = "unclear"
+    if not strong:
+        source, reason = "state", "No single sensor left its range: the state of the machine as a whole is unusual."
+    elif p == 1:
+        reason = "There is only one sensor: whether it or the machine is at fault cannot be told."
+    elif len(failed) > 1:
+        more = listed(sensor.name for sensor in failed[1:])
+        source, reason = "sensor", f"Probably the sensors: {name} is {words}; also see {more}."
+    elif failed:
+        source, reason = "sensor", f"Probably the sensor: {name} is {words}."
+    elif first.condition.startswith(_SWAPPED):
+        source, reason = "sensor", f"Probably the sensors: {name} is {words}."
+    elif len(strong) >= 3:
+        how = f"{len(strong)} sensors left their range, {quoted(_first_out(sensors))} first"
+        source, reason = "machine", f"Probably the machine: {how}."
+    elif len(strong) == 1 and first.mean_evidence >= _CLEARLY and others <= _FEW_OTHERS:
         told = f" ({words})" if words else ""
-        return "sensor", f"Probably the sensor: only {quoted(first.name)}{told} clearly contradicts the others."
-    if len(strong) == 2 and all(sensor.condition.startswith(_SWAPPED) for sensor in strong):
-        return "sensor", f"Probably the sensors: {quoted(first.name)} is {words}."
-    if len(strong) < 3:
+        source, reason = "sensor", f"Probably the sensor: only {name}{told} clearly contradicts the others."
+    else:
         names = listed(sensor.name for sensor in strong)
-        return "unclear", f"Not clear whether a sensor or the machine: little more than {names} left the usual range."
-    count = f"{len(strong)} sensors left their range"
-    return "machine", f"Probably the machine: {count}, {quoted(_first_out(sensors))} first."
+        less = f" and, less clearly, {counted(others, 'other sensor')}" if others > 0 else ""
+        reason = f"Not clear whether a sensor or the machine: {names}{less} left the usual range."
+    return source, reason
