@@ -29,6 +29,7 @@ from penstock import (
     MeanDistance,
     NormScore,
     OnlineNSNMF,
+    OverTime,
 )
 from penstock.factor import BlockSGD, Multiplicative
 from penstock.storage import FORMAT_VERSION
@@ -84,6 +85,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "AER": lambda: AER(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
     "DAGMM": lambda: DAGMM(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(table()),
     "Detector": lambda: Detector(contamination=0.1).fit(by_time()),
+    "OverTime": lambda: OverTime(NMF(2, random_state=0), contamination=0.1).fit(by_time()),
+    "OverTime-scores": lambda: OverTime(KNNDistance(3)).fit(by_name()),
     "KNNDistance": lambda: KNNDistance(3).fit(table().to_numpy()),
     "MeanDistance": lambda: MeanDistance().fit(by_name()),
     "NormScore": lambda: NormScore().fit(table()),
