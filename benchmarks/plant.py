@@ -1,6 +1,7 @@
 """Compare detectors on labelled series, self-judged (i) and learnt from a good period (ii).
 
-    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …] [--causes]
+    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …]
+    .venv/bin/python benchmarks/plant.py --causes | --picture FILE
 
 (i) fitted on the rows that hold the faults; (ii) fitted on a good period, rows that were not learnt from are scored.
 PLANT is `penstock simulate hydropower` (good period: the first 40 % without its faults), VARIED the same with `--vary`
@@ -281,6 +282,50 @@ def _incidents(X: FloatArray, time: FloatArray, good: FloatArray | None, names: 
     return find_incidents(events, judged.scores, judged.evidence, detector.expected(X), X, starts, names)
 
 
+def draw_picture(path: Path) -> None:
+    """Draw one fault of the simulated plant: readings and expected values, residuals, evidence, score and incident."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    import penstock
+
+    mpl.rcParams["svg.hashsalt"] = "penstock"
+    plant = simulate_hydropower(0)
+    findings = penstock.detect(plant.table.reset_index())
+    name = "unit2_turbine_guide_bearing_temperature_2"
+    incident = next(one for one in findings.incidents if one.sensors[0].name == name)
+    rows = slice(incident.start - 60, incident.end + 40)
+    stamps = pd.DatetimeIndex(plant.table.index)[rows]
+    column = findings.names.index(name)
+    actual, expected = findings.values[name].iloc[rows], findings.expected[name].iloc[rows]
+    assert findings.evidence is not None
+    evidence = findings.evidence[rows]
+    figure, axes = plt.subplots(4, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
+    axes[0].plot(stamps, actual, color="#0072b2", label="measured")
+    axes[0].plot(stamps, expected, color="#d55e00", linestyle="--", label="expected, given the other sensors")
+    axes[0].set(title=f"One sensor of 217: {name}", ylabel="°C")
+    axes[0].legend(frameon=False)
+    axes[1].plot(stamps, actual - expected, color="#0072b2")
+    axes[1].axhline(0, color="0.6", linewidth=0.8)
+    axes[1].set(title="Residual: measured minus expected", ylabel="°C")
+    axes[2].plot(stamps, np.delete(evidence, column, axis=1), color="0.8", linewidth=0.6)
+    axes[2].plot(stamps, evidence[:, column], color="#0072b2")
+    axes[2].axhline(1, color="#d55e00", linestyle="--", linewidth=1)
+    axes[2].set(title="Evidence over time, of this sensor and all others (grey); 1 is the edge of the usual")
+    axes[2].set_ylim(bottom=0)
+    axes[3].plot(stamps, findings.scores[rows], color="0.2")
+    axes[3].axhline(findings.threshold, color="#d55e00", linestyle="--", linewidth=1)
+    last = 60 + incident.end - incident.start
+    axes[3].axvspan(stamps[60], stamps[last], color="#56b4e9", alpha=0.3, label="incident")
+    axes[3].set(title="Score of the row; one episode above the line is expected by chance in the seven months")
+    axes[3].legend(frameon=False)
+    for axis in axes:
+        axis.title.set_fontsize(10)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[3].xaxis.set_major_formatter(mpl.dates.ConciseDateFormatter(axes[3].xaxis.get_major_locator()))
+    figure.savefig(path, metadata={"Date": None})
+
+
 def main() -> None:
     """Print one line per method and set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -288,8 +333,12 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="of the simulated plant")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--causes", action="store_true", help="instead, how often true sensors are named first")
+    parser.add_argument("--picture", type=Path, help="instead, draw one fault as docs/plant.md shows it")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    if given.picture:
+        draw_picture(given.picture)
+        return
     if given.causes:
         print_causes(given.seeds)
         return

@@ -381,3 +381,87 @@ def test_configurations_that_cannot_be(run: Run, table: str, name: str) -> None:
     text, message = CONFIGURATIONS[name]
     Path("detect.toml").write_text(text)
     assert message in run.refusal("detect", table, *QUICK, "--config", "detect.toml")
+
+
+def table_in_time(n: int = 600) -> pd.DataFrame:
+    """Five sensors that follow two causes, every ten minutes; the oil is hot from row 400 to 419."""
+    rng, mixing = np.random.default_rng(0), np.random.default_rng(9).normal(size=(2, 5))
+    values = np.cumsum(rng.normal(size=(n, 2)), axis=0) * 0.1 @ mixing + 0.05 * rng.normal(size=(n, 5))
+    table = pd.DataFrame(values.round(4), columns=["load", "flow", "head", "oil", "gate"])
+    table.loc[400:419, "oil"] += 2
+    table.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min"))
+    return table
+
+
+def clock_jumps_back(table: pd.DataFrame) -> None:
+    table.loc[300:, "time"] -= pd.Timedelta("5h")
+
+
+def duplicate_stamps(table: pd.DataFrame) -> None:
+    table["time"] = table["time"].iloc[np.arange(600) // 20 * 20 + np.maximum(np.arange(600) % 20, 2)].to_numpy()
+
+
+def uneven_sampling(table: pd.DataFrame) -> None:
+    seconds = np.cumsum(np.random.default_rng(0).integers(200, 1500, size=600))
+    table["time"] = pd.Timestamp("2024-05-01") + pd.to_timedelta(seconds, unit="s")
+
+
+def times_missing(table: pd.DataFrame) -> None:
+    table["time"] = table["time"].astype(str).where(~table.index.isin([5, 9]), "yesterday")
+
+
+def sensor_dies(table: pd.DataFrame) -> None:
+    table.loc[350:, "flow"] = np.nan
+
+
+def sensor_added(table: pd.DataFrame) -> None:
+    table.loc[:350, "flow"] = np.nan
+
+
+def day_of_nan(table: pd.DataFrame) -> None:
+    table.iloc[200:344, 1:] = np.nan
+
+
+def one_constant(table: pd.DataFrame) -> None:
+    table["gate"] = 0.1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (clock_jumps_back, "The rows were sorted by time: 1 step went backwards"),
+        (duplicate_stamps, "The time stamp of 60 rows is that of the row before; all rows are kept"),
+        (uneven_sampling, "distances differ from that by more than a tenth"),
+        (times_missing, "2 rows without a time stamp that can be read left out"),
+        (sensor_dies, "Of 3,000 values in columns of numbers 250 are missing"),
+        (sensor_added, "Of 3,000 values in columns of numbers 351 are missing"),
+        (day_of_nan, "144 rows without any reading cannot be judged"),
+        (one_constant, "1 column was left out (gate: It never changes"),
+    ],
+)
+def test_a_series_with_faulty_clocks_and_sensors_is_judged_with_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: Callable[[pd.DataFrame], None], said: str
+) -> None:
+    table = table_in_time()
+    spoil(table)
+    table.to_csv(tmp_path / "plant.csv", index=False)
+    assert main(["detect", str(tmp_path / "plant.csv"), "--output", str(tmp_path / "findings.csv")]) == 0
+    shown = capsys.readouterr().out
+    assert "judged by SensorDetector" in shown
+    assert said in " ".join(shown.split())
+    findings = pd.read_csv(tmp_path / "findings.csv").sort_values("score", ascending=False)
+    hot = pd.to_datetime(table["time"][400:420], errors="coerce")
+    assert pd.to_datetime(findings["time"].head(5)).isin(hot).mean() >= 0.8
+
+
+def test_series_of_which_nothing_can_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    constant = table_in_time()
+    constant.iloc[:, 1:] = 3.3
+    for table, message in [
+        (constant, "no column that can be an input ('load': It never changes"),
+        (table_in_time()[:2], "There are too few rows to learn from: 10 are needed, plant.csv has 2"),
+        (table_in_time()[:1], "plant.csv has a single row"),
+    ]:
+        table.to_csv(tmp_path / "plant.csv", index=False)
+        assert main(["detect", str(tmp_path / "plant.csv")]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())

@@ -17,6 +17,7 @@ import pytest
 from golden.behaviour import modes
 
 from penstock.cli import main
+from penstock.detection import load_model
 
 N_ROWS, N_COLUMNS = 2500, 6
 
@@ -38,7 +39,10 @@ def plant_like_csv(path: Path) -> None:
 
 
 def learn_from_good_months(folder: Path) -> Path:
-    """Fit unit1.penstock as the README does, with operating modes; return a file to watch."""
+    """Fit unit1.penstock as the README does, with operating modes, and rows.penstock; return a file to watch.
+
+    The first judges series, the other each row by itself.
+    """
     table = pd.concat([modes()] * 4, ignore_index=True).assign(
         time=pd.date_range("2024-05-01", periods=2000, freq="10min")
     )
@@ -47,17 +51,10 @@ def learn_from_good_months(folder: Path) -> Path:
     live.loc[1500:1505, "oil"] += 9
     live.loc[1700, "state"] = "new"
     live.to_csv(folder / "live.csv", index=False)
-    fit = [
-        "fit",
-        str(folder / "good.csv"),
-        "--model",
-        str(folder / "unit1.penstock"),
-        "--mode",
-        "state",
-        "--settle",
-        "20min",
-    ]
-    assert main([*fit, "--quiet"]) == 0
+    fit = ["fit", str(folder / "good.csv"), "--mode", "state", "--settle", "20min", "--quiet"]
+    assert main([*fit, "--model", str(folder / "unit1.penstock")]) == 0
+    assert main([*fit, "--model", str(folder / "rows.penstock"), "--method", "detector"]) == 0
+    assert load_model(folder / "unit1.penstock").judges_series
     return folder / "live.csv"
 
 
@@ -71,7 +68,9 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
         common,
         [*common, "--threshold", "drifting-peaks", "--snapshot-every", "73", "--warmup", "900"],
         [*common, "--threshold", "quantile:rate=0.05", "--no-learn-flagged", "--forgetting", "0.999"],
-        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "40"],
+        [str(live), "--model", str(tmp_path / "rows.penstock"), "--snapshot-every", "40"],
+        [str(live), "--model", str(tmp_path / "rows.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
+        [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "23"],
         [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
     ]
     variants = variants if kills > 30 else [variants[0], variants[-1]]

@@ -22,9 +22,10 @@ from penstock.thresholds import ConformalPValue, RollingQuantile
 
 PAPERS = {"method": "nsnmf", "parameters": {"similarity": "relative"}}
 FITS: dict[str, dict[str, Any]] = {
-    "detector": {},
-    "modes": {"modes": "state"},
+    "detector": {"method": "detector"},
+    "modes": {"modes": "state", "method": "detector"},
     "rules": {
+        "method": "detector",
         "modes": ["run: `load [MW]` > 20 and state == on", "low: state == off"],
         "columns": ["flow", "head", "oil"],
     },
@@ -32,6 +33,28 @@ FITS: dict[str, dict[str, Any]] = {
     "papers": {"modes": "state", **PAPERS},
     "mean": {"method": "mean"},
 }
+SERIES: dict[str, dict[str, Any]] = {
+    "sensors": {},
+    "sensors by mode": {"modes": "state"},
+    "sensors by rules": {"modes": ["run: state == on", "low: state == off"], "columns": ["flow", "head", "oil"]},
+}
+
+
+def series() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return good rows of sensors that explain each other, in two states, and new rows: the oil is hot from 80 to 89."""
+    rng, n = np.random.default_rng(3), 900
+    load = np.cumsum(rng.normal(size=n)) * 0.2
+    off = np.arange(n) // 90 % 2 == 1
+    values = load[:, None] * [1.0, 0.5, -0.7, 2.0, 0.8] + np.outer(off, [5, 0, 3, 0, 1]) + rng.normal(size=(n, 5)) * 0.1
+    table = pd.DataFrame(np.round(values, 4), columns=["load", "flow", "head", "oil", "gate"])
+    table.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min"))
+    table = table.assign(state=np.where(off, "off", "on"))
+    new = table.iloc[700:].reset_index(drop=True)
+    new.loc[80:89, "oil"] += 3
+    new.loc[20, "flow"] = np.nan
+    new.loc[30, "state"] = "test run"
+    new.loc[31, "state"] = None
+    return table.iloc[:700], new
 
 
 def good() -> pd.DataFrame:
@@ -87,6 +110,84 @@ def test_verdicts_are_those_of_score_whatever_the_batches(options: WatchOptions,
     assert singly.read_bytes() == Path(str(options.output)).read_bytes()
 
 
+@pytest.mark.parametrize("fit", SERIES, ids=str)
+@pytest.mark.parametrize("time", ["written", "gap", "none"])
+def test_detectors_of_series_judge_in_order_whatever_the_batches(
+    options: WatchOptions, fit: str, time: str, tmp_path: Path
+) -> None:
+    """The history of each mode goes on from row to row, and begins anew after gaps, as in a table."""
+    table, new = series()
+    if time == "gap":
+        new.loc[85:, "time"] += pd.Timedelta("3h")
+    if time == "none":
+        new = new.drop(columns="time")
+    new.to_csv(options.input, index=False)
+    model = penstock.fit_model(table, **SERIES[fit])
+    assert model.judges_series
+    model.save(str(options.model))
+    expected = penstock.score(model, new)
+    lines = watched(options)
+    np.testing.assert_array_equal(scores_in(lines), expected.scores)
+    alone = [part.scores(expected.values.to_numpy()) for part in model.parts]
+    assert not np.array_equal(scores_in(lines), alone[0])
+    assert {line["threshold"] for line in lines} == {model.threshold_of("auto")}
+    assert [line["flag"] for line in lines] == [bool(score > model.threshold_of("auto")) for score in expected.scores]
+    assert next(iter(lines[81]["variables"])) == "oil"
+    assert lines[81]["variables"]["oil"] == pytest.approx(3, abs=0.5)
+    singly = replace(options, output=tmp_path / "singly.jsonl", state=tmp_path / "state", snapshot_every=1)
+    Monitor(singly).run()
+    assert lines_of(singly) == lines
+    pieces = replace(options, output=tmp_path / "pieces", state=tmp_path / "states", snapshot_every=7)
+    while Monitor(pieces).run(iter([False] * 4 + [True]).__next__).samples < 200:
+        pass
+    assert lines_of(pieces) == lines
+
+
+def test_groups_and_times_that_cannot_be_read_in_a_series(options: WatchOptions) -> None:
+    table, new = series()
+    model = penstock.fit_model(table.assign(run=np.arange(700) // 50), group="run", columns=["flow", "head", "oil"])
+    model.save(str(options.model))
+    new["run"] = "a"
+    new.loc[82:, "run"] = "b"
+    new.to_csv(options.input, index=False)
+    grouped = watched(options)
+    np.testing.assert_array_equal(scores_in(grouped), penstock.score(model, new).scores)
+    new.drop(columns="run").to_csv(options.input, index=False)
+    single = watched(options)
+    np.testing.assert_array_equal(scores_in(single), penstock.score(model, new.drop(columns="run")).scores)
+    assert scores_in(grouped)[:82] == scores_in(single)[:82]
+    assert scores_in(grouped)[82] != scores_in(single)[82]
+    new.assign(time=new["time"].astype(str).where(new.index != 99, "yesterday")).to_csv(options.input, index=False)
+    lines = watched(options)
+    assert {line["row"]: line["reason"] for line in lines if "reason" in line} == {100: "the time cannot be read"}
+    assert scores_in(lines)[:99] == scores_in(grouped)[:99]
+
+
+@pytest.mark.parametrize("clock", ["stamps", "numbers", "none"])
+def test_saved_detectors_and_monitors_of_series(options: WatchOptions, clock: str) -> None:
+    table = plant().drop(columns="fault")
+    stamps = {"stamps": table["time"], "numbers": pd.Series(np.arange(500) * 0.1), "none": None}[clock]
+    readings = table.drop(columns="time")
+    detector = penstock.SensorDetector().fit(readings[:400], time=None if stamps is None else stamps[:400])
+    monitor, time = detector.monitor(), None if stamps is None else stamps[400:].copy()
+    if time is not None:
+        time[450:] += 50 * (time.iloc[1] - time.iloc[0])
+    new = readings[400:] if time is None else readings[400:].assign(time=time)
+    new.to_csv(options.input, index=False)
+    for saved in (detector, monitor):
+        before = monitor.copy()
+        saved.save(str(options.model))
+        lines = watched(options)
+        fresh = detector.monitor() if saved is detector else before
+        assert scores_in(lines) == fresh.update_many(readings[400:], time=time).scores.tolist()
+        assert {line["threshold"] for line in lines} == {
+            detector.later_rate_.score_expected(1.0, 400) if detector.later_rate_ else lines[0]["threshold"]
+        }
+        monitor.update_many(readings[380:400], time=None if stamps is None else stamps[380:400])
+    detector.set_contamination(0.1).save(str(options.model))
+    assert watched(options)[0]["threshold"] == np.sort(detector.as_new_)[-41:-39].mean()
+
+
 def test_the_variable_that_is_off_is_named_with_its_deviation(options: WatchOptions) -> None:
     for fit in ("detector", "skipped", "papers"):
         penstock.fit_model(good(), **FITS[fit]).save(str(options.model), overwrite=True)
@@ -138,7 +239,7 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
     model = penstock.fit_model(good())
     model.save(str(options.model))
     running = ConformalPValue(rate=0.02)
-    running.update_many(model.training_scores)
+    running.update_many(model.later_scores)
     lines = watched(options, threshold="conformal:rate=0.02")
     expected = [(running.value, running.update(score)) for score in scores_in(lines)]
     assert [(line["threshold"], line["flag"]) for line in lines] == expected

@@ -30,7 +30,9 @@ from penstock import (
     NormScore,
     OnlineNSNMF,
     OverTime,
+    SensorDetector,
 )
+from penstock.detectors import SeriesMonitor
 from penstock.factor import BlockSGD, Multiplicative
 from penstock.storage import FORMAT_VERSION
 from penstock.thresholds import (
@@ -72,6 +74,19 @@ def online(**parameters: Any) -> OnlineNSNMF:
     return OnlineNSNMF(**(defaults | parameters)).partial_fit(rows)
 
 
+def series(n: int, seed: int = 0) -> np.ndarray:
+    """Return rows of three sensors that follow one, and a setting."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack([np.cumsum(rng.normal(size=n))[:, None] + 0.1 * rng.normal(size=(n, 3)), np.arange(n) // 40])
+
+
+def begun(detector: SensorDetector) -> SeriesMonitor:
+    """Return a monitor that has seen some rows, the last of them after a gap."""
+    monitor = detector.monitor()
+    monitor.update_many(series(9, 1), time=[60.0, 61, 62, 63, 64, 65, 66, 90, 91], runs=["a"] * 9)
+    return monitor
+
+
 # The name of a file, and the detector to put into it.
 CASES: dict[str, Callable[[], Any]] = {
     "NSNMF": lambda: NSNMF(2, random_state=np.random.RandomState(0), contamination=0.1).fit(by_time()),
@@ -87,6 +102,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "Detector": lambda: Detector(contamination=0.1).fit(by_time()),
     "OverTime": lambda: OverTime(NMF(2, random_state=0), contamination=0.1).fit(by_time()),
     "OverTime-scores": lambda: OverTime(KNNDistance(3)).fit(by_name()),
+    "SensorDetector": lambda: SensorDetector(contamination=0.1).fit(by_time()),
+    "SensorDetector-monitor": lambda: begun(SensorDetector().fit(series(60), time=np.arange(60.0))),
     "KNNDistance": lambda: KNNDistance(3).fit(table().to_numpy()),
     "MeanDistance": lambda: MeanDistance().fit(by_name()),
     "NormScore": lambda: NormScore().fit(table()),
@@ -103,13 +120,16 @@ CASES: dict[str, Callable[[], Any]] = {
 
 def what_it_says(detector: Any) -> dict[str, Any]:
     """Plain values that a loaded detector must give again: `scores` to the last bit, `new_scores` to rounding."""
+    if isinstance(detector, SeriesMonitor):
+        scores = detector.copy().update_many(series(20, 2), time=92.0 + np.arange(20), runs=["a"] * 20).scores
+        return what_it_says(detector.detector) | {"class": "SeriesMonitor", "new_scores": scores.tolist()}
     parameters = {name: repr(value) for name, value in detector.get_params().items() if name != "random_state"}
     said: dict[str, Any] = {"class": type(detector).__name__, "parameters": parameters}
     if not hasattr(detector, "n_features_in_") or not getattr(detector, "is_warm", True):
         return said
-    new = table(8, seed=1)
+    new: Any = table(8, seed=1)
     if not hasattr(detector, "feature_names_in_"):
-        new = new.to_numpy()
+        new = new.to_numpy() if detector.n_features_in_ == new.shape[1] else series(8, seed=1)
     said |= {"threshold": float(detector.threshold_), "new_scores": detector.anomaly_score(new).tolist()}
     if hasattr(detector, "top"):
         said |= {"scores": detector.scores_.tolist(), "top": [str(label) for label in detector.top(3).index]}

@@ -14,7 +14,7 @@ from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_befo
 from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
-from penstock.detectors import restore, state_of
+from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
 from penstock.io import TimeOptions, as_zone
 from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
@@ -45,7 +45,7 @@ def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = 
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` of a detector, `penstock fit` or `penstock.scale` wrote: the same scores to the last bit.
+    """Load what `save` of a detector or monitor, `penstock fit` or `penstock.scale` wrote: equal to the last bit.
 
     Nothing is fitted again, and nothing in the file is executed.
 
@@ -55,8 +55,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    detector or Model
-        The detector that was saved, or the `Model` of `fit_model`.
+    detector, SeriesMonitor or Model
+        The detector or monitor that was saved, or the `Model` of `fit_model`.
 
     Raises
     ------
@@ -82,6 +82,8 @@ def load(path: str | os.PathLike[str]) -> Any:
             return restore(state)
         if kind == KIND:
             return _unpack(Record(state, "model"))
+        if kind == MONITOR:
+            return restore_monitor(state)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise StorageError(
             f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a {kind} of this version of "
@@ -110,7 +112,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     model = load(path)
     if not isinstance(model, Model):
         raise WrongKindError(
-            f"Cannot load {os.fspath(path)}: it holds a detector, {type(model).__name__}, not a model of penstock fit"
+            f"Cannot load {os.fspath(path)}: it holds a {'monitor' if isinstance(model, SeriesMonitor) else 'detector'}, "
+            f"{type(model).__name__}, not a model of penstock fit"
         )
     return model
 

@@ -6,7 +6,8 @@ import os
 import sys
 from abc import abstractmethod
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,11 @@ from penstock.sensors.rates import EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
 from penstock.thresholds import Contamination
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MONITOR = "monitor"  # the kind of its files
+_ROWS_AT_ONCE = 4096  # of later rows: what is computed on the way takes ten times their memory
 
 
 class SeriesDetector(BaseDetector):
@@ -139,6 +144,46 @@ class SeriesDetector(BaseDetector):
         """Return readings minus expected values in units of what is usual for each sensor, (n, p); 0 if missing."""
         return self.model_.deviations(self._read_new(X))
 
+    def explain(self, first: int, last: int, series: Judgement | None = None) -> pd.DataFrame:
+        """Return which sensors are behind an event, and when each left what is usual.
+
+        Parameters
+        ----------
+        first, last : int
+            Its first and last row, counted from 0.
+        series : Judgement, default=None
+            Of `judge_series`; the training rows if None.
+
+        Returns
+        -------
+        DataFrame
+            One row per sensor, the one with the most evidence first: `evidence` (mean over the event), `peak`, `onset`
+            (the row from which on it was outside what is usual, at or before the event's end; −1 if it never was) and
+            `order` (1 for the sensor that left first; 0 for those that did not).
+        """
+        import pandas as pd  # see `top`
+
+        check_is_fitted(self)
+        if series is None and not hasattr(self, "evidence_"):
+            raise ValueError("A detector from a file does not hold the evidence of its training rows: give a series.")
+        evidence = self.evidence_ if series is None else series.evidence
+        if not 0 <= first <= last < len(evidence):
+            raise ValueError(f"An event lies within rows 0 to {len(evidence) - 1}; got {first} to {last}.")
+        inside, out = evidence[first : last + 1], evidence >= 1
+        onset = np.full(evidence.shape[1], -1)
+        for sensor in np.flatnonzero(out[first : last + 1].any(axis=0)):
+            row = first + int(np.argmax(out[first : last + 1, sensor]))
+            before = np.flatnonzero(~out[:row, sensor])
+            onset[sensor] = before[-1] + 1 if len(before) else 0
+        order = np.zeros(len(onset), dtype=np.intp)
+        order[onset >= 0] = np.searchsorted(np.unique(onset[onset >= 0]), onset[onset >= 0]) + 1
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        found = pd.DataFrame(
+            {"evidence": inside.mean(axis=0), "peak": inside.max(axis=0), "onset": onset, "order": order},
+            index=pd.Index(names, name="sensor"),
+        )
+        return found.sort_values("evidence", ascending=False, kind="stable")
+
     def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
         """Return how many episodes of at least this score are expected in normal rows.
 
@@ -231,6 +276,8 @@ class SensorDetector(SeriesDetector):
     >>> detector = SensorDetector().fit(load)
     >>> bool(400 <= detector.scores_.argmax() < 425), int(detector.evidence_[410].argmax())
     (True, 2)
+    >>> int(detector.explain(400, 419).index[0])
+    2
     >>> later = detector.monitor()
     >>> bool(later.update(load[-1]) == detector.score_series(load[-1:])[0])
     True
@@ -310,12 +357,21 @@ class SeriesMonitor:
         X, time, runs : as in `SensorDetector.fit`
             Rows that follow those already seen.
         """
-        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.flags.c_contiguous:
-            check_finite(X, X, allow_missing=True)
-            table = X
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+        if plain and X.shape[1] == self.detector.n_features_in_:  # without the checks of names, which take a while
+            table = np.ascontiguousarray(X)
+            check_finite(table, X, allow_missing=True)
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
-        return self._score(table, read_time(X, time, len(table)), read_runs(runs, len(table)))
+        seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
+        found = Judgement(np.empty(len(table)), np.empty(table.shape))
+        for start in range(0, len(table), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            part = self._score(
+                table[some], None if seconds is None else seconds[some], None if labels is None else labels[some]
+            )
+            found.scores[some], found.evidence[some] = part.scores, part.evidence
+        return found
 
     def _score(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Judgement:
         found = self.detector.model_.score(table, self._state, time, runs)
@@ -367,18 +423,18 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
     n : int
         Number of rows.
     """
+    pandas = sys.modules.get("pandas")
     if time is None:
-        pandas = sys.modules.get("pandas")
         if pandas is None or not isinstance(getattr(X, "index", None), pandas.DatetimeIndex):
             return None
         time = X.index
+    if pandas is not None and isinstance(time, pandas.DatetimeIndex) and time.tz is not None:
+        time = time.tz_convert(None)
     values = np.asarray(time)
-    if values.dtype == object or values.dtype.kind in "US":
-        import pandas as pd
-
-        values = np.asarray(pd.DatetimeIndex(pd.to_datetime(list(time), utc=True)).tz_localize(None))
     if values.shape != (n,):
         raise ValueError(f"time must have one entry for each of the {n} rows; got shape {values.shape}.")
+    if values.dtype.kind in "OUS":
+        values = _read_stamps(values)
     if values.dtype.kind == "M":
         missing = np.isnat(values)
         seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
@@ -393,6 +449,19 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
             f"row a time, or leave these rows out."
         )
     return seconds
+
+
+def _read_stamps(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that are objects as numbers, and time stamps of any kind, or texts of these, as UTC."""
+    import pandas as pd
+
+    if all(isinstance(value, Real) for value in values):
+        return values.astype(np.float64)
+    try:
+        index = pd.DatetimeIndex(pd.to_datetime(values.tolist(), utc=True))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"time must hold time stamps or numbers; not all could be read ({error!s:.200}).") from None
+    return np.asarray(index.tz_localize(None))
 
 
 def read_runs(runs: Any, n: int) -> Any:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -50,6 +50,8 @@ class TableOptions:
         Measure only these, or all but these. All columns of numbers if `columns` and `texts` are empty.
     texts : tuple of str
         Columns to be handed out as they are written.
+    texts_if_there : tuple of str
+        Further ones, which the stream may lack.
     day_first : bool, optional
         Whether 1/2/2024 is in February.
     time_format : str, optional
@@ -66,6 +68,12 @@ class TableOptions:
     decimal: str | None = None
     day_first: bool | None = None
     time_format: str | None = None
+    texts_if_there: tuple[str, ...] = ()
+
+    def for_columns(self, names: Sequence[str]) -> TableOptions:
+        """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
+        there = (name for name in self.texts_if_there if name in names)
+        return replace(self, texts=(*self.texts, *there), texts_if_there=())
 
 
 @dataclass(frozen=True)
@@ -248,6 +256,7 @@ def _choose_columns(
     first : values of the first row. kept : the first rows without columns that hold nothing or number the rows.
     measured : those of numbers.
     """
+    options = options.for_columns(names)
     check_options(names, options)
     told = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}

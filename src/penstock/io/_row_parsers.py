@@ -208,6 +208,7 @@ class JsonRows:
         if not first:
             raise LineError("an object without any key")
         names = list(first)
+        options = options.for_columns(names)
         check_options(names, options)
         values = [str(value) if isinstance(value, str) else "1" for value in first.values()]
         taken = {*options.columns, *options.texts, *options.exclude}

@@ -1,7 +1,8 @@
 """Score the rows of a stream with a model of `penstock fit` or a saved detector.
 
 The model stays as it is, except for `OnlineNSNMF`, which goes on learning; what changes with the stream is the
-threshold and the operating mode. Each row is scored by itself: batches of any size give the same verdicts.
+threshold, the operating mode and, for detectors that judge series, the history of each mode. Rows are scored in turn:
+batches of any size give the same verdicts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import copy
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name
-from penstock.detectors import OnlineNSNMF
+from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
 from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
 from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
@@ -33,6 +34,8 @@ _EPOCHS = (
     (1e17, "us"),
     (math.inf, "ns"),
 )  # the unit of a time that is a number, by its size
+_LARGEST_EPOCH = 9e18  # ns
+_FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
 
 class FittedScorer:
@@ -40,10 +43,11 @@ class FittedScorer:
 
     Parameters
     ----------
-    model : Model or detector
-        As `penstock.load` returns it.
+    model : Model, detector or SeriesMonitor
+        As `penstock.load` returns it. A monitor goes on from where it stands.
     threshold : Threshold, "auto", float or None, default=None
-        None: the model's own, which is that of a saved detector, and "auto" of the training scores of a `Model`. A
+        None: the model's own, which is that of a saved detector, and `Model.threshold_of("auto")` of a `Model`. Of a
+        detector that judges series it is `threshold_of` its contamination, as its `threshold_` is for single rows. A
         number is a share of normal rows. A `Threshold` starts from the training scores and follows the stream.
     origin : str
         Digest of the model file; a snapshot belongs to the same file.
@@ -57,6 +61,9 @@ class FittedScorer:
     warmup = 0
 
     def __init__(self, model: Any, threshold: Contamination | None = None, origin: str | None = None) -> None:
+        begun = model if isinstance(model, SeriesMonitor) else None
+        if begun is not None:
+            model = begun.detector
         self._bare = not isinstance(model, Model)
         self._model: Model = Model.of_detector(model) if self._bare else model
         self._origin, self._asked = origin, threshold
@@ -65,8 +72,13 @@ class FittedScorer:
         if self._learns:
             self._parts = copy.deepcopy(self._parts)
         self._threshold = self._first_threshold(model, threshold)
+        self._series: dict[str, _Series] = {}
+        if self._model.judges_series:
+            self._series = {part.mode: _Series(part.detector.monitor()) for part in self._parts}
+        if begun is not None:
+            self._series[self._parts[0].mode].monitor.restore(begun.state())
         self._modes = _ModeFollower(
-            self._model.modes, frozenset(part.mode for part in self._parts), self._model.reading
+            self._model.modes, frozenset(part.mode for part in self._parts), self._model.reading, numbers=self._bare
         )
         self._kinds = _column_kinds(self._model)
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
@@ -76,12 +88,13 @@ class FittedScorer:
         """Return the threshold for the first row; None: that of the detectors, which learn."""
         if isinstance(threshold, Threshold):
             running = threshold.fresh()
-            running.update_many(self._model.training_scores)
+            running.update_many(self._model.later_scores)
             return running
         if threshold is None and self._learns:
             return None
         if threshold is None and self._bare:
-            return Fixed(float(model.threshold_))
+            judges_series = self._model.judges_series
+            return Fixed(self._model.threshold_of(model.contamination) if judges_series else float(model.threshold_))
         return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
 
     def table_options(self, options: TableOptions) -> TableOptions:
@@ -93,6 +106,7 @@ class FittedScorer:
             options,
             columns=tuple(name for name, kind in self._kinds.items() if kind == "number"),
             texts=tuple(name for name, kind in self._kinds.items() if kind == "text"),
+            texts_if_there=(reading.group,) if self._series and reading.group not in (None, *self._kinds) else (),
             time=options.time or (reading.time if isinstance(reading.time, str) else None),
             delimiter=options.delimiter or reading.separator,
         )
@@ -115,17 +129,20 @@ class FittedScorer:
             "threshold": None if self._threshold is None else pack_threshold(self._threshold),
             "modes": self._modes.state(),
             "detectors": [part.detector._pack() for part in self._parts] if self._learns else None,
+            "series": [series.state() for series in self._series.values()] or None,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; ValueError if it does not fit."""
-        record = Record(state, "state").only("threshold", "modes", "detectors")
+        record = Record(state, "state").only("threshold", "modes", "detectors", new={"series": None})
         if record.value("threshold") is not None:
             self._threshold = unpack_threshold(record.value("threshold"))
         self._modes.restore(record.part("modes"))
         if self._learns:
             for part, packed in zip(self._parts, record.value("detectors"), strict=True):
                 part.detector._unpack(packed)
+        for series, packed in zip(self._series.values(), record.value("series") or (), strict=True):
+            series.restore(Record(packed, "series"))
 
     def score(self, batch: Batch, n_variables: int, *, strict: bool = False) -> Verdicts:
         """Score some rows; `n_variables` inputs are named for each row that is flagged.
@@ -134,7 +151,8 @@ class FittedScorer:
         """
         unknown: dict[tuple[str, str], int] = {}
         rows = self._inputs(batch, unknown)
-        modes, reasons = self._modes.follow(self._table(batch))
+        table = self._table(batch)
+        modes, reasons = self._modes.follow(table)
         for place in np.flatnonzero(np.isnan(rows).all(axis=1)).tolist():
             reasons.setdefault(place, "the row has no reading")
         n, k = len(rows), min(n_variables, rows.shape[1])
@@ -142,18 +160,19 @@ class FittedScorer:
             np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=np.bool_),
             np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
         )  # fmt: skip
+        history = _History(table, self._groups(batch), np.zeros(rows.shape)) if self._series else None
         of_mode = {part.mode: part for part in self._parts}
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for mode, part in of_mode.items():
             places = np.flatnonzero(judged & (modes == mode))
             if len(places):
-                self._score_part(part, rows, places, found, reasons, strict)
+                self._score_part(part, rows, places, found, history, reasons, strict)
         if self._threshold is not None:
             for place, score in enumerate(found.scores.tolist()):
                 found.thresholds[place] = self._threshold.value
                 found.flags[place] = self._threshold.update(score)
         for mode, part in of_mode.items() if not self._learns else ():
-            self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found)
+            self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found, history)
         return Verdicts(found, reasons, unknown)
 
     def _score_part(
@@ -162,22 +181,28 @@ class FittedScorer:
         rows: FloatArray,
         places: IndexArray,
         found: StreamScores,
+        history: _History | None,
         reasons: dict[int, str],
         strict: bool,
     ) -> None:
         """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
         try:
-            self._take(part, rows, places, found)
+            self._take(part, rows, places, found, history)
         except ValueError:
             for place in places.tolist():
                 try:
-                    self._take(part, rows, np.array([place]), found)
+                    self._take(part, rows, np.array([place]), found, history)
                 except ValueError as error:
                     reasons[place] = with_names(str(error), self.variable_names)
                     if strict:
                         raise InputError(f"A row cannot be scored: {reasons[place]} (--strict)") from None
 
-    def _take(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+    def _take(
+        self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores, history: _History | None
+    ) -> None:
+        if history is not None:
+            found.scores[places] = self._series[part.mode].score(rows, places, history)
+            return
         if not self._learns:
             found.scores[places] = part.scores(rows[places])
             return
@@ -192,11 +217,16 @@ class FittedScorer:
             found.thresholds[places] = result.thresholds / part.usual
             found.flags[places] = result.flags
 
-    def _explain(self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores) -> None:
+    def _explain(
+        self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores, history: _History | None
+    ) -> None:
         """Name the inputs that stand out in rows of a mode: measured minus expected."""
         if not len(places) or not found.variables.shape[1]:
             return
-        residuals, weights = deviations(part, rows[places])
+        if history is None:
+            residuals, weights = deviations(part, rows[places])
+        else:
+            residuals, weights = rows[places] - part.expected(rows[places]), history.evidence[places]
         weights = np.where(np.isnan(rows[places]) | ~(weights > 0), -np.inf, weights)
         worst = np.argsort(-weights, axis=1, kind="stable")[:, : found.variables.shape[1]]
         named = np.take_along_axis(weights, worst, axis=1) > -np.inf
@@ -224,8 +254,15 @@ class FittedScorer:
         codes = self._model.reading.missing
         return [None if text in codes else text for text in batch.texts[name]]
 
+    def _groups(self, batch: Batch) -> Sequence[Any] | None:
+        """Return the group of each row, where the model was fitted with groups and the stream has them."""
+        name = self._model.reading.group
+        if name in self._columns:
+            return [mode_name(value) for value in batch.values[:, self._columns[name]]]
+        return [text or "" for text in batch.texts[name]] if name in batch.texts else None
+
     def _table(self, batch: Batch) -> Table:
-        """Return the columns that the rules and the column of modes need."""
+        """Return the columns that the rules and the column of modes need, and times if they are needed."""
         modes = self._model.modes
         wanted = dict.fromkeys(
             [*([modes.column] if modes.column else []), *(c for _, r in modes.rules for c in r.columns)]
@@ -238,8 +275,56 @@ class FittedScorer:
         }
         first = self._modes.rows
         frame = pd.DataFrame(columns, index=pd.RangeIndex(first, first + len(batch.values)))
-        times = self._modes.stamps(batch.times) if self._modes.needs_time else None
+        in_time = batch.times is not None and any(series.has_clock for series in self._series.values())
+        times = self._modes.stamps(batch.times) if self._modes.needs_time or in_time else None
         return Table(frame, times, None, None, "the stream", ())
+
+
+@dataclass(frozen=True)
+class _History:
+    """What detectors that judge series need beside the readings of a batch, and the evidence (n, p) that they found."""
+
+    table: Table
+    groups: Sequence[Any] | None
+    evidence: FloatArray
+
+
+@dataclass
+class _Series:
+    """The rows of one operating mode as a series: its monitor, and how many rows it has judged."""
+
+    monitor: SeriesMonitor
+    judged: int = 0
+
+    @property
+    def has_clock(self) -> bool:
+        return self.monitor.detector.model_.clock.step > 0
+
+    def state(self) -> dict[str, Any]:
+        return {"judged": self.judged, "monitor": self.monitor.state()}
+
+    def restore(self, record: Record) -> None:
+        record.only("judged", "monitor")
+        self.judged = record.whole("judged", least=0)
+        self.monitor.restore(record.value("monitor"))
+
+    def score(self, rows: FloatArray, places: IndexArray, history: _History) -> FloatArray:
+        """Score the next rows of this mode, at these places of a batch, and note their evidence.
+
+        Where there is no time, the history begins anew after rows of other modes: their number is then part of the
+        name of the run.
+        """
+        table, runs, time = history.table, None, None
+        groups = None if history.groups is None else [history.groups[place] for place in places.tolist()]
+        if table.time is not None and self.has_clock:
+            time, runs = read_time(None, table.time[places], len(places)), groups
+        else:
+            others = table.values.index.to_numpy()[places] - self.judged - np.arange(len(places))
+            runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
+        found = self.monitor.update_many(np.ascontiguousarray(rows[places]), time=time, runs=runs)
+        self.judged += len(places)
+        history.evidence[places] = found.evidence
+        return found.scores
 
 
 class _ModeFollower:
@@ -249,8 +334,8 @@ class _ModeFollower:
     in a table, the last row before a change is judged: the change is not known yet when it comes.
     """
 
-    def __init__(self, plan: ModePlan, learnt: frozenset[str], reading: Reading) -> None:
-        self._plan, self._learnt, self._reading = plan, learnt, reading
+    def __init__(self, plan: ModePlan, learnt: frozenset[str], reading: Reading, *, numbers: bool) -> None:
+        self._plan, self._learnt, self._reading, self._numbers = plan, learnt, reading, numbers
         self.needs_time = isinstance(plan.settle, pd.Timedelta) or any(
             re.search(r"\btime\b", str(rule)) for _, rule in plan.rules
         )
@@ -322,7 +407,7 @@ class _ModeFollower:
         if reading.time_format is not None:
             written = pd.Series(list(times), dtype=object)
             return self._in_zone(pd.DatetimeIndex(pd.to_datetime(written, format=reading.time_format, errors="coerce")))
-        texts = [_epoch(time) for time in times]
+        texts = [_epoch(time, 1 if self._numbers else _FEWEST_DIGITS) for time in times]
         for text in texts if self._zoned is None else ():
             read, zoned, day_first = read_stamps([text], self._day_first)
             if not np.isnat(read[0]):
@@ -341,9 +426,9 @@ class _ModeFollower:
         return index.tz_convert(zone)
 
 
-def _epoch(time: Any) -> str:
-    """Return a time as text; a number since 1970 as UTC."""
-    if not is_number(time) or len(str(time)) < 9:
+def _epoch(time: Any, digits: int) -> str:
+    """Return a time as text; a number of at least so many digits, since 1970, as UTC."""
+    if not is_number(time) or len(str(time)) < digits or not abs(float(time)) < _LARGEST_EPOCH:
         return "" if time is None else str(time)
     unit = next(unit for most, unit in _EPOCHS if abs(float(time)) < most)
     return pd.Timestamp(float(time), unit=unit).isoformat() + "Z"

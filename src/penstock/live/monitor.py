@@ -295,7 +295,7 @@ class Monitor:
 
 def _asked(table: TableOptions) -> dict[str, Any]:
     """Return the options that the user chose: the columns of a model are not among them."""
-    return {name: value for name, value in asdict(table).items() if name != "texts"}
+    return {name: value for name, value in asdict(table).items() if not name.startswith("texts")}
 
 
 def _delimiter(options: WatchOptions) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._types import FloatArray
 from penstock.sensors.evidence import (
     HORIZONS,
     TRAILING_HORIZONS,
@@ -20,11 +21,13 @@ from penstock.sensors.evidence import (
 from penstock.sensors.judge import Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.sensors.novelty import Novelty, NoveltyState
 from penstock.sensors.rates import EpisodeRate
-from penstock.sensors.readings import Clock, LastRow, Scale
-from penstock.sensors.residuals import LeaveOneOut
-from penstock.storage import Record
+from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
+from penstock.sensors.residuals import RIDGE, LeaveOneOut
+from penstock.storage import Record, StorageError
 
 _LEAST = 1e-300  # of what is divided by
+_LARGEST = 1e40  # of what is not in the user's units: squares and their products do not overflow
+_MOST = 2**53  # of whole numbers
 _LATER = {"h": len(TRAILING_HORIZONS)}
 _EARLIER = {"h": len(HORIZONS)}
 # Fields of each record: the lengths of an array, with ">0" where all of it is positive; a type; or a record, with its
@@ -64,7 +67,12 @@ _FIELDS: dict[type, dict[str, Any]] = {
     },
     ResidualState: {"layer": (LayerState, _LATER), "last": LastRow},
 }  # fmt: skip
-_POSITIVE = {(TimeLayer, "usual"), (Surprise, "spread"), (Novelty, "usual"), (EpisodeRate, "slope")}
+_LEAST_OF: dict[tuple[type, str], float] = {
+    (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13, (TimeLayer, "usual"): 1e-13,
+    (Surprise, "median"): -_LARGEST, (Surprise, "spread"): 1e-3, (Novelty, "usual"): 1e-13, (Past, "least"): 1.0,
+    (EpisodeRate, "block"): 1, (EpisodeRate, "slope"): 1e-3,
+}  # fmt: skip
+_IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
 
 
 def pack(record: Any) -> Any:
@@ -93,17 +101,37 @@ def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
     record.only(*_FIELDS[cls])
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
-        least = _LEAST if (cls, name) in _POSITIVE else None
-        values[name] = _unpack_field(record, name, kind, lengths, least)
+        bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
+        values[name] = _unpack_field(record, name, kind, lengths, *bounds)
         if name == "judged":
             lengths["q"] = int(values[name].sum())
+            if not lengths["q"]:
+                raise StorageError(f"{record.place}['judged'] should have a sensor that is judged")
+        if name == "precision":
+            _check_precision(record, values[name])
+        if name in ("moments", "past_moments") and not (values[name][::2] >= 0).all():
+            raise StorageError(f"{record.place}[{name!r}] should hold counts and sums of squares ≥ 0")
     return cls(**values)
 
 
-def _unpack_field(record: Record, name: str, kind: Any, lengths: dict[str, int], least: float | None) -> Any:
+def _check_precision(record: Record, precision: FloatArray) -> None:
+    """Raise unless this can be the inverse of a covariance of scaled readings plus a ridge: no division by 0 then."""
+    p = len(precision)
+    sound = bool((precision == precision.T).all() and precision.max(initial=0.0) <= 1.01 / RIDGE)
+    try:
+        np.linalg.cholesky(precision - 0.5 / (LARGEST_READING**2 * p + RIDGE) * np.eye(p))
+    except np.linalg.LinAlgError:
+        sound = False
+    if not sound:
+        raise StorageError(f"{record.place}['precision'] should be an inverse covariance")
+
+
+def _unpack_field(
+    record: Record, name: str, kind: Any, lengths: dict[str, int], least: float | None, largest: float
+) -> Any:
     value: Any
     if isinstance(kind, tuple) and kind[0] == "?":
-        value = None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least)
+        value = None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least, largest)
     elif isinstance(kind, tuple):
         value = unpack(kind[0], record.part(name), lengths | kind[1])
     elif kind == "label":
@@ -111,22 +139,27 @@ def _unpack_field(record: Record, name: str, kind: Any, lengths: dict[str, int],
         if not isinstance(value, str | int | float | None):
             raise record.trouble(name, "a text or a number")
     elif kind is float:
-        value = record.number(name, least=-np.inf if least is None else least, infinite=name == "gap")
+        value = record.number(name, least=-largest if least is None else least, infinite=name == "gap")
+        if value > largest:
+            raise record.trouble(name, f"a number ≤ {largest:g}")
     elif kind is int:
-        value = record.whole(name, least=0)
+        value = record.whole(name, least=int(least or 0), most=_MOST)
     elif kind is bool:
         value = record.flag(name)
     elif isinstance(kind, type):
         value = unpack(kind, record.part(name), lengths)
     else:
-        value = _unpack_array(record, name, kind.split(), lengths)
+        value = _unpack_array(record, name, kind.split(), lengths, least, largest)
     return value
 
 
-def _unpack_array(record: Record, name: str, words: list[str], lengths: dict[str, int]) -> Any:
+def _unpack_array(
+    record: Record, name: str, words: list[str], lengths: dict[str, int], least: float | None, largest: float
+) -> Any:
     dtype: Any = {"bool": np.bool_, "int": np.int64}.get(words[-1], np.float64)
     letters = [word for word in words if word not in ("bool", "int", ">0")]
     shape = tuple(int(letter) if letter.isdigit() else lengths.get(letter) for letter in letters)
-    array = record.array(name, dtype, shape, least=_LEAST if ">0" in words else -np.inf)
+    lowest = least or (_LEAST if ">0" in words else -largest)
+    array = record.array(name, dtype, shape, least=lowest, most=largest)
     lengths.update({letter: size for letter, size in zip(letters, array.shape, strict=True) if not letter.isdigit()})
     return array

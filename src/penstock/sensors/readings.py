@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray
 
 BoolArray = NDArray[np.bool_]
-_LARGEST = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
+LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
+_HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a flag, which is judged
 
@@ -38,7 +39,7 @@ class Scale:
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
         with np.errstate(over="ignore"):
-            scaled: FloatArray = np.clip((X - self.center) / self.width, -_LARGEST, _LARGEST)
+            scaled: FloatArray = np.clip((X - self.center) / self.width, -LARGEST_READING, LARGEST_READING)
         return scaled
 
 
@@ -59,13 +60,17 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     >>> learn_scale(X, np.arange(200) == 0).judged  # a sensor, a set point, a constant
     array([ True, False, False])
     """
+    bottom, top = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    shrink = np.where(np.maximum(-bottom, top) > _HUGE, _SHRINK, 1.0)
+    if (shrink < 1).any():
+        X = X * shrink
     low, center, high = np.nanquantile(X, [0.05, 0.5, 0.95], axis=0)
     spread = np.nanstd(X, axis=0)
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
     width = np.where(width > 1e-3 * spread, width, spread)
-    constant = ~(width > 0)
+    constant = (bottom == top) | ~(width > 0)  # rounding may let a constant column seem to vary
     judged = np.array([not constant[j] and not _is_setting(X[:, j], starts) for j in range(X.shape[1])])
-    return Scale(center, np.where(constant, 1.0, width), judged)
+    return Scale(center / shrink, np.where(constant, 1.0, width / shrink), judged)
 
 
 def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
@@ -156,7 +161,7 @@ class Clock:
         if runs is not None:
             labels = np.asarray(runs)
             starts[1:] |= labels[1:] != labels[:-1]
-            starts[0] |= before.begun and labels[0] != before.run
+            starts[0] |= before.run is not None and labels[0] != before.run
         if last is not None:
             last.time = None if time is None else float(time[-1])
             last.run = None if runs is None else np.asarray(runs)[-1]
