@@ -16,6 +16,7 @@ from sklearn.base import clone
 import penstock
 from penstock import GNMF, NMF, NSNMF, SNMF, Detector, KNNDistance, LaplacianNSNMF, LoMST, OnlineNSNMF, OverTime
 from penstock.detectors import BaseDetector, SensorDetector, SeriesDetector
+from penstock.detectors.over_time import held_beside_readings
 from penstock.sensors.residuals import leave_own_out, leverages, rebuild_rows
 from penstock.storage import StorageError, read_state, write_state
 
@@ -49,35 +50,54 @@ def test_residuals_of_rebuilt_rows_are_their_slow_twin(p: int, k: int, seed: int
     rng = np.random.default_rng(seed)
     H = np.abs(rng.normal(size=(k, p))) * (rng.random((k, p)) < 0.8)
     H[k // 2] = H[0]  # redundant groups are no more than one
-    W = rng.random((9, k)) * (rng.random((9, k)) < 0.7)
+    root = rng.normal(size=(k, k)) * rng.integers(0, 2)
+    W, Q = rng.random((9, k)) * (rng.random((9, k)) < 0.7), root @ root.T
     Z = np.where(rng.random((9, p)) < 0.15, np.nan, rng.normal(size=(9, p)))
     rebuilt = rebuild_rows(W, H)
-    found = leave_own_out(np.where(np.isnan(Z), 0.0, Z - rebuilt), H, W > 0, ~np.isnan(Z))
-    expected = [
-        [naive.rebuilt_residual(z, a, w, H, j) for j in range(p)] for z, a, w in zip(Z, rebuilt, W, strict=True)
-    ]
+    np.testing.assert_allclose(rebuilt, W @ H)
+    found = leave_own_out(np.where(np.isnan(Z), 0.0, Z - rebuilt), H, Q, W > 0, ~np.isnan(Z))
+    rows = zip(Z, rebuilt, W, strict=True)
+    expected = [[naive.rebuilt_residual(z, again, w, H, Q, j) for j in range(p)] for z, again, w in rows]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_a_residual_is_that_of_weights_found_without_the_reading() -> None:
+@pytest.mark.parametrize("held", [0.0, 0.7])
+def test_a_residual_is_that_of_weights_found_without_the_reading(held: float) -> None:
     rng = np.random.default_rng(0)
-    H, z = rng.random((3, 8)), rng.random(8)
-    w = np.linalg.lstsq(H.T, z, rcond=None)[0]
-    found = leave_own_out((z - w @ H)[None], H, np.ones((1, 3), dtype=bool), np.ones((1, 8), dtype=bool))[0]
+    H, z, Q = rng.random((3, 8)), rng.random(8), held * np.eye(3)
+
+    def weights(some: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(H[:, some] @ H[:, some].T + Q, H[:, some] @ z[some])
+
+    everything = np.ones(8, dtype=bool)
+    residuals = (z - weights(everything) @ H)[None]
+    found = leave_own_out(residuals, H, Q, np.ones((1, 3), dtype=bool), everything[None])[0]
     for j in range(8):
-        others = np.arange(8) != j
-        without = np.linalg.lstsq(H[:, others].T, z[others], rcond=None)[0]
-        assert found[j] == pytest.approx(z[j] - without @ H[:, j])
+        assert found[j] == pytest.approx(z[j] - weights(np.arange(8) != j) @ H[:, j])
 
 
 def test_leverages_are_shares_that_add_up_to_the_number_of_groups() -> None:
     rng = np.random.default_rng(0)
     H = rng.random((4, 9))
     active = rng.random((20, 4)) < 0.5
-    found = leverages(H, active, np.ones((20, 9), dtype=bool))
+    found = leverages(H, np.zeros((4, 4)), active, np.ones((20, 9), dtype=bool))
     assert (found >= 0).all()
     assert (found <= 1 + 1e-9).all()
     np.testing.assert_allclose(found.sum(axis=1), active.sum(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("detector", [NMF(2, random_state=0), NSNMF(2, random_state=0, similarity="normalized")])
+def test_a_leverage_is_how_far_the_rebuilt_value_follows_the_reading(detector: BaseDetector) -> None:
+    fitted, row = clone(detector).fit(plant(fault=False)), 1.2 * plant(fault=False)[150] + 0.3
+    W, ones = fitted.transform([row]), np.ones((1, 6), dtype=bool)
+    moved = fitted.transform(row + 1e-4 * np.eye(6))
+    true = np.diag(fitted.inverse_transform(moved) - fitted.inverse_transform(W)) / 1e-4
+    held = held_beside_readings(fitted)
+    error, of_readings_alone = (
+        abs(leverages(fitted.components_, Q, W > 0, ones)[0] - true).mean() for Q in (held, 0 * held)
+    )
+    assert error < 0.03
+    assert error <= of_readings_alone
 
 
 @pytest.mark.parametrize("detector", REBUILDERS[:3], ids=lambda each: type(each).__name__)

@@ -229,7 +229,10 @@ def test_names_of_columns_are_kept_and_compared() -> None:
         monitor.update_many(frame[NAMES[::-1]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        by_name, by_place = monitor.copy().update_many(frame).scores, monitor.copy().update_many(frame.to_numpy()).scores
+        by_name, by_place = (
+            monitor.copy().update_many(frame).scores,
+            monitor.copy().update_many(frame.to_numpy()).scores,
+        )
         singly = [monitor.update(row) for row in frame.to_numpy()]
     assert by_name.tolist() == by_place.tolist() == singly
     for wrong in (readings(5, p=5), readings(5, p=7)):
@@ -264,7 +267,9 @@ def test_any_cut_of_a_series_gives_the_same_to_the_last_bit(
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 60], strict=True):
         some = slice(start, stop)
         pieces.append(
-            monitor.update_many(X[some], time=None if time is None else time[some], runs=None if runs is None else runs[some])
+            monitor.update_many(
+                X[some], time=None if time is None else time[some], runs=None if runs is None else runs[some]
+            )
         )
         goes_on = detector.monitor()
         goes_on.restore(monitor.state())
@@ -343,9 +348,7 @@ EXTREME = [0.0, 1e-300, -1e-300, 1e-12, -1.0, 1e150, -1e150, 1e308, -1e308]
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-def test_numbers_of_any_size_in_a_file_are_refused_or_harmless(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_of_any_size_in_a_file_are_refused_or_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hostile file may hold any finite number: never a crash or a NaN."""
     monitor = fitted("few").monitor()
     monitor.update_many(readings(31, seed=6))

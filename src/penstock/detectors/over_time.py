@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._factor_base import FactorDetector, limit_components
@@ -64,8 +66,9 @@ class OverTimeModel:
 
     def score(self, X: FloatArray, state: ResidualState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
         """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
+        residuals, filled = self._residuals(X)  # first, as the detector may refuse a row
         spacing = self.clock.follow(len(X), time, runs, state.last)
-        return Judgement(*self.layer.judge(*self._residuals(X), spacing, state.layer))
+        return Judgement(*self.layer.judge(residuals, filled, spacing, state.layer))
 
     def score_alone(self, X: FloatArray) -> FloatArray:
         """Score rows without history, each by itself: as the first row of a series that moves as usual."""
@@ -85,7 +88,7 @@ class OverTimeModel:
     def _residuals(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.usual is None:
             return self._rebuilt(X)
-        there, scores = ~np.isnan(X).all(axis=1), np.full(len(X), self.usual[0])
+        there, scores = _with_readings(X), np.full(len(X), self.usual[0])
         if there.any():
             scores[there] = self.detector.score_array(np.ascontiguousarray(X[there]))
         return above_usual(scores, self.usual), _filled(self.scale.apply(X))
@@ -96,11 +99,19 @@ class OverTimeModel:
                 f"{type(self.detector).__name__} rebuilds no rows, so that nothing is known of what a sensor should "
                 f"have read. OverTime(NSNMF()) and SensorDetector() say it."
             )
-        return rebuilt_residuals(self.detector, X, self.scale)
+        return rebuilt_residuals(self.detector, X, self.scale, self._held)
+
+    @cached_property
+    def _held(self) -> FloatArray | None:
+        return held_beside_readings(self.detector) if isinstance(self.detector, FactorDetector) else None
 
 
 def rebuilt_residuals(
-    detector: FactorDetector, X: FloatArray, scale: Scale, weights: FloatArray | None = None
+    detector: FactorDetector,
+    X: FloatArray,
+    scale: Scale,
+    held: FloatArray | None,
+    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return residuals (n, p), and readings with rebuilt values where one is missing (n, p), in units of `scale`.
 
@@ -111,22 +122,43 @@ def rebuilt_residuals(
     X : array of shape (n, p)
         Readings; NaN where one is missing. A row without any has residuals of 0.
     scale : Scale
+    held : array of shape (k, k) or None
+        Of `held_beside_readings`.
     weights : array, optional
         Of the rows that have a reading; found by `detector.transform` if None.
     """
     Z = scale.apply(X)
-    residuals, filled, there = np.zeros(X.shape), _filled(Z), ~np.isnan(X).all(axis=1)
+    residuals, filled, there = np.zeros(X.shape), _filled(Z), _with_readings(X)
     if not there.any():
         return residuals, filled
     W, H = detector.transform(X[there]) if weights is None else weights, detector.components_
-    rebuilt = rebuild_rows(W, H)
-    rebuilt = scale.apply(rebuilt if detector.scaling_ is None else detector.scaling_.undo(rebuilt))
-    missing = np.isnan(Z[there])
-    found = np.where(missing, 0.0, Z[there] - rebuilt)
-    if detector.model_.problem.objective.A is not None:  # else readings have no say in the weights of their row
-        found = leave_own_out(found, H, W > 0, ~missing)
+    rebuilt, inside, missing = rebuild_rows(W, H), Z[there], np.isnan(Z[there])
+    scaling = detector.scaling_
+    if scaling is not None:
+        rebuilt, inside = scaling.undo(rebuilt), scale.apply(np.clip(X[there], scaling.minimum, scaling.maximum))
+    rebuilt = scale.apply(rebuilt)
+    found = np.where(missing, 0.0, inside - rebuilt)
+    if held is not None:
+        found = leave_own_out(found, H, held, W > 0, ~missing)
+    found += np.where(missing, 0.0, Z[there] - inside)  # what is outside the range learnt has no part in the weights
     residuals[there], filled[there] = np.clip(found, -_LARGEST, _LARGEST), np.where(missing, rebuilt, Z[there])
     return residuals, filled
+
+
+def held_beside_readings(detector: FactorDetector) -> FloatArray | None:
+    """Return Q of ‖a − wH‖² + wQwᵀ, as which the objective is seen by the weights w of one row when all else is fixed.
+
+    None if readings have no say in the weights (`SNMF`). Differs: the weights' own fourth power is left out, and each
+    row counts as joined to others as much as rows are on average.
+    """
+    objective, W = detector.model_.problem.objective, detector.model_.factors.W
+    if objective.A is None or not objective.alpha > 0:
+        return None
+    degree = 0.0 if objective.S is None else float(objective.S.sum()) / len(W)
+    ridge = (objective.gamma + objective.laplacian * degree) / 2
+    with one_blas_thread():
+        held: FloatArray = 2 / objective.alpha * (objective.symmetric * (W.T @ W) + ridge * np.eye(W.shape[1]))
+    return held
 
 
 def above_usual(scores: FloatArray, usual: tuple[float, float]) -> FloatArray:
@@ -144,6 +176,10 @@ def _named(table: FloatArray, there: BoolArray, index: Any) -> Any:
     return pd.DataFrame(table[there], index=np.flatnonzero(there) if index is None else index[there])
 
 
+def _with_readings(X: FloatArray) -> BoolArray:
+    return np.asarray(~np.isnan(X).all(axis=1))
+
+
 def _filled(Z: FloatArray) -> FloatArray:
     return np.where(np.isnan(Z), 0.0, Z)
 
@@ -154,7 +190,8 @@ class OverTime(SeriesDetector):
     Of a detector that rebuilds rows (`NSNMF`, `LaplacianNSNMF`, `NMF`, `GNMF`, `SNMF`) the residuals of each sensor,
     readings minus rebuilt ones from the rows' own weights, go through the time layer of `SensorDetector`: compared with
     what is usual when the plant moves as much, followed over horizons, calibrated by blocks of time. A residual is
-    divided by 1 − h, h the leverage of the reading on its own rebuilt value: a reading must not vouch for itself.
+    divided by 1 − h, h the leverage of the reading on its own rebuilt value: a reading must not vouch for itself. (A
+    factorisation whose weights are held by the graph rather than by the readings has little leverage.)
 
     Of a detector that rebuilds nothing (`Detector`, `KNNDistance`, `LoMST`, …) the score of each row goes through it.
     Then `evidence_` has one column, that of the score, as nothing is known of single sensors, and `expected` and
@@ -237,13 +274,13 @@ class OverTime(SeriesDetector):
         clock = learn_clock(time, runs)
         spacing = clock.follow(len(table), time, runs)
         scale = learn_scale(table, spacing.starts)
-        there = ~np.isnan(table).all(axis=1)
+        there = _with_readings(table)
         inner = self._inner()
         inner = limit_components(inner, table.shape[1]) if self.detector is None else inner
         detector = clone(inner).fit(_named(table, there, index))
         usual = None
         if isinstance(detector, FactorDetector):
-            R, filled = rebuilt_residuals(detector, table, scale, detector.embedding_)
+            R, filled = rebuilt_residuals(detector, table, scale, held_beside_readings(detector), detector.embedding_)
             judged = scale.judged if scale.judged.any() else np.ones(len(scale.judged), dtype=np.bool_)
         else:
             usual = _usual(detector.scores_)

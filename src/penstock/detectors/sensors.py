@@ -123,7 +123,8 @@ class SeriesDetector(BaseDetector):
         Returns
         -------
         Judgement
-            `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge.
+            `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge; (n, 1), of
+            the row as a whole, if not `judges_sensors`.
         """
         return self.monitor().update_many(X, time=time, runs=runs)
 
@@ -178,6 +179,7 @@ class SeriesDetector(BaseDetector):
         order = np.zeros(len(onset), dtype=np.intp)
         order[onset >= 0] = np.searchsorted(np.unique(onset[onset >= 0]), onset[onset >= 0]) + 1
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        names = names if self.judges_sensors else ["score"]
         found = pd.DataFrame(
             {"evidence": inside.mean(axis=0), "peak": inside.max(axis=0), "onset": onset, "order": order},
             index=pd.Index(names, name="sensor"),
@@ -350,7 +352,7 @@ class SeriesMonitor:
         return float(self._score(table, seconds, None if run is None else [run]).scores[0])
 
     def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
-        """Return scores (n,) and evidence (n, p) of the next rows.
+        """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.judge_series`.
 
         Parameters
         ----------
@@ -364,7 +366,7 @@ class SeriesMonitor:
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
         seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-        found = Judgement(np.empty(len(table)), np.empty(table.shape))
+        found = Judgement(np.empty(len(table)), np.empty((len(table), len(self.detector.model_.layer.judged))))
         for start in range(0, len(table), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
             part = self._score(

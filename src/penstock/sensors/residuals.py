@@ -106,38 +106,42 @@ def rebuild_rows(W: FloatArray, H: FloatArray) -> FloatArray:
     return rebuilt
 
 
-def leave_own_out(residuals: FloatArray, H: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
+def leave_own_out(
+    residuals: FloatArray, H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArray
+) -> FloatArray:
     """Return residuals of rows rebuilt as WH as if each reading had no part in its own rebuilt value: r_j/(1 − h_j).
 
     Where 1 − h_j is below 0.05 it counts as 0.05: a reading that decides a weight alone says nothing of itself.
 
     Parameters
     ----------
-    residuals, H, active, seen :
+    residuals, H, held, active, seen :
         Residuals (n, p), and h as in `leverages`.
     """
-    corrected: FloatArray = residuals / np.maximum(1 - leverages(H, active, seen), _LEAST_FREE)
+    corrected: FloatArray = residuals / np.maximum(1 - leverages(H, held, active, seen), _LEAST_FREE)
     return corrected
 
 
-def leverages(H: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
+def leverages(H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
     """Return how much each reading decides its own rebuilt value, from 0 to 1, (n, p).
 
-    It is the diagonal of Hᵀ(HHᵀ)⁻¹H over the rows of H whose weights are not at their bound 0, and the readings that
-    are there.
+    Weights w that minimise ‖z − wH‖² + wQwᵀ move the rebuilt values by Hᵀ(HHᵀ + Q)⁻¹H, of which this is the diagonal:
+    over the rows of H whose weights are not at their bound 0, and the readings that are there.
 
     Parameters
     ----------
     H : array of shape (k, p)
+    held : array of shape (k, k)
+        Q, by which weights are held beside the readings; 0 where only the readings count.
     active : array of bool of shape (n, k)
         Weights above 0.
     seen : array of bool of shape (n, p)
 
     Examples
     --------
-    >>> H = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> leverages(H, np.array([[True, True], [True, False]]), np.ones((2, 3), dtype=bool)).round(3)
-    array([[0.5, 0.5, 1. ],
+    >>> H, held = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.diag([0.0, 1.0])
+    >>> leverages(H, held, np.array([[True, True], [True, False]]), np.ones((2, 3), dtype=bool)).round(3)
+    array([[0.5, 0.5, 0.5],
            [0.5, 0.5, 0. ]])
     """
     found, k = np.zeros(seen.shape), len(H)
@@ -145,8 +149,9 @@ def leverages(H: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
     patterns, group = np.unique(kinds, axis=0, return_inverse=True)
     with one_blas_thread():
         for number, pattern in enumerate(patterns):
-            part = H[pattern[:k]] * (pattern[k:] if len(pattern) > k else 1.0)
-            gram = part @ part.T
+            used = pattern[:k]
+            part = H[used] * (pattern[k:] if len(pattern) > k else 1.0)
+            gram = part @ part.T + held[np.ix_(used, used)]
             size = np.trace(gram)
             if size > 0:
                 root = np.linalg.cholesky(gram / size + _SINGULAR * np.eye(len(gram)))
