@@ -202,11 +202,12 @@ def _compile() -> None:
 
     from penstock import NSNMF
     from penstock.factor import Auto
-    from penstock.graph.parts import spanning_tree_by_parts
+    from penstock.graph.parts import common_frame, cross_edges, grow_part
 
     warnings.simplefilter("ignore")
     X = np.random.default_rng(0).normal(size=(10_000, 3))
-    spanning_tree_by_parts(X, (X[:, 0] > 0).astype(int))
+    frame = common_frame(X.min(axis=0), X.max(axis=0), X)
+    cross_edges(*(grow_part(X[rows], rows, frame) for rows in np.split(np.arange(len(X)), 2)))
     NSNMF(solver=Auto(n_blocks=2), random_state=0, max_iter=4).fit(X)
 
 

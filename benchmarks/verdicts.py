@@ -1,11 +1,15 @@
 """Print how often verdicts say that rows stand out: of normal tables, of tables with planted outliers, of real ones.
 
-    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real] [--seeds 5]
+    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series] [--seeds 5]
 
 `Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
 are normal tables where the verdict is known to fail. Of the twenty data sets (PENSTOCK_DATA), the rows without a label
 are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows at most.
+
+`series` are records without faults in order of time, judged by `SensorDetector`: by itself (i), and the second half by
+the first (ii). "quiet" is the share in which no episode is expected less than 0.1 times by chance. Simulated plants
+keep their look-alikes: rare but legitimate states.
 """
 
 from __future__ import annotations
@@ -22,11 +26,13 @@ from time import process_time
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
-from penstock import Detector
+from penstock import Detector, SensorDetector
 from penstock._types import FloatArray
 from penstock.detectors import scores_without_the_highest
-from penstock.thresholds import Chance, expected_by_chance
+from penstock.simulate import simulate_hydropower
+from penstock.thresholds import SOME, Chance, expected_by_chance
 
 BoolArray = NDArray[np.bool_]
 Generator = np.random.Generator
@@ -167,7 +173,48 @@ def real(_: int) -> Iterator[Case]:
         yield Case(name, X[rows], anomalies[rows])
 
 
-# A part yields cases; `judge` says what is made of each. Series in time are to be a part with a judge of their own.
+def slow(n: int, p: int, correlation: float, rng: Generator) -> FloatArray:
+    """Sensors that follow three slow causes (one if p = 1), with noise of their own."""
+    steps = rng.normal(size=(n, min(3, p))) * np.sqrt(1 - correlation**2)
+    causes = lfilter([1.0], [1.0, -correlation], steps, axis=0)
+    mixed: FloatArray = causes @ rng.normal(size=(min(3, p), p)) + 0.3 * rng.normal(size=(n, p)) * (p > 1)
+    return mixed
+
+
+def healthy_series(seeds: int) -> Iterator[tuple[str, FloatArray, FloatArray | None]]:
+    """Yield the name, the readings and the times of records without faults."""
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        for n, p, correlation in ((3000, 6, 0.0), (3000, 6, 0.9), (6000, 6, 0.99), (6000, 20, 0.99), (3000, 1, 0.9)):
+            yield f"{n:,} x {p}, correlation {correlation}", slow(n, p, correlation, rng), None
+        plant = simulate_hydropower(seed, faults=False).table
+        minutes = ((plant.index - plant.index[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
+        yield "plant without faults", plant.to_numpy(), minutes
+    table = pd.read_csv(DATA.parent / "industrial" / "ASD_servers.csv.gz")
+    names = [name for name in table.columns if name.startswith("m")]
+    for _server, part in table[table["part"] == "train"].groupby("server", sort=False):
+        yield "ASD, training parts", part[names].to_numpy(float), None
+
+
+def print_series(seeds: int) -> None:
+    """Print how often nothing stands out in records without faults."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for line, X, time in healthy_series(seeds):
+        own, half = SensorDetector().fit(X, time=time), len(X) // 2
+        first, second = (None, None) if time is None else (time[:half], time[half:])
+        learnt = SensorDetector().fit(X[:half], time=first)
+        later = learnt.score_series(X[half:], time=second).max()
+        highest = own.expected_by_chance(own.scores_.max(), later=False), learnt.expected_by_chance(later)
+        found.setdefault(line, []).append((float(highest[0]), float(highest[1])))
+    print(f"{'series':40s} {'records':>7s} {'quiet (i)':>9s} {'quiet (ii)':>10s} {'cannot say':>10s}")
+    for line, values in [*found.items(), ("all", [each for some in found.values() for each in some])]:
+        pairs = np.array(values)
+        known = np.isfinite(pairs)
+        quiet = [(pairs[known[:, k], k] >= SOME).mean() if known[:, k].any() else np.nan for k in (0, 1)]
+        print(f"{line:40s} {len(pairs):7d} {quiet[0]:9.0%} {quiet[1]:10.0%} {1 - known.mean():10.0%}", flush=True)
+
+
+# A part yields cases; `judge` says what is made of each. Series in time are judged by `print_series`.
 PARTS: dict[str, Callable[[int], Iterator[Case]]] = {
     "normal": drawn(NORMAL),
     "hard": drawn(HARD),
@@ -224,13 +271,16 @@ def line_of(name: str, outcomes: list[Outcome]) -> str:
 def main() -> None:
     """Print one line per kind of table, and one per part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--parts", nargs="+", default=[*PARTS, "series"], choices=[*PARTS, "series"])
     parser.add_argument("--seeds", type=int, default=5, help="draws of each kind and size")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     columns = ("tables", "nothing", "some", "clearly", "too few", "called", "at E≤1", "found", "right")
     print(f"{'':46s} {columns[0]:>6s} " + " ".join(f"{name:>8s}" for name in columns[1:]))
     for part in given.parts:
+        if part == "series":
+            print_series(given.seeds)
+            continue
         begin, outcomes = process_time(), [judge(case) for case in PARTS[part](given.seeds)]
         print(f"\n{part}")
         for line in dict.fromkeys(outcome.line for outcome in outcomes):

@@ -28,7 +28,7 @@ from penstock.factor import (
     RowBlocks,
     block_sgd,
     blocks,
-    coordinate,
+    descent,
     fit_factors,
     laplacian_nsnmf,
     nmf,
@@ -38,20 +38,19 @@ from penstock.factor import (
     snmf,
     solve,
 )
-from penstock.factor import _block_work as work
-from penstock.factor._block_sums import (
+from penstock.factor import blocks as work
+from penstock.factor.block_sgd import BlockSGDDescent, ExecutorSGDDescent, draw_instances, read_draws
+from penstock.factor.blocks import ArrayRows, Layout, LocalExecutor
+from penstock.factor.descent import CoordinateDescent
+from penstock.factor.row_blocks import (
     BlockProblem,
     JointSteps,
+    RowBlockDescent,
     gram_of,
     lowest_on_unit_interval,
     offers_after,
     polynomial,
 )
-from penstock.factor.block_sgd import BlockSGDDescent, draw_instances, read_draws
-from penstock.factor.blocks import ArrayRows, Layout, LocalExecutor
-from penstock.factor.coordinate import CoordinateDescent
-from penstock.factor.row_blocks import RowBlockDescent
-from penstock.factor.sgd_by_blocks import ExecutorSGDDescent
 from penstock.factor.solve import fit_by_blocks
 
 KINDS = ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"]
@@ -190,7 +189,7 @@ def restarting(checks):
 @pytest.mark.parametrize("restarts", [(), (2, 5)])
 def test_one_block_that_takes_whole_steps_is_coordinate_descent(kind, restarts, monkeypatch):
     monkeypatch.setattr(JointSteps, "choose", lambda self: np.ones(len(self.slopes)))
-    for module in (coordinate, row_blocks):
+    for module in (descent, row_blocks):
         monkeypatch.setattr(module, "has_risen", restarting(restarts))
     rng = np.random.default_rng(5)
     objective = family(rng.random((30, 4)), random_tree(30, rng), [kind])[kind]

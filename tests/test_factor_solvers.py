@@ -31,7 +31,7 @@ from penstock.factor import (
     solve,
 )
 from penstock.factor._kernels import minimise_quartic
-from penstock.factor.coordinate import update_profiles
+from penstock.factor.descent import update_profiles
 
 pytestmark = pytest.mark.kernels
 

@@ -23,7 +23,7 @@ from penstock.factor import (
     random_start,
     solve,
 )
-from penstock.factor.coordinate import fit_profiles
+from penstock.factor.descent import fit_profiles
 from penstock.factor.objectives import over_seen
 from penstock.factor.placement import Attachment, place_rows, settle_rows
 from penstock.scoring import distance_scores, residual_scores, structural_scores

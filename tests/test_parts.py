@@ -13,7 +13,7 @@ from strategies import tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import edge_lengths, parts
+from penstock.graph import edge_lengths
 from penstock.graph.approximate import Approximation
 from penstock.graph.distance_kernels import TILE
 from penstock.graph.partition import plan_partition, sample_distinct
@@ -25,19 +25,29 @@ from penstock.graph.parts import (
     cross_edges,
     grow_part,
     join_edges,
-    join_parts,
     skippable_pairs,
-    spanning_tree_by_parts,
 )
 
 pytestmark = pytest.mark.kernels
 compiled_only = pytest.mark.compiled
 
 
+def joined(n, parts):
+    """The spanning tree of all rows of all parts, from the edges of every pair."""
+    pairs = itertools.combinations(parts, 2)
+    return join_edges(n, [*(part.tree_edges() for part in parts), *(cross_edges(one, other) for one, other in pairs)])
+
+
 def assert_same_tree(X, part_of):
-    expected, found = minimum_spanning_tree(X), spanning_tree_by_parts(X, part_of)
-    np.testing.assert_array_equal(found.edges, expected.edges)
-    np.testing.assert_array_equal(found.lengths, expected.lengths)
+    expected, X = minimum_spanning_tree(X), np.asarray(X)
+    original, rows = first_of_equals(X), np.arange(len(X))
+    kept, copies = np.flatnonzero(original == rows), np.flatnonzero(original != rows)
+    found = joined(len(X), grown(X, [kept[part_of[kept] == part] for part in np.unique(part_of)]))
+    ends = np.concatenate([found.ends, np.column_stack([original[copies], copies])])
+    lengths = np.concatenate([found.lengths, np.zeros(len(copies))])
+    order = np.lexsort((ends[:, 1], ends[:, 0], lengths))
+    np.testing.assert_array_equal(ends[order], expected.edges)
+    np.testing.assert_array_equal(lengths[order], expected.lengths)
 
 
 def together(X, part_of):
@@ -182,7 +192,7 @@ def test_approximate_parts_make_a_spanning_tree():
     frame = common_frame(X.min(axis=0), X.max(axis=0), X)
     groups = [np.flatnonzero(slabs(X, 3) == part) for part in range(3)]
     parts = [grow_part(X[g], g, frame, approximate=Approximation(n_neighbors=2, max_leaves=1)) for g in groups]
-    found, exact = join_parts(400, parts), minimum_spanning_tree(X)
+    found, exact = joined(400, parts), minimum_spanning_tree(X)
     assert len(found.ends) == 399
     assert len(join_edges(400, [found]).ends) == 399
     assert exact.total_length <= found.lengths.sum() < 1.3 * exact.total_length
@@ -243,26 +253,20 @@ def test_no_edge_joins_parts_that_may_be_skipped(table, seed, units):
     assert not skipped[ends[:, 0], ends[:, 1]].any()
 
 
-def test_far_parts_are_skipped(monkeypatch):
-    """Of eight clusters in a row only neighbours are looked at: 7 pairs of 28."""
-    looked = []
-    monkeypatch.setattr(parts, "cross_edges", lambda a, b: (looked.append(1), cross_edges(a, b))[1])
+def test_far_parts_are_skipped():
+    """Of eight clusters in a row only neighbours are joined: 7 pairs of 28."""
     X = np.random.default_rng(0).uniform(size=(160, 2)) + np.repeat(np.arange(8) * [[3.0], [0.0]], 20, axis=1).T
-    assert_same_tree(X, np.repeat(np.arange(8), 20))
-    assert len(looked) == 7
+    parts = grown(X, np.split(np.arange(160), 8))
+    rows = [part.tree.exact for part in parts]
+    known = [[np.sqrt(((a[:, None] - b) ** 2).sum(axis=2).min()) for a in rows] for b in rows]
+    low, high = ([getattr(r, end)(axis=0) for r in rows] for end in ("min", "max"))
+    skipped = skippable_pairs(
+        np.array(low), np.array(high), np.array([part.longest for part in parts]), np.array(known)
+    )
+    assert (~skipped[np.triu_indices(8, 1)]).sum() == 7
 
 
-@pytest.mark.parametrize(
-    ("X", "part_of", "message"),
-    [
-        ([[1.0], [1.0]], [0, 1], "equal rows"),
-        ([[1.0], [2.0]], [0], "needs a part"),
-        ([[1.0], [np.nan]], [0, 0], "missing"),
-    ],
-)
-def test_clear_errors(X, part_of, message):
-    with pytest.raises(ValueError, match=message):
-        spanning_tree_by_parts(X, np.array(part_of))
+def test_clear_errors():
     rows = np.array([[0.0], [1.0]])
     with pytest.raises(ValueError, match="ascending"):
         grow_part(rows, np.array([5, 4]), common_frame(rows.min(axis=0), rows.max(axis=0), rows))

@@ -15,9 +15,20 @@ SparseMatrix = Any  # scipy.sparse.csr_array, for which SciPy ships no types
 
 @dataclass(frozen=True)
 class Tree:
-    """A spanning tree: `edges[e]` joins two rows, the smaller index first; `lengths[e]` is their distance.
+    """A spanning tree: its edges in ascending order of (length, smaller index, larger index).
 
-    Edges are in ascending order of (length, smaller index, larger index).
+    Parameters
+    ----------
+    edges : array of shape (n − 1, 2)
+        The two rows that each edge joins, the smaller index first.
+    lengths : array of shape (n − 1,)
+        Their distances.
+
+    Examples
+    --------
+    >>> from penstock import minimum_spanning_tree
+    >>> minimum_spanning_tree([[0.0], [2.0], [6.0]]).total_length
+    6.0
     """
 
     edges: IndexArray

@@ -83,7 +83,7 @@ def _online_best_of_the_rest(source: Source) -> Finding:
     return _most_often(table, "Online NS-NMF", lambda row: row == row.max())
 
 
-def _best_beside_deep(source: Source) -> Finding:
+def _best_with_deep(source: Source) -> Finding:
     table = source.table_with(["NS-NMF", "AER", "DAGMM"])
     return _most_often(table, "NS-NMF", lambda row: (row == row.max()) & ((row == row.max()).sum() == 1))
 
@@ -167,7 +167,7 @@ def _graph_decides(source: Source) -> Finding:
 
 
 def check_plant_prose(plant: Any) -> list[tuple[ProseClaim, Finding]]:
-    """What the paper says of days at its plant, beside the same days of the simulated one."""
+    """Compare what the paper says of days at its plant with the same days of the simulated one."""
     days = None if plant is None else plant.without_modes.days
     found = []
     for claim, words, when in _PLANT_DAYS:
@@ -252,7 +252,7 @@ PROSE_CLAIMS = (
         "DNN",
         "NS-NMF outperforms the two DNN-based methods",
         "uniquely best on more data sets than each of them",
-        _best_beside_deep,
+        _best_with_deep,
     ),
     ProseClaim(
         "the slowest on ALOI",
@@ -327,7 +327,7 @@ class HasRows(Protocol):
 
 
 def check_claims(results: HasRows, plant: Any = None) -> pd.DataFrame:
-    """A line per claim: what the paper states, what its own tables give, what our run gives, and whether each holds.
+    """List each claim: what the paper states, what its own tables give, what our run gives, and whether each holds.
 
     `rule` says when a claim holds. Both holds_in_paper and holds_in_run are "yes", "no", "undecided" (cells are missing
     that could change it), "not run", "cannot be checked" (the paper shows no table of it) or "not comparable" (the

@@ -22,7 +22,7 @@ Holds = Literal["yes", "no", "undecided", "not run", "cannot be checked", "not c
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a claim, in words, and whether it holds."""
+    """The result of checking a claim, in words, and whether it holds."""
 
     text: str
     holds: Holds
@@ -56,7 +56,7 @@ class Source:
     _sweeps: dict[str, Sweep] = field(default_factory=dict)  # several claims read the same one: made once
 
     def table_with(self, methods: Sequence[str]) -> pd.DataFrame:
-        """The columns of these methods, from the first table that has them all."""
+        """Return the columns of these methods, from the first table that has them all."""
         for table in self.tables.values():
             if set(methods) <= set(table.columns):
                 return table[list(methods)]
@@ -71,7 +71,7 @@ class Source:
         return self._sweeps[name]
 
     def timed(self, text: str, methods: Sequence[str], holds: bool) -> Finding:
-        """What came of a claim about times: another way to compute has another time, and says nothing of the claim."""
+        """Check a claim about times: another way to compute has another time, and says nothing about the claim."""
         marked = {name: mark for name, mark in self.time_marks.items() if name in methods}
         if not marked:
             return Finding(text, yes_or_no(holds))
@@ -79,7 +79,7 @@ class Source:
 
 
 def paper_source() -> Source:
-    """The paper's own tables.
+    """Return the paper's own tables.
 
     >>> int(paper_source().table_with(["NS-NMF", "LoMST"]).loc["Glass", "LoMST"])
     3
@@ -89,7 +89,7 @@ def paper_source() -> Source:
 
 
 def run_source(rows: pd.DataFrame) -> Source:
-    """The same tables from a study: medians over seeds on the paper's data sets.
+    """Compute the same tables from a study: medians over seeds on the paper's data sets.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> bool(run_source(pd.DataFrame(columns=list(COLUMNS))).minutes.isna().all())
@@ -134,7 +134,7 @@ def rule_of(claim: str) -> str:
 
 
 def check_number(source: Source, claim: str, method: str, stated: float, plant: Any = None) -> Finding:
-    """One of `paper.claims` recomputed from a source.
+    """Recompute one of `paper.claims` from a source.
 
     >>> from studies.ahmed2021.claims import paper_source
     >>> check_number(paper_source(), "data sets better than LoMST", "NS-NMF", 14)
@@ -150,7 +150,7 @@ def check_number(source: Source, claim: str, method: str, stated: float, plant: 
 
 
 def _check_count(source: Source, claim: str, method: str, stated: float) -> Finding:
-    """A number of data sets. Those without a result could each add one: that alone can rule a number out."""
+    """Check a number of data sets. Those without a result could each add one: that alone can rule a number out."""
     table, counted = _counting(source, claim, method)
     complete = table.dropna()
     missing = len(table) - len(complete)
@@ -165,7 +165,7 @@ def _check_count(source: Source, claim: str, method: str, stated: float) -> Find
 
 
 def _counting(source: Source, claim: str, method: str) -> tuple[pd.DataFrame, Callable[[pd.DataFrame], int]]:
-    """The table that a count is about, and how its rows are counted."""
+    """Return the table that a count is about, and how its rows are counted."""
     if claim in _KINDS:
         return source.table_with(OFFLINE), lambda table: _of_kind(table, method, claim)
     if claim == "data sets best or tied, without offline NS-NMF":
@@ -323,7 +323,7 @@ def _judged(text: str, holds: bool, missing: int) -> Finding:
 
 
 def _order(values: pd.Series) -> str:
-    """The methods from the best to the worst; those that tie by name, with = between."""
+    """Order the methods from the best to the worst; those that tie by name, with = between."""
     by_value = {value: sorted(values.index[values == value]) for value in sorted(set(values), reverse=True)}
     return " > ".join(" = ".join(names) for names in by_value.values())
 

@@ -23,7 +23,7 @@ def load(name: str) -> Dataset:
 
     A name stands for ``<name>.csv.gz`` in the folder of the environment variable PENSTOCK_DATA or in its ``dami/``, or
     else for a set that was downloaded before (`studies.ahmed2021.download`). Any file of the folder can be named, the
-    variants beside the twenty too (``Glass``, ``WBC_nodup``). The last column is ``outlier``, 0 or 1; all others are
+    variants of the twenty too (``Glass``, ``WBC_nodup``). The last column is ``outlier``, 0 or 1; all others are
     numbers.
     """
     return _read(find_file(name), name)

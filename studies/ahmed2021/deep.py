@@ -91,7 +91,7 @@ class DeepDetector(BaseDetector):
 
     @abstractmethod
     def _learn_nothing(self, rows: FloatArray) -> None:
-        """Beside a net of zeros, what gives score 0 to rows that are all the same."""
+        """Return, with a net of zeros, what gives score 0 to rows that are all the same."""
 
     @abstractmethod
     def _score_framed(self, rows: FloatArray) -> FloatArray:
@@ -161,7 +161,7 @@ class DeepDetector(BaseDetector):
         return tuple(self._net.sizes.tolist())
 
     def _look_for_collapse(self, rows: FloatArray, scores: FloatArray) -> bool:
-        """Whether all rows get nearly one answer although they differ; warns if so."""
+        """Tell whether all rows get nearly one answer although they differ; warn if so."""
         different = len(np.unique(first_copies(rows)))
         if different == 1:
             return False

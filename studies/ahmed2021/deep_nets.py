@@ -71,7 +71,7 @@ class AERTask:
 
 
 def pose_aer(A: FloatArray, S: SparseMatrix, penalty: float, weight_decay: float) -> AERTask:
-    """The task for rows A and a 0-1 graph S."""
+    """Make the task for rows A and a 0-1 graph S."""
     entries = S.tocoo()
     rows, columns = (torch.from_numpy(coordinates.astype("int64")) for coordinates in entries.coords)
     pointers = torch.from_numpy(S.indptr.astype("int64"))
@@ -132,7 +132,7 @@ class DAGMMTask:
 
 
 def pose_dagmm(A: FloatArray, floor: float, dropout: float, energy_weight: float, variance_weight: float) -> DAGMMTask:
-    """The task for rows A."""
+    """Make the task for rows A."""
     return DAGMMTask(torch.from_numpy(A), floor, dropout, energy_weight, variance_weight)
 
 
@@ -241,7 +241,7 @@ def _draw_weights(sizes: list[int], generator: torch.Generator) -> Tensor:
 
 
 def _start_at_means(weights: Tensor, rows: Tensor) -> None:
-    """The biases of an autoencoder's last layer: else hundreds of steps go into finding the column means."""
+    """Set the biases of an autoencoder's last layer: else hundreds of steps go into finding the column means."""
     with torch.no_grad():
         weights[-rows.shape[1] :] = rows.mean(0)
 
@@ -254,7 +254,7 @@ def _descend(
     rate: float,
     generator: torch.Generator,
 ) -> FloatArray | None:
-    """The mean loss of each epoch, the weights being changed in place; None as soon as something is not finite."""
+    """Train in place; return the mean loss of each epoch, or None as soon as something is not finite."""
     optimizer = torch.optim.Adam(weights, lr=rate, fused=True)
     losses = np.empty(schedule.epochs)
     for epoch in range(schedule.epochs):
@@ -284,7 +284,7 @@ def _deal(n: int, batch_size: int, generator: torch.Generator) -> list[Tensor | 
 
 
 def settle_mixture(task: DAGMMTask, record: Training, sizes: list[list[int]]) -> Mixture | None:
-    """The Gaussians of all training rows, without dropout; None if they overflow."""
+    """Compute the Gaussians of all training rows, without dropout; None if they overflow."""
     with torch.no_grad():
         nets = [layers_of(torch.from_numpy(part), net) for part, net in zip(record.weights, sizes, strict=True)]
         z, _ = task.latent(nets[0], task.rows)
@@ -303,7 +303,7 @@ _counts: list[int] = []  # one entry per block under way, on whichever thread: w
 
 @contextmanager
 def quiet_torch() -> Iterator[None]:
-    """One thread and gradients inside this block, whatever the caller has set.
+    """Use one thread and gradients inside this block, whatever the caller has set.
 
     The number of threads is each thread's own, but a thread new to PyTorch starts with the last one set anywhere; so
     all blocks that overlap go back to what the first of them found.
@@ -358,7 +358,7 @@ class Autoencoder:
 
 
 def unpack_net(record: Record, p: int, *, bends_code: bool) -> Autoencoder:
-    """The net again, for rows of p values."""
+    """Restore the net for rows of p values."""
     record.only("sizes", "weights")
     sizes = record.array("sizes", np.int64, (None,), least=1)
     if len(sizes) < 3 or len(sizes) % 2 == 0 or (sizes != sizes[::-1]).any() or sizes[0] != p:
@@ -369,7 +369,7 @@ def unpack_net(record: Record, p: int, *, bends_code: bool) -> Autoencoder:
 
 
 def weight_count(sizes: list[int]) -> int:
-    """How many weights and biases layers of these sizes have.
+    """Count the weights and biases of layers of these sizes.
 
     >>> weight_count([3, 2, 3])
     17
@@ -414,7 +414,7 @@ class Mixture:
 
 
 def unpack_mixture(record: Record, size: int) -> Mixture:
-    """The mixture again, of z with `size` entries."""
+    """Restore the mixture of z with `size` entries."""
     record.only("levels", "means", "whitening", "floor")
     levels = record.array("levels", np.float64, (None,), least=-FARTHEST, most=FARTHEST)
     k = len(levels)

@@ -48,10 +48,10 @@ def download(
 
     Parameters
     ----------
-    names : of the twenty sets or the variants beside them.
+    names : of the twenty sets or their variants.
     home : the http or https folder with one archive ``<Name>.tar.gz`` of ARFF files per data set.
     cache : the folder to keep files in; that in the environment variable PENSTOCK_CACHE if None, or else the place
-        where the system keeps caches (~/.cache/penstock). Data sets go to its ``dami/``, archives beside them.
+        where the system keeps caches (~/.cache/penstock). Data sets go to its ``dami/``, archives next to them.
     progress : called with the bytes of an archive so far and in total (None where that is not known).
     timeout : in seconds, of waiting for the server.
 
@@ -79,7 +79,7 @@ def download(
 
 
 def _obtain(wanted: Entry, home: str, cache: Path, progress: Progress | None, timeout: float) -> Path:
-    """The file of one data set, made from its archive unless it is there."""
+    """Return the file of one data set, made from its archive unless it is there."""
     ready = cached_file(cache, wanted.name)
     if ready is not None:
         return ready
@@ -102,7 +102,7 @@ def _obtain(wanted: Entry, home: str, cache: Path, progress: Progress | None, ti
 
 
 def _checked(archive: Path, wanted: Entry, cache: Path) -> str:
-    """The checksum of an archive; raise if another is published or was written down before."""
+    """Compute the checksum of an archive; raise if another is published or was recorded before."""
     found = sha256_of(archive)
     earlier = recorded(cache, archive.name)
     for expected, whence in (
@@ -125,7 +125,7 @@ def _read_set(archive: Path, wanted: Entry) -> Dataset:
 
 
 def _as_csv(dataset: Dataset) -> bytes:
-    """In the format of the benchmark folder: x0, x1, … and outlier. The same data give the same bytes."""
+    """Write the format of the benchmark folder: x0, x1, … and outlier. The same data give the same bytes."""
     table = pd.DataFrame(dataset.X, columns=[f"x{number}" for number in range(dataset.p)])
     table["outlier"] = dataset.y
     return gzip.compress(table.to_csv(index=False).encode(), mtime=0)
@@ -149,7 +149,7 @@ class _CutError(Exception):
 def fetch(url: str, target: Path, *, progress: Progress | None = None, timeout: float = 30.0) -> None:
     """Write what is at an address to a file, through ``<target>.part``, which a later call continues.
 
-    The validator of the part (ETag or Last-Modified) is kept beside it, so that a file which changed in between is
+    The validator of the part (ETag or Last-Modified) is kept next to it, so that a file which changed in between is
     fetched anew. Where the server does not continue, the file is fetched from its start. A connection that is cut is
     taken up again, a few times. Raises `DownloadError`; the part is left for the next call.
     """
@@ -184,7 +184,7 @@ def refuse_other_schemes(url: str) -> None:
 
 
 def part_of(target: Path) -> Path:
-    """Where a file is written until it is complete."""
+    """Return the path to which a file is written until it is complete."""
     return target.with_name(f"{target.name}.part")
 
 
@@ -255,7 +255,7 @@ class _SafeRedirects(request.HTTPRedirectHandler):
 
 
 def _opener() -> request.OpenerDirector:
-    """One that knows no files, no FTP and no data addresses."""
+    """Make an opener without files, FTP and data addresses."""
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler(), request.UnknownHandler(), request.HTTPHandler(), request.HTTPSHandler(),
@@ -309,7 +309,7 @@ class ArchiveError(ValueError):
 
 
 def read_member(archive: Path, stem: str) -> str:
-    """The text of the file ``<stem>.arff``, in whatever folder of the archive it is.
+    """Read the file ``<stem>.arff``, in whatever folder of the archive it is.
 
     The archive is read as a stream: of the names in it only the last part is looked at, none becomes a path here, and
     links are not followed.
@@ -391,7 +391,7 @@ def _text(members: tarfile.TarFile, member: tarfile.TarInfo) -> str:
 
 
 def _header(text: str, name: str) -> tuple[list[str], str]:
-    """The names of the attributes, and the lines below them."""
+    """Return the names of the attributes, and the lines below them."""
     found = _DATA.search(text)
     if found is None:
         raise ArchiveError(f"{name}.arff has no line @DATA")
@@ -408,7 +408,7 @@ _CHECKSUMS = "checksums.json"
 
 
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
-    """The given folder, or that in PENSTOCK_CACHE, or the place where the system keeps caches.
+    """Return the given folder, or that in PENSTOCK_CACHE, or the place where the system keeps caches.
 
     >>> cache_folder("/data/penstock").as_posix()
     '/data/penstock'
@@ -427,24 +427,24 @@ def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Of the bytes of a file."""
+    """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def recorded(cache: Path, name: str) -> str | None:
-    """The checksum that was written down for a file of this name, if one was."""
+    """Return the recorded checksum of a file of this name, if there is one."""
     return _read_checksums(cache).get(name)
 
 
 def record(cache: Path, checksums: dict[str, str]) -> None:
-    """Write down checksums of files by name, beside those there are."""
+    """Write down checksums of files by name, in addition to those there are."""
     text = json.dumps(dict(sorted((_read_checksums(cache) | checksums).items())), indent=1) + "\n"
     write_whole(cache / _CHECKSUMS, text.encode())
 
 
 def cached_file(cache: Path, name: str) -> Path | None:
-    """The data set of this name, if it was downloaded; raise if it is not what was written then."""
+    """Return the data set of this name, if it was downloaded; raise if it has changed since."""
     path = cache / "dami" / f"{name}.csv.gz"
     if not path.is_file():
         return None
@@ -470,5 +470,5 @@ def _read_checksums(cache: Path) -> dict[str, str]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise ValueError(f"{path} is damaged. Delete it and the folder dami/ beside it, and download the sets again.")
+        raise ValueError(f"{path} is damaged. Delete it and the folder dami/ next to it, and download the sets again.")
     return found

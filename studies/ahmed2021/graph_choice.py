@@ -1,4 +1,4 @@
-"""One factorisation with the form of its structure term and its graph to choose: which of the two makes the difference?
+"""One factorisation with the form of its structure term and its graph as parameters.
 
 The paper derives (eq:equivalence2) that GNMF and NS-NMF are practically the same if they use the same similarities, so
 that the graph makes the difference. Here both can be had in all combinations, everything else equal.

@@ -1,4 +1,4 @@
-"""Does the tree make the difference, or the form of the objective? Both forms on all graphs, paired by data set."""
+"""Compare both forms of the objective on all graphs, paired by data set: which of the two makes the difference."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _labels(part: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def _left_out(named: pd.DataFrame, table: pd.DataFrame, unplaced: pd.DataFrame) -> pd.DataFrame:
-    """What is missing of the grid, and methods that do not say where in it they belong."""
+    """List what is missing of the grid, and methods that do not say where in it they belong."""
     gaps = missing_cells(named, table)
     if unplaced.empty:
         return gaps
@@ -110,7 +110,7 @@ def _means(tables: dict[str, pd.DataFrame], grid: dict[str, tuple[str, str]], ra
 
 
 def _all_effects(tables: dict[str, pd.DataFrame], grid: dict[str, tuple[str, str]], ran: list[str]) -> pd.DataFrame:
-    """For each factor and measure the contrasts of its first level to each other one, where they ran."""
+    """Compute, for each factor and measure, the contrasts of its first level to each other one, where they ran."""
     able = {name: grid[name] for name in ran}
     lines: list[dict[str, object]] = []
     for place, (factor, order) in enumerate((("form", FORMS), ("graph", GRAPHS))):
@@ -128,7 +128,7 @@ def _all_effects(tables: dict[str, pd.DataFrame], grid: dict[str, tuple[str, str
 def _effect(
     table: pd.DataFrame, grid: dict[str, tuple[str, str]], place: int, level: str, other: str
 ) -> dict[str, float | int | str]:
-    """The paired difference of two levels, averaged over the levels of the other factor that both have."""
+    """Compute the paired difference of two levels, averaged over the levels of the other factor that both have."""
     partner = {(pair[place], pair[1 - place]): name for name, pair in grid.items()}
     shared = [rest for kind, rest in partner if kind == level and (other, rest) in partner]
     first = [partner[level, rest] for rest in shared]
@@ -148,7 +148,7 @@ def _effect(
 
 
 def bootstrap_interval(differences: FloatArray) -> tuple[float, float]:
-    """A 95 % percentile interval of the mean over data sets drawn with replacement; always the same draws.
+    """Compute a 95 % percentile interval of the mean over data sets drawn with replacement, with fixed draws.
 
     >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
     (1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Which reading of the paper comes nearest to its figures, and how much of that is choosing after the fact."""
+"""Find the reading of the paper that comes nearest to its figures, and how much of that is chance of choosing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Nearest:
 
 
 def nearest_columns(rows: pd.DataFrame) -> list[str]:
-    """The columns of the paper's tables that a study tries several configurations for.
+    """List the columns of the paper's tables that a study tries several configurations for.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> nearest_columns(pd.DataFrame(columns=list(COLUMNS)))
@@ -80,7 +80,7 @@ def nearest(rows: pd.DataFrame, column: str) -> Nearest:
 
 
 def paper_column(column: str) -> pd.Series:
-    """The paper's figures of one method, whichever of its tables they are in.
+    """Return the paper's figures of one method, whichever of its tables they are in.
 
     >>> int(paper_column("DAGMM")["PenDigits"])
     5
@@ -94,7 +94,7 @@ def paper_column(column: str) -> pd.Series:
 
 
 def _merged(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The rows with one name per configuration, and the other names of each.
+    """Return the rows with one name per configuration, and the other names of each.
 
     A key is made of all that an outcome depends on: methods with the same keys wherever both were planned are one
     configuration, with the runs of all of them. It has the plain method's name, or that of most runs.
@@ -137,7 +137,7 @@ def _ranked(medians: pd.DataFrame, figures: pd.Series) -> pd.DataFrame:
 
 
 def _held_out(medians: pd.DataFrame, figures: pd.Series) -> pd.DataFrame:
-    """For each data set the configuration that is best on all the others, and how it does on this one."""
+    """Choose for each data set the configuration that is best on all the others, and evaluate it on this one."""
     lines = {}
     for dataset in figures.index:
         others = medians.index != dataset

@@ -1,4 +1,4 @@
-"""Data sets that share rows: tests take each as one independent observation, and near-duplicates count twice."""
+"""Find data sets that share rows: tests take each as one independent observation, so near-duplicates count twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Overlap:
 
 
 def find_overlaps(datasets: Sequence[Dataset], least: float = 0.05) -> list[Overlap]:
-    """The pairs that share at least this part of the smaller set's distinct rows, the largest share first.
+    """Find the pairs that share at least this part of the smaller set's distinct rows, the largest share first.
 
     Rows are the same if their values agree to six decimals: all of them as they are, or all of them when each set is
     scaled to [0, 1] by its own columns, or those of the columns that still have the same values then. The last finds
@@ -71,7 +71,7 @@ class _Rows:
 
 
 def _compare(first: _Rows, second: _Rows) -> Overlap:
-    """By the way of comparing that finds the largest share."""
+    """Compare two sets by the way of comparing that finds the largest share."""
     ways = [(first.plain, second.plain), (first.scaled, second.scaled)]
     same = [_agree(ours, theirs) for ours, theirs in zip(first.levels, second.levels, strict=True)]
     if len(same) / 2 <= sum(same) < len(same):
@@ -84,18 +84,18 @@ def _compare(first: _Rows, second: _Rows) -> Overlap:
 
 
 def _agree(ours: FloatArray, theirs: FloatArray) -> bool:
-    """Whether two columns have at least half of their values in common."""
+    """Tell whether two columns have at least half of their values in common."""
     common = np.intersect1d(ours, theirs, assume_unique=True)
     return bool(2 * len(common) >= min(len(ours), len(theirs)))
 
 
 def _distinct_inside(X: FloatArray) -> set[bytes]:
-    """The distinct rows of a scaled set without those of 0 and 1 only, to which scaling brings rows of any set."""
+    """Return the distinct rows of a scaled set without those of 0 and 1 only, which scaling makes in any set."""
     return _distinct(X[((X != 0) & (X != 1)).any(axis=1)])
 
 
 def _distinct(X: FloatArray) -> set[bytes]:
-    """The rows, each as its bytes."""
+    """Return the distinct rows, each as its bytes."""
     content = np.ascontiguousarray(X).tobytes()
     width = X.shape[1] * X.itemsize
     return {content[start : start + width] for start in range(0, len(content), width)}

@@ -72,7 +72,7 @@ def plant_tables(
 ) -> PlantTables:
     """Simulate the plant and search it with each method, twice: with operating modes and without. Takes minutes.
 
-    `methods` are names of `penstock.detect`, by the name they have in the tables; `progress` is told what comes next.
+    `methods` are names of `penstock.detect`, by the name they have in the tables; `progress` gets what comes next.
     """
     plant = simulate_hydropower(seed=seed)
     lists = []
@@ -100,9 +100,9 @@ def search(source: Any, method: str, *, modes: bool = True, top: int = TOP, unit
 
 
 def times_of(findings: Findings) -> pd.DatetimeIndex:
-    """The time stamps that were flagged."""
+    """Return the time stamps that were flagged."""
     if findings.table.time is None:
-        raise ValueError("The table has no time stamps, so that its findings cannot be laid beside events.")
+        raise ValueError("The table has no time stamps, so that its findings cannot be compared with events.")
     return findings.table.time[findings.flags]
 
 

@@ -41,7 +41,7 @@ class Entry:
 
 
 def provenance() -> pd.DataFrame:
-    """The twenty sets in the order of the paper's Table 1: what they are, and what the paper prints.
+    """List the twenty sets in the order of the paper's Table 1: what they are, and what the paper prints.
 
     >>> frame = provenance()
     >>> frame.loc["Arrhythmia", ["file", "n", "paper_n", "exact"]].to_dict()
@@ -58,7 +58,7 @@ def provenance() -> pd.DataFrame:
 
 
 def variants() -> pd.DataFrame:
-    """The sets beside the twenty: other variants of some of them, by name.
+    """List the sets in addition to the twenty: other variants of some of them, by name.
 
     >>> variants().loc["WBC_nodup", ["of", "file", "n"]].to_dict()
     {'of': 'WBC', 'file': 'WBC_withoutdupl_norm_v01', 'n': 223}
@@ -68,7 +68,7 @@ def variants() -> pd.DataFrame:
 
 
 def names() -> list[str]:
-    """The twenty data sets, in the order of the paper's Table 1.
+    """List the twenty data sets, in the order of the paper's Table 1.
 
     >>> len(names()), names()[:2]
     (20, ['Annthyroid', 'Arrhythmia'])
@@ -77,12 +77,12 @@ def names() -> list[str]:
 
 
 def known_names() -> list[str]:
-    """The twenty and the variants beside them."""
+    """List the twenty and their variants."""
     return [*_TWENTY, *_VARIANTS]
 
 
 def entry(name: str) -> Entry:
-    """What is known of a data set.
+    """Return what is known of a data set.
 
     >>> entry("Glass").file
     'Glass_withoutdupl_norm'
@@ -97,7 +97,7 @@ def entry(name: str) -> Entry:
 
 
 def unknown_name(name: str, known: list[str]) -> ValueError:
-    """The error for a name that is none of these, with those nearest to it."""
+    """Return the error for a name that is none of these, with those nearest to it."""
     lowered = {candidate.lower(): candidate for candidate in sorted(known)}
     close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(sorted(known))}."
@@ -105,7 +105,7 @@ def unknown_name(name: str, known: list[str]) -> ValueError:
 
 
 def _framed(entries: dict[str, Entry], columns: dict[str, str]) -> pd.DataFrame:
-    """A row per entry; `columns` are names of columns and the fields they show."""
+    """Make a row per entry; `columns` are names of columns and the fields they show."""
     rows = [{column: getattr(each, field) for column, field in columns.items()} for each in entries.values()]
     return pd.DataFrame(rows, index=pd.Index(list(entries), name="dataset"))
 
@@ -113,7 +113,7 @@ def _framed(entries: dict[str, Entry], columns: dict[str, str]) -> pd.DataFrame:
 def _drawn(complete: int, n: int, anomalies: int, before: str = "") -> str:
     """For a set that the paper's n does not belong to."""
     return (
-        f"Table 1 prints the {complete:,} rows of the complete set{before} beside the {anomalies:,} anomalies of a "
+        f"Table 1 prints the {complete:,} rows of the complete set{before} with the {anomalies:,} anomalies of a "
         f"down-sampled one, which has {n:,} rows"
     )
 
@@ -171,7 +171,7 @@ _PAPER_SETS: dict[str, tuple[str, int, int, int, int, str, str]] = {
     ),
     "KDDCup99": (
         "KDDCup99_withoutdupl_norm_idf", 48113, 40, 200, 0, "reconstructed",
-        "Table 1 prints the 60,632 rows and 41 attributes of the collection's overview beside the 200 anomalies of its "
+        "Table 1 prints the 60,632 rows and 41 attributes of the collection's overview with the 200 anomalies of its "
         "file without duplicates, which has 48,113 rows (60,839 with duplicates) and 40 attributes, a constant one "
         "being left out; the file of the study's folder is a reconstruction from the original records by the "
         "collection's rules.",

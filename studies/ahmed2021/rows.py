@@ -9,7 +9,7 @@ import pandas as pd
 from penstock.bench import results
 from penstock.bench.results import distinct_cells, saw_labels
 
-LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study beside those of penstock.bench
+LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study in addition to those of penstock.bench
 COLUMNS = (*LABELS, *results.COLUMNS)
 # Parts whose methods are variants of others, in tables of their own; in the rest each method is what its name says.
 SIDE_PARTS = ("nearest", "sensitivity", "central claim", "convergence", "variants")

@@ -1,6 +1,6 @@
 """Read the settings of the study: those of `penstock bench`, with sweeps, grids and the paper's data sets by name.
 
-Everything becomes plain [[method]] entries, which `penstock.bench.settings` checks. Beside its keys there are `part`
+Everything becomes plain [[method]] entries, which `penstock.bench.settings` checks. Further keys are `part`
 (of the study), `paper` (the column of the paper's tables to hold the method against), `above` (other parameters beyond
 so many rows; the cells are marked), and [[sweep]] and [[grid]].
 """

@@ -1,4 +1,4 @@
-"""Would another seed have told another story? Ranks of the methods, seed by seed."""
+"""Rank the methods seed by seed, to see whether another seed would change the conclusions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def kendalls_w(table: pd.DataFrame) -> float:
 
 
 def _common_seeds(rows: pd.DataFrame) -> list[int]:
-    """The seeds that every method was planned with, of those that take one."""
+    """Return the seeds that every method was planned with, of those that take one."""
     seeded = rows[rows["seed"].notna()]
     planned = [{int(seed) for seed in seeds} for _, seeds in seeded.groupby("method")["seed"]]
     return sorted(set.intersection(*planned)) if planned else []

@@ -1,4 +1,4 @@
-"""How results change with a parameter, all else held fixed."""
+"""Show how results change with one parameter, all others fixed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Sweep:
 
 
 def sweep_names(rows: pd.DataFrame) -> list[str]:
-    """The sweeps of a study, in its order.
+    """List the sweeps of a study, in its order.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> sweep_names(pd.DataFrame(columns=list(COLUMNS)))
@@ -40,7 +40,7 @@ def sweep_names(rows: pd.DataFrame) -> list[str]:
 
 
 def sweep_table(rows: pd.DataFrame, sweep: str) -> Sweep:
-    """What a sweep has found. Values are in ascending order, words after numbers.
+    """Summarise a sweep. Values are in ascending order, words after numbers.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> sweep_table(pd.DataFrame(columns=list(COLUMNS)), "K").summary.empty
@@ -98,7 +98,7 @@ def _summary(complete: pd.DataFrame) -> pd.DataFrame:
 
 
 def _gaps(part: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """The cells without a result; a value that one data set was not planned for is one too."""
+    """List the cells without a result; a value that one data set was not planned for is one too."""
     wide = found.assign(text=found["value"].map(repr)).pivot(index="dataset", columns="text", values="precision_at_n")
     gaps = missing_cells(part.assign(method=part["value"].map(repr)), wide)
     values = {repr(value): value for value in found["value"]}

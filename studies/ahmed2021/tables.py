@@ -1,4 +1,4 @@
-"""Lay the paper's tables of detections and run times beside ours. All functions take the rows of a study."""
+"""Compare the paper's tables of detections and run times with ours. All functions take the rows of a study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY_ATTRIBUTES = 20
 
 @dataclass(frozen=True, eq=False)
 class Performance:
-    """The paper's Table 3 (tbl:3) beside ours: data sets on which each method is Better, Equal, Close, Worse.
+    """Compare the paper's Table 3 (tbl:3) with ours: data sets on which each method is Better, Equal, Close, Worse.
 
     `ours` is over `datasets`, on which all of the methods ran; `left_out` says which did not, and why. A method that
     ran nowhere is in `methods_missing`, and the others are compared without it.
@@ -42,7 +42,7 @@ class AttributeSplit:
 
 
 def tolerance(paper: float) -> float:
-    """How far a count may lie from the paper's and still match it: 2, or 10 % of it.
+    """Return how far a count may lie from the paper's and still match it: 2, or 10 % of it.
 
     >>> tolerance(7), tolerance(193)
     (2.0, 19.3)
@@ -51,7 +51,7 @@ def tolerance(paper: float) -> float:
 
 
 def detections(rows: pd.DataFrame, paper_table: str = "TPR") -> pd.DataFrame:
-    """True detections beside the paper's, tbl:TPR, tbl:TPRL or tbl:TPRDL; a line per data set and method.
+    """True detections compared with the paper's, tbl:TPR, tbl:TPRL or tbl:TPRDL; a line per data set and method.
 
     `median` and `best` (the most) are over the seeds that ran, `runs` many. `matches` says whether the median lies
     within `tolerance` of the paper's figure, `best_matches` the same of the most; both are NA where nothing ran.
@@ -80,7 +80,7 @@ def detections(rows: pd.DataFrame, paper_table: str = "TPR") -> pd.DataFrame:
 
 
 def paper_figures(paper_table: str) -> pd.DataFrame:
-    """One of the paper's tables of true detections by its short name.
+    """Return one of the paper's tables of true detections by its short name.
 
     >>> paper_figures("TPRL").loc["Glass"].to_dict()
     {'NS-NMF': 4, 'LoMST': 3}
@@ -92,7 +92,7 @@ def paper_figures(paper_table: str) -> pd.DataFrame:
 
 
 def within(ours: pd.Series, figures: pd.Series) -> pd.Series:
-    """Whether each of our counts matches the paper's; NA where we have none.
+    """Tell whether each of our counts matches the paper's; NA where we have none.
 
     >>> within(pd.Series([5.0, np.nan, 10.0]), pd.Series([7, 7, 7])).tolist()
     [True, <NA>, False]
@@ -154,7 +154,7 @@ def compare(table: pd.DataFrame, ours: str, close: float = 0.73) -> pd.DataFrame
 
 
 def performance(rows: pd.DataFrame) -> Performance:
-    """The paper's Table 3 beside ours: the four offline methods by median detections, and their mean ranks.
+    """Compare the paper's Table 3 with ours: the four offline methods by median detections, and their mean ranks.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> performance(pd.DataFrame(columns=list(COLUMNS))).paper.loc["Better"].tolist()
@@ -266,7 +266,7 @@ def run_times(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
-    """Minutes on ALOI beside the paper's, per method of the paper; `ratio` is the paper's over ours.
+    """Compare minutes on ALOI with the paper's, per method of the paper; `ratio` is the paper's over ours.
 
     Other machines, other programs: a ratio of one method says little, those of two methods to each other say more.
 
@@ -291,7 +291,7 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many times faster than SNMF on ALOI: offline and online NS-NMF, in the paper and here.
+    """Compute how many times faster than SNMF on ALOI offline and online NS-NMF are, in the paper and here.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> speed_ups(pd.DataFrame(columns=list(COLUMNS)))["paper"].to_dict()

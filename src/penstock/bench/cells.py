@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import invalidate_caches, metadata, util
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -210,11 +211,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
 
 
 def taken_rows(n: int, order: str, rows: int | None, seed: int | None) -> NDArray[np.intp]:
-    """Choose which of n rows are fitted, in which order. Measures do not depend on the order.
-
-    >>> taken_rows(5, "file", 3, seed=0).tolist()
-    [2, 3, 4]
-    """
+    """Choose which of n rows are fitted, in which order. Measures do not depend on the order."""
     if order == "file" and rows is None:
         return np.arange(n)
     drawn = np.random.default_rng(seed or 0).permutation(n)[:rows]
@@ -262,9 +259,6 @@ def code_digest(detector: str) -> str:
 
     The source is that of the detector's module and of all modules that it imports, and they import, as far as these may
     be edited between two runs: penstock, the detector's own package, and scripts.
-
-    >>> len(code_digest("NMF")), code_digest("sklearn.ensemble.IsolationForest").split("==")[0]
-    (64, 'scikit-learn')
     """
     module = import_path(detector).rpartition(".")[0]
     top = module.partition(".")[0]
@@ -286,11 +280,7 @@ def code_digest(detector: str) -> str:
 
 @cache
 def judging_digest() -> str:
-    """Hash the code that all cells share: how rows are scaled, scores taken and judged.
-
-    >>> len(judging_digest())
-    64
-    """
+    """Hash the code that all cells share: how rows are scaled, scores taken and judged."""
     text = "".join(f"{module} {_read_module(module)[0]}\n" for module in _JUDGES)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
@@ -310,11 +300,8 @@ def owners_of_modules() -> Mapping[str, list[str]]:
 
 def _is_installed(module: str) -> bool:
     """Tell whether a module lies where packages are installed, and not in an editable install."""
-    try:
-        spec = util.find_spec(module)
-    except Exception:
-        return True
-    return spec is None or spec.origin is None or "site-packages" in spec.origin or "dist-packages" in spec.origin
+    origin = getattr(_find_spec(module), "origin", None)
+    return origin is None or "site-packages" in origin or "dist-packages" in origin
 
 
 @cache
@@ -334,10 +321,7 @@ def _is_followed(module: str, top: str) -> bool:
 
 def _read_module(module: str) -> tuple[str, list[str]]:
     """Hash the code of a module and list what it may import; nothing for what is not Python source."""
-    try:
-        spec = util.find_spec(module)
-    except Exception:  # it imports the packages around the module, which may fail
-        return "", []
+    spec = _find_spec(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return "", []
     path = Path(spec.origin)
@@ -371,11 +355,11 @@ def _names_from(node: ast.ImportFrom, package: str) -> list[str]:
         return []
     inner = [f"{origin}.{alias.name}" for alias in node.names]
     # `from package import module` needs the module, not what else the package imports.
-    return inner if all(map(_is_module, inner)) else [origin, *inner]
+    return inner if all(_find_spec(name) is not None for name in inner) else [origin, *inner]
 
 
-def _is_module(name: str) -> bool:
+def _find_spec(module: str) -> ModuleSpec | None:
     try:
-        return util.find_spec(name) is not None
-    except Exception:
-        return False
+        return util.find_spec(module)
+    except Exception:  # it imports the packages around the module, which may fail
+        return None

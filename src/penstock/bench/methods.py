@@ -29,11 +29,7 @@ class MethodError(ValueError):
 
 
 def import_path(detector: str) -> str:
-    """Return the import path of a detector given by a class name of penstock or by its path.
-
-    >>> import_path("NMF"), import_path("sklearn.ensemble.IsolationForest")
-    ('penstock.detectors.nmf.NMF', 'sklearn.ensemble.IsolationForest')
-    """
+    """Return the import path of a detector given by a class name of penstock or by its path."""
     if "." in detector or ":" in detector:
         return detector.replace(":", ".")
     if detector in OURS:
@@ -64,21 +60,15 @@ def find_class(detector: str) -> Any:
 
 
 def takes_seed(cls: Any) -> bool:
-    """Tell whether a class has a parameter `random_state`.
-
-    >>> takes_seed(find_class("NMF")), takes_seed(find_class("KNNDistance"))
-    (True, False)
-    """
+    """Tell whether a class has a parameter `random_state`."""
     return "random_state" in _parameter_names(cls)
 
 
 def with_defaults(detector: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters given, and the plain defaults of the others.
-
-    >>> with_defaults("LoMST", {"n_neighbors": 5})["max_neighbors"]
-    50
-    """
-    return _plain_defaults(find_class(detector)) | dict(parameters)
+    """Return the parameters given, and the plain defaults of the others."""
+    known, plain = _signature(find_class(detector)), (type(None), bool, int, float, str)
+    defaults = {name: known[name].default for name in known if type(known[name].default) in plain}
+    return defaults | dict(parameters)
 
 
 def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None) -> Any:
@@ -174,23 +164,18 @@ def _check_scores(scores: FloatArray, n: int) -> FloatArray:
 
 def _parameter_names(cls: Any) -> list[str]:
     """Return the parameters of a class, "**" among them if it takes any; an empty list if they are not known."""
-    try:
-        parameters = inspect.signature(cls).parameters.values()
-    except (TypeError, ValueError):
-        return []
+    parameters = _signature(cls).values()
     kinds = inspect.Parameter
     names = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
     return [*names, "**"] if any(p.kind is kinds.VAR_KEYWORD for p in parameters) else names
 
 
 @cache
-def _plain_defaults(cls: Any) -> dict[str, Any]:
+def _signature(cls: Any) -> Mapping[str, inspect.Parameter]:
     try:
-        known = inspect.signature(cls).parameters
+        return inspect.signature(cls).parameters
     except (TypeError, ValueError):
         return {}
-    plain = (type(None), bool, int, float, str)
-    return {name: known[name].default for name in known if type(known[name].default) in plain}
 
 
 def _as_object(value: Any) -> Any:

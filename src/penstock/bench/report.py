@@ -92,12 +92,7 @@ def write_report(
 
 
 def report_sections(results: Results) -> list[Section]:
-    """Return what the report says; sections without content are left out.
-
-    >>> from penstock.bench.results import frame_of
-    >>> [section.title for section in report_sections(Results(frame_of([], {})))]
-    ['About this study']
-    """
+    """Return what the report says; sections without content are left out."""
     rows = results.rows
     made = [_about(results), *_data_sets(rows), *_methods(rows), *_per_dataset(rows)]
     made += [*_ranks(compare_rows(rows[~saw_labels(rows)])), *_failed(rows), *_settings(results)]

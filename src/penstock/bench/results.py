@@ -255,7 +255,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def pivot(rows: pd.DataFrame, measure: str = "true_detections", statistic: Statistic = "median") -> pd.DataFrame:
     """Return data sets × methods: a statistic of a measure over the seeds that ran; NaN where none did.
 
-    Methods are told apart by name alone. All planned data sets and methods are there, in the order of their first row.
+    Methods are identified by name alone. All planned data sets and methods are there, in the order of their first row.
     Values are rounded to 12 digits: medians of shares that are equal tie in ranks and tests.
 
     Parameters
@@ -285,12 +285,7 @@ def pivot(rows: pd.DataFrame, measure: str = "true_detections", statistic: Stati
 def missing_cells(
     rows: pd.DataFrame, table: pd.DataFrame, otherwise: str = "ran, but the measure is not a number"
 ) -> pd.DataFrame:
-    """List why each cell of a pivot is missing: dataset, method, why; `otherwise` if all its runs ended well.
-
-    >>> table = pd.DataFrame({"NMF": [np.nan]}, index=["Glass"])
-    >>> missing_cells(pd.DataFrame(columns=list(COLUMNS)), table).to_dict("records")
-    [{'dataset': 'Glass', 'method': 'NMF', 'why': 'not planned'}]
-    """
+    """List why each cell of a pivot is missing: dataset, method, why; `otherwise` if all its runs ended well."""
     cells = rows.groupby(["dataset", "method"], sort=False).indices
     found = []
     for row, column in zip(*np.nonzero(table.isna().to_numpy()), strict=True):
@@ -335,18 +330,9 @@ def compare_rows(
 
 
 def saw_labels(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Tell which rows are of a method that was given the labels: an oracle, not to be ranked with the others.
-
-    >>> saw_labels(pd.DataFrame({"method": ["LoMST", "best"], "detail": [{}, {"uses_labels": True}]})).tolist()
-    [False, True]
-    """
+    """Tell which rows are of a method that was given the labels: an oracle, not to be ranked with the others."""
     said = [isinstance(detail, dict) and bool(detail.get("uses_labels")) for detail in rows["detail"]]
     return pd.Series(said, index=rows.index, dtype="bool")
-
-
-def distinct_cells(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep each cell of each method once, also if it was planned more than once."""
-    return rows.drop_duplicates(["method", "dataset", "seed", "key"])
 
 
 def method_summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -377,6 +363,11 @@ def method_summary(rows: pd.DataFrame) -> pd.DataFrame:
     return found.rename_axis(index="method")
 
 
+def distinct_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep each cell of each method once, also if it was planned more than once."""
+    return rows.drop_duplicates(["method", "dataset", "seed", "key"])
+
+
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
     """List all cells that did not end well, alike ones in one line: method, dataset, status, why, cells.
 
@@ -387,11 +378,7 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def failure_counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count how the cells of each method ended: ok, failed, timed out, killed, not run.
-
-    >>> failure_counts(pd.DataFrame(columns=list(COLUMNS))).columns.tolist()
-    ['ok', 'failed', 'timed out', 'killed', 'not run']
-    """
+    """Count how the cells of each method ended: ok, failed, timed out, killed, not run."""
     others = [status for status in pd.unique(rows["status"]) if status not in STATUSES]
     counted = distinct_cells(rows).groupby(["method", "status"], sort=False).size()
     table = counted.unstack("status") if len(counted) else pd.DataFrame()
@@ -400,11 +387,7 @@ def failure_counts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def marks(rows: pd.DataFrame) -> pd.DataFrame:
-    """List all cells that were computed in a documented other way: method, dataset, mark, cells.
-
-    >>> marks(pd.DataFrame(columns=list(COLUMNS))).columns.tolist()
-    ['method', 'dataset', 'mark', 'cells']
-    """
+    """List all cells that were computed in a documented other way: method, dataset, mark, cells."""
     return _counted(rows[rows["mark"] != ""], ["method", "dataset", "mark"])
 
 

@@ -1,24 +1,34 @@
-"""Run a study: cells that are not done yet, each in a process of its own, outcomes written as they come."""
+"""Run a study: cells that are not done yet, each in a process of its own, outcomes written as they come.
+
+Each worker is a server process (`serve_cells`) that imports and compiles once, then forks for every cell: so a cell has
+a memory of its own to measure, can be stopped and can crash without harm. Cells go to its standard input, outcomes come
+from its standard output. Where there is no fork, cells run in the server itself, which is replaced if it has to be
+killed.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import queue
+import select
 import signal
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from penstock._threads import thread_count
-from penstock.bench.cell_server import receive, send
-from penstock.bench.cells import Cell, Loader, failed, plan
+from penstock._threads import thread_count, thread_limit
+from penstock.bench.cells import Cell, Loader, failed, plan, run_cell
 from penstock.bench.datasets import load_file
+from penstock.bench.methods import rehearse
 from penstock.bench.results import Results, RowsFile, collect, read_rows, write_circumstances, write_plan
 from penstock.bench.settings import Study
 
@@ -156,7 +166,7 @@ def _outcomes(cells: Sequence[Cell], jobs: int | None, limit: float) -> Generato
 
 
 class _Worker:
-    """A `penstock.bench.cell_server` process, started when it is needed and again if it dies."""
+    """A server process, started when it is needed and again if it dies."""
 
     def __init__(self, limit: float, threads: int, detectors: list[str]) -> None:
         self._limit, self._threads, self._detectors = limit, threads, detectors
@@ -195,9 +205,7 @@ class _Worker:
             late = not alarm.is_alive()
             self._kill()
             if late:
-                return failed(f"stopped after the time limit of {self._limit:g} s", "timed out") | {
-                    "limit": self._limit
-                }
+                return _timed_out(self._limit)
             return failed("its worker was killed", "killed")
         finally:
             alarm.cancel()
@@ -210,7 +218,7 @@ class _Worker:
                 return self._process
             limits = dict.fromkeys(_THREAD_VARIABLES, "1") | {"PENSTOCK_THREADS": str(self._threads)}
             self._process = process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "penstock.bench.cell_server"],
+                [sys.executable, "-P", "-c", "from penstock.bench.runner import serve_cells as serve; serve()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | limits,
@@ -241,3 +249,147 @@ class _Worker:
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
+
+
+_LENGTH = struct.Struct("<Q")
+_GLANCE = 0.2  # seconds between two looks at whether a child is still there
+
+
+def send(stream: Any, message: Any) -> None:
+    """Write a message into a pipe: its length, then itself."""
+    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    rest = memoryview(_LENGTH.pack(len(content)) + content)
+    while rest:  # an unbuffered pipe takes as much as fits
+        rest = rest[stream.write(rest) :]
+    stream.flush()
+
+
+def receive(stream: Any) -> Any:
+    """Read the next message; raise EOFError at the end, or if the sender died within one."""
+    (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
+    content = _read(stream, length)
+    return pickle.loads(content)  # from our own parent or child, through a pipe that no other process holds
+
+
+def _read(stream: Any, length: int) -> bytes:
+    content = bytearray()
+    while len(content) < length:
+        piece = stream.read(length - len(content))
+        if not piece:
+            raise EOFError("the pipe was closed")
+        content += piece
+    return bytes(content)
+
+
+def serve_cells() -> None:
+    """Serve until the parent closes the pipe."""
+    cells, outcomes = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):  # what a method prints must not get into the pipes
+        os.dup2(nowhere, standard)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which closes the pipe
+    sys.path[:], detectors, threads = receive(cells)
+    rehearse(detectors)
+    send(outcomes, "ready")
+    while True:
+        try:
+            cell, limit = receive(cells)
+        except EOFError:
+            return
+        if hasattr(os, "fork"):
+            send(outcomes, _run_in_child(cell, threads, limit, cells, outcomes))
+        else:
+            send(outcomes, _run(cell, threads))
+
+
+def _run(cell: Any, threads: int) -> dict[str, Any]:
+    with thread_limit(threads):
+        return run_cell(cell)
+
+
+def _run_in_child(cell: Any, threads: int, limit: float, cells: BinaryIO, outcomes: BinaryIO) -> dict[str, Any]:
+    server = os.getpid()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with suppress(OSError):
+                os.setpgid(0, 0)  # with what it starts it is a group of its own, to be ended as one
+            _die_with(server)
+            for descriptor in (reading, cells.fileno(), outcomes.fileno()):
+                os.close(descriptor)
+            with os.fdopen(writing, "wb", buffering=0) as pipe:
+                send(pipe, _run(cell, threads))
+            code = 0
+        finally:
+            os._exit(code)  # without the clean-up that belongs to the server
+    with suppress(OSError):  # the child does the same; one of them is first
+        os.setpgid(child, child)
+    os.close(writing)
+    content, ended, status = _watch(child, reading, cells, limit)
+    _kill_group(child)
+    if status is None:
+        _, status = os.waitpid(child, 0)
+    os.close(reading)
+    if len(content) > _LENGTH.size and len(content) == _LENGTH.size + _LENGTH.unpack_from(content)[0]:
+        outcome: dict[str, Any] = pickle.loads(content[_LENGTH.size :])
+        return outcome
+    if not ended:
+        return _timed_out(limit)
+    return failed(_how_it_ended(status), "killed")
+
+
+def _timed_out(limit: float) -> dict[str, Any]:
+    return failed(f"stopped after the time limit of {limit:g} s", "timed out") | {"limit": limit}
+
+
+def _watch(child: int, reading: int, cells: BinaryIO, limit: float) -> tuple[bytes, bool, int | None]:
+    """Return what a child sent, whether it ended before the time limit, and its exit status if that is known."""
+    content = bytearray()
+    status: int | None = None
+    listening: list[Any] = [reading, cells]
+    end = time.monotonic() + limit
+    while (left := end - time.monotonic()) > 0:
+        ready, _, _ = select.select(listening, [], [], min(left, _GLANCE))
+        if cells in ready:  # the parent sends one cell at a time: this can only be its end
+            _kill_group(child)
+            os._exit(1)
+        if reading in ready:
+            piece = os.read(reading, 1 << 20)
+            content += piece
+            if not piece:  # it has closed the pipe, and should end now
+                listening = [cells]
+                end = time.monotonic() + 10 * _GLANCE
+        elif status is not None:  # it has ended, and there is nothing left to read
+            break
+        if status is None:
+            gone, found = os.waitpid(child, os.WNOHANG)
+            status = found if gone else None
+            if gone and reading not in listening:
+                break
+    return bytes(content), status is not None or reading not in listening, status
+
+
+def _die_with(server: int) -> None:
+    """End this process when the server is killed; where the system cannot do that, it ends with its cell."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != server:  # it was killed before that
+            os._exit(1)
+
+
+def _kill_group(child: int) -> None:
+    """Kill the cell and the processes that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def _how_it_ended(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        hint = "; was there too little memory?" if number == signal.SIGKILL else ""
+        return f"its process was ended by signal {number} ({signal.Signals(number).name}){hint}"
+    return f"its process ended with exit code {os.waitstatus_to_exitcode(status)} and no result"

@@ -43,7 +43,7 @@ class Method:
     rows : int, optional
         Fit to that many rows, drawn at random by the seed.
     mark : str, default=""
-        A note shown beside its results, such as another way to compute the same.
+        A note shown with its results, such as another way to compute the same.
     labels : Mapping, default={}
         Further columns of its rows in the results, as `Study.labels` lists them.
     detail : Mapping, default={}
@@ -76,7 +76,7 @@ class Study:
     time_limit : float, default=1800
         Seconds per cell.
     text : str, default=""
-        The settings file, kept beside the results.
+        The settings file, kept with the results.
     options : str, default=""
         Options of the command line that reduced the settings.
     labels : tuple of str, default=()
@@ -256,11 +256,7 @@ def _seeds(entry: Mapping[str, Any], place: str) -> tuple[int, ...] | None:
 
 
 def check_time_limit(seconds: object) -> float:
-    """Check a time limit in seconds.
-
-    >>> check_time_limit(60)
-    60.0
-    """
+    """Check a time limit in seconds."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_LIMIT:
         return float(seconds)
     raise SettingsError(

@@ -123,12 +123,7 @@ def compare_table(table: pd.DataFrame, alpha: float = 0.05, left_out: pd.DataFra
 
 
 def alike(ranks: pd.Series[float], p_values: pd.DataFrame, alpha: float) -> list[tuple[str, ...]]:
-    """Find the longest runs of neighbours in the order of mean ranks of which no two differ at the level alpha.
-
-    >>> ranks = pd.Series({"A": 1.0, "B": 2.0, "C": 3.0})
-    >>> alike(ranks, pd.DataFrame([[1, 0.5, 0.01], [0.5, 1, 0.5], [0.01, 0.5, 1]], ranks.index, ranks.index), 0.05)
-    [('A', 'B'), ('B', 'C')]
-    """
+    """Find the longest runs of neighbours in the order of mean ranks of which no two differ at the level alpha."""
     order = list(ranks.sort_values(kind="stable").index)
     differ = p_values.loc[order, order].to_numpy(dtype="float64") <= alpha
     found: list[tuple[str, ...]] = []
@@ -231,11 +226,7 @@ def nemenyi(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """Return the least difference of mean ranks of k methods over n data sets that Nemenyi's test finds significant.
-
-    >>> round(critical_difference(4, 20), 4)
-    1.0488
-    """
+    """Return the least difference of mean ranks of k methods over n data sets that Nemenyi's test finds significant."""
     return float(stats.studentized_range.isf(alpha, k, np.inf)) * _standard_error(k, n)
 
 
@@ -260,11 +251,7 @@ def wilcoxon(table: pd.DataFrame, correction: Correction = "holm") -> pd.DataFra
 
 
 def corrected(p_values: FloatArray, correction: Correction) -> FloatArray:
-    """Correct the p-values of several tests for their number.
-
-    >>> corrected(np.array([0.01, 0.02, 0.5]), "holm").tolist()
-    [0.03, 0.04, 0.5]
-    """
+    """Correct the p-values of several tests for their number."""
     m = len(p_values)
     if correction is None:
         return p_values
@@ -303,8 +290,7 @@ def check_table(table: pd.DataFrame) -> FloatArray:
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Rank within each row, 1 for the highest value."""
-    ranks: FloatArray = stats.rankdata(-values, axis=1)
-    return ranks
+    return np.asarray(stats.rankdata(-values, axis=1))
 
 
 def _untied_ranks(table: pd.DataFrame) -> FloatArray:

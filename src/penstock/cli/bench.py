@@ -63,8 +63,10 @@ def report(
 @bench.command()
 def settings() -> int:
     """Print an example of a settings file, to copy and change."""
-    from penstock.bench.settings import example_settings
+    from importlib import resources
+
     from penstock.cli._console import print_text
 
-    print_text(example_settings().rstrip("\n"))
+    example = resources.files("penstock") / "bench" / "templates" / "example.toml"  # without importing the bench
+    print_text(example.read_text(encoding="utf-8").rstrip("\n"))
     return 0

@@ -11,7 +11,7 @@ from penstock._parameters import check_choice
 from penstock._types import Factors, FloatArray, Solution, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
-from penstock.factor.coordinate import fit_profiles
+from penstock.factor.descent import fit_profiles
 from penstock.factor.objectives import Objective, snmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.similarities import gaussian_graph, self_tuning_graph

@@ -6,18 +6,6 @@ from penstock.factor.solve import fit_factors, solve
 from penstock.factor.start import random_start
 
 __all__ = [
-    "Auto",
-    "BlockSGD",
-    "Coordinate",
-    "Multiplicative",
-    "Objective",
-    "RowBlocks",
-    "fit_factors",
-    "gnmf",
-    "laplacian_nsnmf",
-    "nmf",
-    "nsnmf",
-    "random_start",
-    "snmf",
-    "solve",
-]
+    "Auto", "BlockSGD", "Coordinate", "Multiplicative", "Objective", "RowBlocks", "fit_factors", "gnmf",
+    "laplacian_nsnmf", "nmf", "nsnmf", "random_start", "snmf", "solve",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Compiled loops of the factorisation: contiguous float64 and int64 arrays and scalars in, nothing checked."""
+"""Compiled loops of the factorisation and of block SGD: contiguous arrays and scalars in, nothing checked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from penstock._jit import kernel
-from penstock._types import FloatArray, IndexArray
+from penstock._jit import Array, kernel
 
-# A pivot that is smaller beside its diagonal counts as 0: a Newton step would turn it into rounding.
+# A pivot that is smaller than this share of its diagonal entry counts as 0: a Newton step would turn it into rounding.
 _SINGULAR = 1e-10
 # Newton steps on φ longer than this part of ‖w‖ are shortened to it; up to 0.44 they provably never raise φ.
 _LONGEST_STEP = 0.4
@@ -57,7 +56,7 @@ def minimise_quartic(a: float, b: float, near: float) -> float:
 
 @kernel
 def sweep_row(
-    w: FloatArray, M: FloatArray, pull: FloatArray, shift: float, symmetric: float, typical: float
+    w: Array, M: Array, pull: Array, shift: float, symmetric: float, typical: float
 ) -> tuple[float, float, float, float]:
     """Minimise φ(w) = ½ wᵀ(M + shift·I)w − pullᵀw + (symmetric/4)·‖w‖⁴ exactly over each weight of a row in turn.
 
@@ -100,18 +99,9 @@ def sweep_row(
 
 @kernel
 def sweep_rows(
-    W: FloatArray,
-    linear: FloatArray,
-    M: FloatArray,
-    shift: FloatArray,
-    indptr: IndexArray,
-    indices: IndexArray,
-    data: FloatArray,
-    order: IndexArray,
-    symmetric: float,
-    coupling: float,
-    typical: float,
-) -> float:
+    W: Array, linear: Array, M: Array, shift: Array, indptr: Array, indices: Array, data: Array, order: Array,
+    symmetric: float, coupling: float, typical: float,
+) -> float:  # fmt: skip
     """Minimise f/4 exactly over each W_ik in turn, row by row in the given order; return Σ_i of row residuals².
 
     A row minimises φ of `sweep_row` with M less the row's own part, where M = symmetric·WᵀW + (α/2)HHᵀ is kept up to
@@ -142,7 +132,7 @@ def sweep_rows(
 
 
 @kernel
-def factorise(bend: FloatArray, size: int) -> bool:
+def factorise(bend: Array, size: int) -> bool:
     """The first `size` rows of `bend` (lower half) become their Cholesky factor; False if they are singular."""
     for row in range(size):
         diagonal = bend[row, row]
@@ -160,7 +150,7 @@ def factorise(bend: FloatArray, size: int) -> bool:
 
 
 @kernel
-def solve_factored(bend: FloatArray, size: int, x: FloatArray) -> None:
+def solve_factored(bend: Array, size: int, x: Array) -> None:
     """Solve in place for the right-hand side x, given what `factorise` left."""
     for row in range(size):
         for m in range(row):
@@ -173,7 +163,7 @@ def solve_factored(bend: FloatArray, size: int, x: FloatArray) -> None:
 
 
 @kernel
-def has_one_minimum(M: FloatArray, shift: float, symmetric: float, bend: FloatArray) -> bool:
+def has_one_minimum(M: Array, shift: float, symmetric: float, bend: Array) -> bool:
     """Whether φ is strictly convex, so that jumps lead where the coordinate steps lead."""
     K = M.shape[0]
     largest = 0.0
@@ -190,15 +180,7 @@ def has_one_minimum(M: FloatArray, shift: float, symmetric: float, bend: FloatAr
 
 @kernel
 def newton_step(
-    w: FloatArray,
-    M: FloatArray,
-    pull: FloatArray,
-    shift: float,
-    symmetric: float,
-    free: IndexArray,
-    size: int,
-    bend: FloatArray,
-    step: FloatArray,
+    w: Array, M: Array, pull: Array, shift: float, symmetric: float, free: Array, size: int, bend: Array, step: Array
 ) -> bool:
     """`step` = Newton's step on φ over the `size` weights listed in `free`, the others at 0; False if it has none."""
     norm = 0.0
@@ -221,7 +203,7 @@ def newton_step(
 
 
 @kernel
-def take_step(w: FloatArray, symmetric: float, free: IndexArray, size: int, step: FloatArray) -> bool:
+def take_step(w: Array, symmetric: float, free: Array, size: int, step: Array) -> bool:
     """Go along `step` as far as φ surely falls and w ≥ 0; whether that was the last step that is needed.
 
     Along a step d the second derivative of φ exceeds its first value by at most symmetric·‖w‖²(6δ + 3δ²)·‖d‖² with
@@ -249,14 +231,7 @@ def take_step(w: FloatArray, symmetric: float, free: IndexArray, size: int, step
 
 @kernel
 def jump(
-    w: FloatArray,
-    M: FloatArray,
-    pull: FloatArray,
-    shift: float,
-    symmetric: float,
-    free: IndexArray,
-    bend: FloatArray,
-    step: FloatArray,
+    w: Array, M: Array, pull: Array, shift: float, symmetric: float, free: Array, bend: Array, step: Array
 ) -> None:
     """Newton steps over the weights that are positive; what reaches 0 stays there. Never raises φ."""
     K = w.shape[0]
@@ -274,16 +249,9 @@ def jump(
 
 @kernel
 def settle(
-    w: FloatArray,
-    M: FloatArray,
-    pull: FloatArray,
-    shift: float,
-    symmetric: float,
-    max_steps: int,
-    free: IndexArray,
-    bend: FloatArray,
-    step: FloatArray,
-) -> None:
+    w: Array, M: Array, pull: Array, shift: float, symmetric: float, max_steps: int,
+    free: Array, bend: Array, step: Array,
+) -> None:  # fmt: skip
     """Sweep over one row of weights until they stand still, with jumps in between to get there soon.
 
     A sweep finds out which weights are 0, and a jump where the others go; the next sweep checks that. Where φ has many
@@ -302,12 +270,7 @@ def settle(
 
 
 @kernel
-def gather_pull(
-    a: FloatArray,
-    H: FloatArray,
-    half_alpha: float,
-    pull: FloatArray,
-) -> None:
+def gather_pull(a: Array, H: Array, half_alpha: float, pull: Array) -> None:
     """`pull` = (α/2)·aHᵀ over the entries seen, in a fixed order so that a row's result never depends on its batch."""
     for k in range(H.shape[0]):
         total = 0.0
@@ -318,9 +281,7 @@ def gather_pull(
 
 
 @kernel
-def gather_curvature(
-    a: FloatArray, H: FloatArray, M: FloatArray, structure: FloatArray, half_alpha: float, curvature: FloatArray
-) -> None:
+def gather_curvature(a: Array, H: Array, M: Array, structure: Array, half_alpha: float, curvature: Array) -> None:
     """`curvature` = structure + (α/2)·HHᵀ over the entries of a row that are seen; M is that over all of them."""
     holes = 0
     for d in range(H.shape[1]):
@@ -342,39 +303,19 @@ def gather_curvature(
 
 @kernel
 def place(
-    A: FloatArray,
-    fitted: FloatArray,
-    W: FloatArray,
-    H: FloatArray,
-    indptr: IndexArray,
-    indices: IndexArray,
-    data: FloatArray,
-    neighbors: IndexArray,
-    apart: FloatArray,
-    similarity: FloatArray,
-    M: FloatArray,
-    structure: FloatArray,
-    weights: FloatArray,
-    max_steps: int,
-    placed: FloatArray,
-    around: FloatArray,
-    start: int,
-    stop: int,
-) -> None:
-    """Weights of rows start..stop of A beside the fitted ones; `around` gets their neighbours' mean weights.
+    A: Array, fitted: Array, W: Array, H: Array, indptr: Array, indices: Array, data: Array, neighbors: Array,
+    apart: Array, similarity: Array, M: Array, structure: Array, weights: Array, max_steps: int, placed: Array,
+    around: Array, start: int, stop: int,
+) -> None:  # fmt: skip
+    """Weights of rows start..stop of A, the fitted ones fixed; `around` gets the mean weights of their neighbours.
 
-    Row r stands in for its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its
+    Row r takes the place of its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its
     edges and the Gram matrix of the others are mixed so. `weights` holds symmetric, coupling, α/2, γ/2, laplacian/2;
     `structure` is symmetric·WᵀW and M that plus (α/2)·HHᵀ. NaN in A and in `fitted` is left out.
     """
     K = W.shape[1]
-    symmetric, coupling, half_alpha, half_gamma, half_laplacian = (
-        weights[0],
-        weights[1],
-        weights[2],
-        weights[3],
-        weights[4],
-    )
+    symmetric, coupling, half_alpha = weights[0], weights[1], weights[2]
+    half_gamma, half_laplacian = weights[3], weights[4]
     pull = np.empty(K)
     lone = np.empty(K)  # the same for the fitted row itself
     mixed = np.empty((K, K))
@@ -411,9 +352,8 @@ def place(
             for k in range(K):
                 for m in range(K):
                     mixed[k, m] = curvature[k, m] - symmetric * W[i, k] * W[i, m]
-            settle(
-                settled, mixed, lone, half_gamma + half_laplacian * full_degree, symmetric, max_steps, free, bend, step
-            )
+            shift = half_gamma + half_laplacian * full_degree
+            settle(settled, mixed, lone, shift, symmetric, max_steps, free, bend, step)
             for k in range(K):
                 placed[r, k] = max(placed[r, k] + share * (W[i, k] - settled[k]), 0.0)
         for k in range(K):
@@ -421,7 +361,7 @@ def place(
 
 
 @kernel
-def rebuild_entries(table: FloatArray, W: FloatArray, Ht: FloatArray, rows: IndexArray, columns: IndexArray) -> None:
+def rebuild_entries(table: Array, W: Array, Ht: Array, rows: Array, columns: Array) -> None:
     """table_ij = w_i·h_j for the entries listed; `Ht` is H transposed."""
     for entry in range(rows.shape[0]):
         total = 0.0
@@ -431,7 +371,7 @@ def rebuild_entries(table: FloatArray, W: FloatArray, Ht: FloatArray, rows: Inde
 
 
 @kernel
-def entries_loss(table: FloatArray, W: FloatArray, Ht: FloatArray, rows: IndexArray, columns: IndexArray) -> float:
+def entries_loss(table: Array, W: Array, Ht: Array, rows: Array, columns: Array) -> float:
     """Σ (table_ij − w_i·h_j)² over the entries listed, less Σ table_ij²."""
     loss = 0.0
     for entry in range(rows.shape[0]):
@@ -442,13 +382,12 @@ def entries_loss(table: FloatArray, W: FloatArray, Ht: FloatArray, rows: IndexAr
     return loss
 
 
+Forms = tuple[float, float, float]
 _RUN = 256  # rows whose terms are summed before they are added to the rest
 
 
 @kernel
-def agreement_forms(
-    Y: FloatArray, moved: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray
-) -> tuple[float, float, float]:
+def agreement_forms(Y: Array, moved: Array, indptr: Array, indices: Array, data: Array) -> Forms:
     """⟨Y, SY⟩, ⟨Y, SD⟩ and ⟨D, SD⟩ for D = moved − Y, S restricted to columns that are rows of Y.
 
     Sums over `_RUN` rows are added up apart, so that rounding errors do not grow with the number of rows.
@@ -471,9 +410,7 @@ def agreement_forms(
 
 
 @kernel
-def roughness_forms(
-    Y: FloatArray, moved: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray
-) -> tuple[float, float, float]:
+def roughness_forms(Y: Array, moved: Array, indptr: Array, indices: Array, data: Array) -> Forms:
     """tr(YᵀLY), tr(YᵀLD) and tr(DᵀLD) for D = moved − Y, over pairs of rows of Y: sums over pairs do not cancel.
 
     tr(XᵀLZ) = ½ Σ_ij S_ij ⟨x_i − x_j, z_i − z_j⟩.
@@ -494,3 +431,100 @@ def roughness_forms(
                         c += data[e] * parted * parted
         still, mixed, change = still + a / 2, mixed + b / 2, change + c / 2
     return still, mixed, change
+
+
+@kernel
+def finish_round(
+    pieces: Array, partners: Array, columns: Array, piece_grams: Array, piece_slopes: Array, grams: Array, H: Array,
+    step: float, alpha: float, ridge: float,
+) -> None:  # fmt: skip
+    """Add up what the pieces of a round left behind: the blocks' Gram matrices, and a clipped step on H (as p×K)."""
+    K = H.shape[1]
+    grams[:, :, :] = 0.0
+    slopes = np.zeros((grams.shape[0], piece_slopes.shape[1], K))
+    for piece in range(pieces.shape[0]):
+        block = pieces[piece, 0]
+        grams[block] += piece_grams[piece]
+        slopes[block] += piece_slopes[piece]
+    for block in range(partners.shape[0]):
+        if block > partners[block]:
+            continue  # its partner has moved their columns
+        for c in range(columns[block, 1], columns[block, 2]):
+            row = c - columns[block, 1]
+            for k in range(K):
+                gradient = alpha * (slopes[block, row, k] + slopes[partners[block], row, k]) + ridge * H[c, k]
+                H[c, k] = max(H[c, k] - step * gradient, 0.0)
+
+
+@kernel
+def step_pieces(
+    W: Array, H: Array, A: Array, moved: Array, pieces: Array, partners: Array, columns: Array, weights: Array,
+    grams: Array, entries: Array, indices: Array, data: Array, start: int, stop: int, piece_grams: Array,
+    piece_slopes: Array,
+) -> None:  # fmt: skip
+    """A gradient step, clipped at 0, on the rows of pieces start..stop of one round of block SGD.
+
+    `pieces` has (block, first row, last row); for each block, `partners` names the other block of its instance set,
+    `columns` its block of columns and the first and last of these, and `weights` the step and the factors of
+    structure, attributes and ridge. Reads A (cut into blocks of columns), W, H (as p×K) and the blocks' Gram matrices;
+    writes the new rows to `moved`, their Gram matrix to `piece_grams` and −(A−WH)ᵀW, their part of the gradient of H,
+    to `piece_slopes`. Row i's entries of S in block b lie from entries[b, i] to entries[b+1, i].
+    """
+    for piece in range(start, stop):
+        block = pieces[piece, 0]
+        partner = partners[block]
+        piece_grams[piece] = 0.0
+        piece_slopes[piece] = 0.0
+        step_rows(
+            W, pieces[piece, 1], pieces[piece, 2], A[columns[block, 0]], H[columns[block, 1] : columns[block, 2]],
+            weights[block], grams[partner], entries[partner], entries[partner + 1], indices, data, W, 0, moved,
+            piece_grams[piece], piece_slopes[piece],
+        )  # fmt: skip
+
+
+@kernel
+def step_rows(
+    W: Array, start: int, stop: int, A: Array, H: Array, weights: Array, G: Array, first: Array, last: Array,
+    indices: Array, data: Array, partners: Array, shift: int, moved: Array, gram: Array, slope: Array,
+) -> None:  # fmt: skip
+    """The step on rows start..stop; adds their new Gram matrix to `gram`, their part of the gradient of H to `slope`.
+
+    A and H (as p×K) have the columns of the instance set only. Row i's similarities to the partner's rows lie from
+    first[i] to last[i]; S's column j is row j − shift of `partners`.
+    """
+    K = W.shape[1]
+    change = np.empty(K)
+    step, structure, attribute, ridge = weights[0], weights[1], weights[2], weights[3]
+    for i in range(start, stop):
+        for k in range(K):
+            change[k] = ridge * W[i, k]
+        for k in range(K):
+            for m in range(K):
+                change[k] += structure * W[i, m] * G[m, k]
+        for e in range(first[i], last[i]):
+            for k in range(K):
+                change[k] -= structure * data[e] * partners[indices[e] - shift, k]
+        for c in range(H.shape[0]):
+            residual = A[i, c]
+            for k in range(K):
+                residual -= W[i, k] * H[c, k]
+            for k in range(K):
+                change[k] -= attribute * residual * H[c, k]
+                slope[c, k] -= residual * W[i, k]
+        for k in range(K):
+            moved[i, k] = max(W[i, k] - step * change[k], 0.0)
+        for k in range(K):
+            for m in range(K):
+                gram[k, m] += moved[i, k] * moved[i, m]
+
+
+@kernel
+def find_entries(indptr: Array, indices: Array, low: int, high: int, first: Array, last: Array) -> None:
+    """Where in each row of S the columns low..high are: a run, as columns are in the order of the blocks."""
+    for i in range(indptr.shape[0] - 1):
+        first[i] = indptr[i]
+        while first[i] < indptr[i + 1] and not low <= indices[first[i]] < high:
+            first[i] += 1
+        last[i] = first[i]
+        while last[i] < indptr[i + 1] and low <= indices[last[i]] < high:
+            last[i] += 1

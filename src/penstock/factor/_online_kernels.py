@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock._jit import Array, kernel
+from penstock._scoring_kernels import seen_norm
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY, distance, precedes, shared_squared_distance
 
 FLOOR = 1e-12  # of w and H: a column that is 0 for a while would otherwise give 0/0, and NaN ever after
-LARGEST = float(np.finfo(np.float64).max)
 
 
 class Memory(NamedTuple):
@@ -45,13 +45,11 @@ class Proposal(NamedTuple):
     H: Array  # K×p
 
 
-@kernel
 def memory_size(z: int, p: int, K: int) -> int:
     """How many numbers `open_memory` needs."""
     return z * (p + K + z + 1) + K * (2 * p + K + 1)
 
 
-@kernel
 def proposal_size(z: int, p: int, K: int) -> int:
     """How many numbers `open_proposal` needs."""
     return 2 * p + z + 1 + K * (1 + p)
@@ -68,16 +66,10 @@ def open_memory(ring: Array, store: Array, z: int, p: int, K: int) -> Memory:
     V = U + K * K
     norms = V + K * p
     return Memory(
-        ring,
-        store[:weights].reshape((z, p)),
-        store[weights:distances].reshape((z, K)),
-        store[distances:gaps].reshape((z, z)),
-        store[gaps:H],
-        store[H:U].reshape((K, p)),
-        store[U:V].reshape((K, K)),
-        store[V:norms].reshape((K, p)),
-        store[norms : norms + K],
-    )
+        ring, store[:weights].reshape((z, p)), store[weights:distances].reshape((z, K)),
+        store[distances:gaps].reshape((z, z)), store[gaps:H], store[H:U].reshape((K, p)), store[U:V].reshape((K, K)),
+        store[V:norms].reshape((K, p)), store[norms : norms + K],
+    )  # fmt: skip
 
 
 @kernel
@@ -89,16 +81,24 @@ def open_proposal(store: Array, z: int, p: int, K: int) -> Proposal:
     w = gap + 1
     H = w + K
     return Proposal(
-        store[:filled],
-        store[filled:distances],
-        store[distances:gap],
-        store[gap:w],
-        store[w:H],
+        store[:filled], store[filled:distances], store[distances:gap], store[gap:w], store[w:H],
         store[H : H + K * p].reshape((K, p)),
-    )
+    )  # fmt: skip
 
 
 INVERSE, BINARY, RELATIVE, NORMALIZED = 0, 1, 2, 3
+
+
+class StepSettings(NamedTuple):
+    """How a sample is fitted."""
+
+    kind: int  # of similarity
+    of_copies: float  # similarity of equal samples
+    alpha: float
+    keep: float  # forgetting factor
+    refresh_every: int
+    tol: float
+    max_iter: int
 
 
 @kernel
@@ -129,8 +129,8 @@ def measure_buffer(memory: Memory) -> None:
 def grow_local_tree(memory: Memory, n: int, to_new: Array, parent: Array, length: Array, left: Array) -> None:
     """Prim over the n oldest samples of the buffer and a new one, number n, which is the root.
 
-    Ties go by (length, smaller number, larger number), where numbers are in order of age. Sample i hangs on `parent[i]`
-    by an edge of `length[i]`.
+    Ties go by (length, smaller number, larger number), where numbers are in order of age. Sample i is joined to
+    `parent[i]` by an edge of `length[i]`.
     """
     capacity = len(memory.rows)
     head = memory.ring[0]
@@ -304,45 +304,10 @@ def step_profiles(memory: Memory, w: Array, filled: Array, keep: float, H: Array
 
 
 @kernel
-def residual_norm(X: Array, i: int, rebuilt: Array, seen: int) -> float:
-    """O = ‖a − wH‖ over the readings seen, scaled up to all p: Ahmed et al. (2021), eq:stream10."""
-    largest = 0.0
-    total = 0.0
-    for j in range(len(rebuilt)):
-        if not np.isnan(X[i, j]):
-            difference = abs(X[i, j] - rebuilt[j])
-            if not difference <= LARGEST:  # a model that broke explains nothing: it must not look perfect
-                return LARGEST
-            largest = max(largest, difference)
-            total += difference * difference
-    share = np.sqrt(len(rebuilt) / seen)
-    if 1e-280 < total < np.inf or largest == 0.0:
-        return np.sqrt(total) * share
-    total = 0.0  # squares vanished or overflowed: in units of the largest
-    for j in range(len(rebuilt)):
-        if not np.isnan(X[i, j]):
-            difference = abs(X[i, j] - rebuilt[j]) / largest
-            total += difference * difference
-    return min(largest * np.sqrt(total) * share, LARGEST)
-
-
-@kernel
 def propose(
-    memory: Memory,
-    proposal: Proposal,
-    A: Array,
-    i: int,
-    gap: int,
-    kind: int,
-    of_copies: float,
-    alpha: float,
-    keep: float,
-    refresh_every: int,
-    tol: float,
-    max_iter: int,
-    tree: tuple[Array, Array, Array, Array],
-    work: tuple[Array, Array, Array, Array, Array],
-) -> None:
+    memory: Memory, proposal: Proposal, A: Array, i: int, gap: int, step: StepSettings,
+    tree: tuple[Array, Array, Array, Array], work: tuple[Array, Array, Array, Array, Array],
+) -> None:  # fmt: skip
     """Weights and profiles if row i of A came next: the third phase of Ahmed et al. (2021), Algorithm 2."""
     parent, length, left, s = tree
     target, rebuilt, below, pull, new = work
@@ -355,25 +320,25 @@ def propose(
         proposal.filled[j] = target[j]
     measure(memory, A, i, gap, proposal.distances)
     grow_local_tree(memory, n, proposal.distances, parent, length, left)
-    tree_strengths(parent, length, n, kind, of_copies, s)
+    tree_strengths(parent, length, n, step.kind, step.of_copies, s)
     total = pull_of_neighbors(memory, n, s, pull, proposal.w)
     copy_table(memory.H, proposal.H)
-    refresh = refresh_every > 0 and (memory.ring[2] + 1) % refresh_every == 0
-    for _ in range(max_iter):
+    refresh = step.refresh_every > 0 and (memory.ring[2] + 1) % step.refresh_every == 0
+    for _ in range(step.max_iter):
         rebuild(proposal.w, proposal.H, rebuilt)
         if gap > 0:
             for j in range(p):
                 if np.isnan(A[i, j]):
                     rebuilt[j] = 0.0
-        change = step_weights(target, rebuilt, proposal.H, pull, total, alpha, proposal.w)
+        change = step_weights(target, rebuilt, proposal.H, pull, total, step.alpha, proposal.w)
         if gap > 0:
             rebuild(proposal.w, proposal.H, rebuilt)
             for j in range(p):
                 if np.isnan(A[i, j]):
                     proposal.filled[j] = rebuilt[j]
         if refresh:
-            step_profiles(memory, proposal.w, proposal.filled, keep, proposal.H, new, below)
-        if change < tol:
+            step_profiles(memory, proposal.w, proposal.filled, step.keep, proposal.H, new, below)
+        if change < step.tol:
             break
 
 
@@ -433,24 +398,9 @@ def accept_proposal(ring: Array, store: Array, proposed: Array, z: int, p: int, 
 
 @kernel
 def advance(
-    ring: Array,
-    store: Array,
-    proposed: Array,
-    z: int,
-    K: int,
-    X: Array,
-    A: Array,
-    learn: bool,
-    kind: int,
-    of_copies: float,
-    alpha: float,
-    keep: float,
-    refresh_every: int,
-    tol: float,
-    max_iter: int,
-    scores: Array,
-    expected: Array,
-) -> None:
+    ring: Array, store: Array, proposed: Array, z: int, K: int, X: Array, A: Array, learn: bool, step: StepSettings,
+    scores: Array, expected: Array,
+) -> None:  # fmt: skip
     """Scores of rows one after another, and, if `learn`, what they teach: Ahmed et al. (2021), Algorithm 2.
 
     A has the values brought into the range learnt, X has not; NaN marks a missing reading in both. `expected` is
@@ -474,11 +424,13 @@ def advance(
                 for j in range(p):
                     expected[i, j] = np.nan
             continue
-        propose(memory, proposal, A, i, gap, kind, of_copies, alpha, keep, refresh_every, tol, max_iter, tree, work)
+        propose(memory, proposal, A, i, gap, step, tree, work)
         rebuild(proposal.w, proposal.H, rebuilt)
-        scores[i] = residual_norm(X, i, rebuilt, p - gap)
         if explain:
             for j in range(p):
                 expected[i, j] = rebuilt[j]
+        for j in range(p):
+            rebuilt[j] = X[i, j] - rebuilt[j]
+        scores[i] = seen_norm(rebuilt, X[i])  # O = ‖a − wH‖: Ahmed et al. (2021), eq:stream10
         if learn:
-            accept(memory, proposal, keep)
+            accept(memory, proposal, step.keep)

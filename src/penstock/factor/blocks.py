@@ -1,7 +1,11 @@
-"""Blocks of rows: their data, how blocks are coupled, and the executor that steps them.
+"""Blocks of rows: their data, how they are coupled, the executor that steps them, and the work of one block.
 
 Solvers that work by blocks are written against `BlockExecutor`, so that the same solver runs on this machine's threads
 or on a cluster: with the same blocks, the same order of the rows in them and the same terms, to the same bits.
+
+A block's state has its rows of the factor, ``W``; in the middle of a sweep also ``y``, where the sweep starts, and
+``moved``, where it would go. Blocks report sums over their rows and the few rows that other blocks receive, nothing of
+the size of a block.
 """
 
 from __future__ import annotations
@@ -16,10 +20,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from penstock._threads import thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
+from penstock.factor._kernels import agreement_forms, roughness_forms, sweep_rows
+from penstock.factor.descent import NEGLIGIBLE, own_curvature, reach, scale_weights
 from penstock.factor.objectives import Objective, fill_with_means
+from penstock.factor.terms import Sums, Terms, weight_parts, weight_residuals
 from penstock.graph.partition import arrange_rows
 
 CHUNK = 1 << 14  # rows that are worked on at once: fixed, because the order of sums depends on it
@@ -36,11 +44,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
-    """Rows in memory.
-
-    >>> [(start, chunk.shape) for start, chunk in ArrayRows(np.ones((20_000, 2))).chunks()]
-    [(0, (16384, 2)), (16384, (3616, 2))]
-    """
+    """Rows in memory."""
 
     values: FloatArray
 
@@ -81,7 +85,7 @@ class RowBlock:
         return self._by_row(np.where(self.indices == self._row_numbers(), self.data, 0.0))
 
     def pairs(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """S between the block's own rows, as (rows, columns, data)."""
+        """Return S between the block's own rows, as (rows, columns, data)."""
         own = self.indices < self.n
         return self._row_numbers()[own], self.indices[own], self.data[own]
 
@@ -101,26 +105,17 @@ class BlockCoupling:
     similarities: FloatArray
 
     def ends_of(self, offered: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows at either end of the similarities between blocks."""
+        """Return the rows at either end of the similarities between blocks."""
         return offered[self.ends[:, 0]], offered[self.ends[:, 1]]
 
     def borders(self, offered: Sequence[FloatArray]) -> list[FloatArray]:
-        """The border rows of each block, from what each of them offers."""
+        """Return the border rows of each block, given what each of them offers."""
         everything = np.concatenate(list(offered))
         return [everything[places] for places in self.needs]
 
 
 def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> tuple[list[RowBlock], BlockCoupling]:
-    """Cut S into the blocks order[bounds[b]:bounds[b+1]]; the blocks have no rows of a table yet.
-
-    >>> from scipy import sparse
-    >>> chain = sparse.csr_array(np.diag([2.0, 3.0, 4.0], 1) + np.diag([2.0, 3.0, 4.0], -1))
-    >>> blocks, coupling = cut_graph(chain, np.arange(4), np.array([0, 2, 4]))
-    >>> blocks[0].indices.tolist(), blocks[0].offers.tolist(), coupling.similarities.tolist()
-    ([1, 0, 2], [1], [3.0])
-    >>> [border.tolist() for border in coupling.borders([np.array([[0.1]]), np.array([[0.2]])])]
-    [[[0.2]], [[0.1]]]
-    """
+    """Cut S into the blocks order[bounds[b]:bounds[b+1]]; the blocks have no rows of a table yet."""
     indptr, rows, columns, data = _permuted(S, order)
     block_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     crossing = block_of[rows] != block_of[columns]
@@ -141,7 +136,7 @@ def cut_graph(S: SparseMatrix | None, order: IndexArray, bounds: IndexArray) -> 
 
 
 def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any, Any]:
-    """The rows and columns of S in another order: (indptr, rows, columns, data), columns ascending in each row."""
+    """Put the rows and columns of S in another order: (indptr, rows, columns, data), columns ascending in each row."""
     n = len(order)
     if S is None:
         return np.zeros(n + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
@@ -156,13 +151,7 @@ def _permuted(S: SparseMatrix | None, order: IndexArray) -> tuple[Any, Any, Any,
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Blocks of near rows: block b has the rows order[bounds[b]:bounds[b+1]].
-
-    >>> from penstock.factor import nmf
-    >>> layout = Layout.of(nmf(np.array([[9.0], [0.0], [8.0], [1.0]])), 2)
-    >>> layout.bounds.tolist(), sorted(layout.order[:2].tolist())
-    ([0, 2, 4], [1, 3])
-    """
+    """Blocks of near rows: block b has the rows order[bounds[b]:bounds[b+1]]."""
 
     order: IndexArray
     bounds: IndexArray
@@ -176,13 +165,13 @@ class Layout:
         return cls(*arrange_rows(fill_with_means(objective.A), min(n_blocks, n)))
 
     def arranged(self, objective: Objective) -> Objective:
-        """The objective with its rows block by block."""
+        """Return the objective with its rows block by block."""
         A, S = objective.A, objective.S
         A = None if A is None else A[self.order]
         return replace(objective, A=A, S=None if S is None else S[self.order][:, self.order])
 
     def cut(self, objective: Objective) -> tuple[list[RowBlock], BlockCoupling]:
-        """The blocks, with their rows of the table if there is one, and how they are coupled."""
+        """Return the blocks, with their rows of the table if there is one, and how they are coupled."""
         blocks, coupling = cut_graph(objective.S, self.order, self.bounds)
         if objective.A is not None:
             tables = self.split(objective.A)
@@ -190,11 +179,11 @@ class Layout:
         return blocks, coupling
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """The rows of each block."""
+        """Return the rows of each block."""
         return [values[self.order[first:last]] for first, last in pairwise(self.bounds)]
 
     def joined(self, blocks: Sequence[FloatArray]) -> FloatArray:
-        """The rows of all blocks, in the order of the table."""
+        """Return the rows of all blocks, in the order of the table."""
         rows = np.concatenate(list(blocks))
         result = np.empty_like(rows)
         result[self.order] = rows
@@ -202,11 +191,7 @@ class Layout:
 
 
 def equal_runs(count: int, parts: int) -> IndexArray:
-    """Compute where each of `parts` runs of about equal length begins, and where the last one ends.
-
-    >>> equal_runs(7, 3).tolist()
-    [0, 2, 4, 7]
-    """
+    """Compute where each of `parts` runs of about equal length begins, and where the last one ends."""
     return np.array([count * part // parts for part in range(parts + 1)], dtype=np.int64)
 
 
@@ -226,19 +211,11 @@ class BlockExecutor(Protocol):
         """Run ``work(block, state, *common, *apart[b])`` for every block; keep the new states, return the reports."""
 
     def gather(self, name: str) -> list[FloatArray]:
-        """The part `name` of every block's state."""
+        """Return the part `name` of every block's state."""
 
 
 class LocalExecutor:
-    """Steps blocks on the threads of this machine.
-
-    >>> blocks = [RowBlock(None, np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, int))]
-    >>> executor = LocalExecutor(blocks)
-    >>> executor.each(lambda block, state, size: ({"W": np.full(block.n, size)}, block.n), 7.0)
-    [2]
-    >>> executor.gather("W")
-    [array([7., 7.])]
-    """
+    """Steps blocks on the threads of this machine."""
 
     def __init__(self, blocks: Sequence[RowBlock], states: Sequence[State] | None = None) -> None:
         self._blocks = list(blocks)
@@ -267,3 +244,218 @@ class LocalExecutor:
 
     def gather(self, name: str) -> list[FloatArray]:
         return [state[name] for state in self._states]
+
+
+Forms = tuple[float, float, float]  # of y with itself, of y with D, of D with itself, for a step D = moved − y
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a block's rows are, as far as the next sweep of other blocks depends on it."""
+
+    G: FloatArray  # yᵀy
+    total: float  # the sum of y
+    offers: FloatArray  # the rows that other blocks receive
+
+
+@dataclass(frozen=True, eq=False)
+class Standing(Place):
+    """Where a block's rows are, and what the objective needs of them but for pairs across blocks."""
+
+    sums: Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What a sweep of a block's rows from y by D would do; forms are over pairs within the block."""
+
+    residual: float  # the sum of its rows' squared residuals as the sweep found them
+    mixed: FloatArray  # yᵀD
+    change: FloatArray  # DᵀD
+    G: FloatArray  # movedᵀmoved
+    V_before: FloatArray  # yᵀA
+    V: FloatArray  # movedᵀA
+    fit: float  # ⟨D, AHᵀ⟩
+    agreement: Forms
+    roughness: Forms
+    offers: FloatArray  # of moved
+
+
+def look(block: RowBlock, state: State, name: str) -> tuple[State, Place]:
+    """Report on the part `name` of the state."""
+    return state, _place(block, state[name])
+
+
+def stand(block: RowBlock, state: State, terms: Terms) -> tuple[State, Standing]:
+    """Report on W as it is, with the block's part of the objective."""
+    return state, _standing(block, terms, state["W"])
+
+
+def begin(block: RowBlock, state: State) -> tuple[State, Place]:
+    """Start the next sweep from W itself: the first one, or one that is repeated without momentum."""
+    return {"W": state["W"], "y": state["W"]}, _place(block, state["W"])
+
+
+def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[State, Place]:
+    """Take the part `step` of the last sweep, and extrapolate from there to the start of the next."""
+    W = _stepped(state, step)
+    y = reach(W, state["W"], push) if push else W
+    return {"W": W, "y": y}, _place(block, y)
+
+
+def sweep(
+    block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
+) -> tuple[State, Swept]:
+    """Sweep the block's rows once by exact coordinate steps from y, with the rows of other blocks as they were."""
+    y = state["y"]
+    (n, K), scaled = y.shape, terms.alpha / 2 * H.T
+    moved, linear = np.concatenate([y, border]), np.zeros_like(y)
+    shift = own_curvature(terms, block.degree, block.diagonal)
+    M = terms.symmetric * G + (terms.alpha / 2) * (H @ H.T)
+    coupling = terms.symmetric + terms.laplacian / 2
+    graph = block.indptr, block.indices, block.data
+    residual, fit, mixed, change, gram = 0.0, 0.0, *np.zeros((3, K, K))
+    V_before, V = np.zeros((2, K, terms.n_columns))
+    for rows, table in _chunks(block, terms):
+        if table is not None:
+            np.matmul(table, scaled, out=linear[rows])
+            V_before += y[rows].T @ table
+        order = np.arange(rows.start, rows.stop)
+        residual += sweep_rows(moved, linear, M, shift, *graph, order, terms.symmetric, coupling, mean)
+        D = moved[rows] - y[rows]
+        mixed += y[rows].T @ D
+        change += D.T @ D
+        gram += moved[rows].T @ moved[rows]
+        if table is not None:
+            V += moved[rows].T @ table
+            fit += float(np.vdot(linear[rows], D)) * 2 / terms.alpha
+    moved = moved[:n]
+    forms = _forms(block, terms, y, moved)
+    report = Swept(residual, mixed, change, gram, V_before, V, fit, *forms, moved[block.offers])
+    return {"W": state["W"], "y": y, "moved": moved}, report
+
+
+def find_gaps(
+    block: RowBlock, state: State, terms: Terms, H: FloatArray, step: float
+) -> tuple[State, tuple[float, float, float, int]]:
+    """Sum squared residuals: of the table, of own similarities; squared fits of the latter; the number of entries of S.
+
+    For similarities whose weight is 0 the sums are 0: their squares may overflow.
+    """
+    W, attributes = _stepped(state, step), 0.0
+    for part, table in _chunks(block, terms):
+        if table is not None:
+            gap = table - W[part] @ H
+            attributes += float(np.vdot(gap, gap))
+    if not terms.symmetric:
+        return state, (attributes, 0.0, 0.0, len(block.data))
+    rows, columns, data = block.pairs()
+    fitted = np.sum(W[rows] * W[columns], axis=1)
+    on_graph = float(np.sum((data - fitted) ** 2))
+    return state, (attributes, on_graph, float(np.vdot(fitted, fitted)), len(block.data))
+
+
+def judge(
+    block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
+) -> tuple[State, tuple[float, Sums]]:
+    """Report the sum of the squared KKT residuals of W's rows, and the block's part of the objective."""
+    W = state["W"]
+    SW = _spread(block, W, border) if terms.symmetric or terms.laplacian else None
+    C = _attributes_onto(block, terms, H) if terms.alpha else None
+    parts = weight_parts(terms, W, G, H, block.degree, SW, C)
+    residuals = weight_residuals(terms, W, H, np.diag(G), block.degree, mean, parts)
+    return state, (float(residuals.sum()), _standing(block, terms, W).sums)
+
+
+def draw(
+    block: RowBlock, state: State, terms: Terms, n_components: int, seed: int, start: int, keep: bool, number: int
+) -> tuple[State, Standing]:
+    """Draw W for the block of this number, the same on any machine. The former W may be kept as the best so far.
+
+    NumPy pads seeds with zeros, so that blocks count from 1: [seed, start] is that of H.
+    """
+    W = np.random.default_rng([seed, start, 1 + number]).random((block.n, n_components))
+    kept = {"best": state["W"]} if keep else {name: state[name] for name in state if name == "best"}
+    return {**kept, "W": W}, _standing(block, terms, W)
+
+
+def choose_start(block: RowBlock, state: State, keep: bool) -> tuple[State, None]:
+    """Continue with the best start: the present one if it is to be kept, else the former."""
+    return {"W": state["W"] if keep or "best" not in state else state["best"]}, None
+
+
+def rescale(block: RowBlock, state: State, terms: Terms, scale: float, floor: float) -> tuple[State, Standing]:
+    """Multiply W by a number, with no entry below the floor."""
+    W = np.maximum(scale * state["W"], floor)
+    return {**state, "W": W}, _standing(block, terms, W)
+
+
+def multiply(
+    block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, exponent: float, border: FloatArray
+) -> tuple[State, Standing]:
+    """Update the block's rows once by multiplication."""
+    W = state["W"].copy()
+    SW = _spread(block, W, border) if terms.symmetric or terms.laplacian else None
+    C = _attributes_onto(block, terms, terms.alpha * H) if terms.alpha else None
+    scale_weights(terms, W, G, H, block.degree, SW, C, exponent)
+    return {**state, "W": W}, _standing(block, terms, W)
+
+
+def _stepped(state: State, step: float) -> FloatArray:
+    """Return the rows after a part of the last sweep; W itself where there was none."""
+    if "moved" not in state:
+        return state["W"]
+    if step == 1.0:
+        return state["moved"]
+    W = state["y"] + step * (state["moved"] - state["y"])
+    W[W < NEGLIGIBLE] = 0.0
+    return W
+
+
+def _place(block: RowBlock, W: FloatArray) -> Place:
+    G = np.zeros((W.shape[1], W.shape[1]))
+    for first in range(0, block.n, CHUNK):
+        rows = W[first : first + CHUNK]
+        G += rows.T @ rows
+    return Place(G, float(W.sum()), W[block.offers])
+
+
+def _standing(block: RowBlock, terms: Terms, W: FloatArray) -> Standing:
+    V = np.zeros((W.shape[1], terms.n_columns))
+    for rows, table in _chunks(block, terms):
+        if table is not None:
+            V += W[rows].T @ table
+    place, (agreement, roughness) = _place(block, W), _forms(block, terms, W, W)
+    return Standing(place.G, place.total, place.offers, Sums(place.G, V, agreement[0], roughness[0]))
+
+
+def _forms(block: RowBlock, terms: Terms, y: FloatArray, moved: FloatArray) -> tuple[Forms, Forms]:
+    graph, nothing = (block.indptr, block.indices, block.data), (0.0, 0.0, 0.0)
+    agreement = agreement_forms(y, moved, *graph) if terms.symmetric or not terms.alpha else nothing
+    return agreement, roughness_forms(y, moved, *graph) if terms.laplacian else nothing
+
+
+def _spread(block: RowBlock, W: FloatArray, border: FloatArray) -> FloatArray:
+    """Compute SW for the block's rows."""
+    everything = np.concatenate([W, border])
+    S = sparse.csr_array((block.data, block.indices, block.indptr), shape=(block.n, len(everything)))
+    return np.asarray(S @ everything)
+
+
+def _attributes_onto(block: RowBlock, terms: Terms, H: FloatArray) -> FloatArray:
+    """AHᵀ for the block's rows."""
+    C = np.zeros((block.n, len(H)))
+    for rows, table in _chunks(block, terms):
+        if table is not None:
+            np.matmul(table, H.T, out=C[rows])
+    return C
+
+
+def _chunks(block: RowBlock, terms: Terms) -> Iterator[tuple[slice, FloatArray | None]]:
+    """Iterate over the block's rows, chunk by chunk, with those of the table if its weight is not 0."""
+    if block.rows is not None and terms.alpha:
+        for first, table in block.rows.chunks():
+            yield slice(first, first + len(table)), table
+        return
+    for first in range(0, block.n, CHUNK):
+        yield slice(first, min(first + CHUNK, block.n)), None

@@ -82,7 +82,7 @@ class Objective:
             object.__setattr__(self, "S", _check_similarity(self.S, self.n_rows))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached is as large as they are, and quickly made."""
+        """Keep the fields alone: what is cached is as large as they are, and quickly computed."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -188,8 +188,11 @@ class Objective:
         return value_of(self.terms, factors.H, sums, lambda: self._gaps(factors, G), unseen)
 
     def _gaps(self, factors: Factors, G: FloatArray) -> Gaps:
-        """The residuals' squares, summed: of ‖A−WH‖² (Ahmed et al. (2021), eq:frob, the square of eq:loss1), and of
-        ‖S−WWᵀ‖² (eq:SNMF) on the entries of S and off them."""
+        """Sum the squares of the residuals.
+
+        Those of ‖A−WH‖² (Ahmed et al. (2021), eq:frob, the square of eq:loss1), and of ‖S−WWᵀ‖² (eq:SNMF) on the
+        entries of S and off them.
+        """
         W, attributes, on_graph, off_graph = factors.W, 0.0, 0.0, 0.0
         if self.alpha:
             attributes = self._attribute_loss(factors)
@@ -208,7 +211,7 @@ class Objective:
         return float(np.vdot(residual, residual))
 
     def _unseen_loss(self, factors: Factors) -> float:
-        """What missing entries, as they are filled, add to the expanded ‖A−WH‖²."""
+        """Compute what missing entries, as they are filled, add to the expanded ‖A−WH‖²."""
         return 0.0
 
     def _roughness(self, W: FloatArray) -> float:
@@ -228,7 +231,7 @@ class Objective:
         return Factors(rise_W - fall_W, rise_H - fall_H)
 
     def _parts(self, factors: Factors) -> tuple[Parts, Parts]:
-        """The gradient over W and over H, each as a difference of two non-negative parts."""
+        """Compute the gradient over W and over H, each as a difference of two non-negative parts."""
         W, H = factors.W, factors.H
         G = W.T @ W
         SW = self.spread(W) if self.symmetric or self.laplacian else None
@@ -240,11 +243,11 @@ class Objective:
         """Measure how far the factors are from a stationary point: 0 there, of order 1 at a random place, without unit.
 
         One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
-        Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`; for the bounded problem that is
-        the projection onto its feasible set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with
-        p, q ≥ 0 and m is the factor's mean entry: what is left of the gradient beside what cancelled in it, or beside
-        what would shift an entry by m (a row on its way to 0 never settles in its own terms). The result is the larger
-        of the root mean squares over the rows of W and of H, so that a few rows with huge similarities hide no others.
+        Karush-Kuhn-Tucker point (P clips at 0 and shortens a row of H to `row_bound`: the projection onto the feasible
+        set). A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with p, q ≥ 0 and m is the factor's
+        mean entry: what is left of the gradient relative to what cancelled in it, or to what would shift an entry by m
+        (a row on its way to 0 never settles in its own terms). The result is the larger of the root mean squares over
+        the rows of W and of H, so that a few rows with huge similarities hide no others.
         """
         W, H = factors.W, factors.H
         over_W, over_H = self._parts(factors)
@@ -260,10 +263,6 @@ class SeenObjective(Objective):
     Solvers see a full table. `refill` sets the missing entries to w_i·h_j, where they add nothing; what a solver then
     does to lower the objective of the full table lowers this one at least as much (majorisation), and at the refilled
     table both have the same gradient. Solvers refill before each use of the table, so nothing is left to converge.
-
-    >>> objective = SeenObjective(np.array([[1.0, np.nan], [1.0, 1.0]]), None, alpha=1.0)
-    >>> objective.value(Factors(np.ones((2, 1)), np.array([[1.0, 3.0]])))
-    4.0
     """
 
     @cached_property
@@ -459,7 +458,7 @@ def fill_with_means(A: FloatArray) -> FloatArray:
 
 
 def _check_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
-    """S as a float64 `csr_array` with sorted columns, or an error if it is not n×n, symmetric, finite and ≥ 0."""
+    """Return S as a float64 `csr_array` with sorted columns; raise if it is not n×n, symmetric, finite and ≥ 0."""
     S = sparse.csr_array(S, dtype=np.float64)
     if S.shape != (n, n):
         raise ValueError(f"S must be {n}×{n}, one row and one column per observation, but has shape {S.shape}.")

@@ -16,14 +16,13 @@ from penstock.factor._online_kernels import (
     NORMALIZED,
     RELATIVE,
     Memory,
-    Proposal,
+    StepSettings,
     accept_proposal,
     advance,
     grow_local_tree,
     measure_buffer,
     memory_size,
     open_memory,
-    open_proposal,
     proposal_size,
 )
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
@@ -50,12 +49,18 @@ class OnlineSettings:
 class OnlineFactors:
     """Online NS-NMF: a buffer of samples, and what was learnt of all. Ahmed et al. (2021), Algorithm 2.
 
-    First `fill` the buffer, factorise its rows (`tree` says who is near whom), `begin` with these factors; then
-    `update`. The cost of a sample and the memory do not depend on how many came before.
+    First `fill` the buffer, factorise its rows (along `tree`), `begin` with these factors; then `update`. The cost of a
+    sample and the memory do not depend on how many came before.
     """
 
     def __init__(self, settings: OnlineSettings, capacity: int, n_columns: int, n_components: int) -> None:
         self.settings = settings
+        # Equal samples get the limit for a vanishing length, so that a copy is treated like what is nearly one.
+        of_copies = 1.0 if settings.similarity == "binary" else LARGEST_SIMILARITY
+        self._step = StepSettings(
+            _KINDS[settings.similarity], of_copies if settings.duplicates == "join" else 0.0, float(settings.alpha),
+            float(settings.forgetting), settings.refresh_every, float(settings.tol), settings.max_iter,
+        )  # fmt: skip
         self._shape = (capacity, n_columns, n_components)
         self._ring = np.zeros(3, dtype=np.int64)
         self._store = np.zeros(memory_size(*self._shape))
@@ -72,17 +77,13 @@ class OnlineFactors:
     def _memory(self) -> Memory:
         return open_memory(self._ring, self._store, *self._shape)
 
-    @property
-    def _proposal(self) -> Proposal:
-        return open_proposal(self._proposed, *self._shape)
-
     def fill(self, rows: FloatArray) -> None:
         """Put the first samples (NaN where a reading is missing) into the empty buffer."""
         self._put(rows)
         self._measure()
 
     def _put(self, rows: FloatArray) -> None:
-        """The same without their distances."""
+        """Put samples into the buffer, without their distances."""
         memory, n = self._memory, len(rows)
         memory.rows[:n], memory.gaps[:n] = rows, np.isnan(rows).sum(axis=1)
         memory.ring[:] = 0, n, 0
@@ -94,7 +95,7 @@ class OnlineFactors:
             self._is_measured = True
 
     def tree(self) -> Tree:
-        """The spanning tree of the samples filled in. An edge between two that share no reading is infinitely long."""
+        """Compute the spanning tree of the buffer; edges of samples that share no reading are infinitely long."""
         memory = self._memory
         n = int(memory.ring[1]) - 1  # the newest is the root
         parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
@@ -105,7 +106,7 @@ class OnlineFactors:
         return Tree(edges[order].astype(np.intp), length[order])
 
     def similarity(self) -> SparseMatrix:
-        """S of the samples filled in."""
+        """Compute S of the samples in the buffer."""
         tree, kind = self.tree(), self.settings.similarity
         apart = np.isinf(tree.lengths)
         lengths = np.where(apart, tree.lengths[~apart].max(initial=0.0), tree.lengths)
@@ -128,15 +129,7 @@ class OnlineFactors:
     @property
     def H(self) -> FloatArray:
         """The profiles as they are now."""
-        H: FloatArray = self._memory.H.copy()
-        return H
-
-    @property
-    def _similarity_of_copies(self) -> float:
-        """The limit for a vanishing length, so that a copy is not judged otherwise than what nearly is one."""
-        if self.settings.duplicates == "zero":
-            return 0.0
-        return 1.0 if self.settings.similarity == "binary" else LARGEST_SIMILARITY
+        return np.asarray(self._memory.H.copy())
 
     @property
     def n_learnt(self) -> int:
@@ -144,27 +137,23 @@ class OnlineFactors:
         return int(self._ring[2])
 
     def update(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Scores of the rows in turn, each learnt before the next. A is X with values brought into the range learnt.
+        """Score rows in turn, ‖a − wH‖, each learnt before the next. Ahmed et al. (2021), eq:stream10.
 
-        `expected` (an array like X) is filled with the reconstructions.
+        A is X with values brought into the range learnt. `expected` (an array like X) is filled with the
+        reconstructions.
         """
-        scores = np.empty(len(X))
         self._has_proposal = False
-        self._advance(X, A, True, scores, _NO_ROWS if expected is None else expected, self._proposed)
-        return scores
+        return self._advance(X, A, True, expected, self._proposed)
 
     def score(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """What `update` would score each row if it came next; nothing is learnt."""
-        scores = np.empty(len(X))
-        own_room = np.empty_like(self._proposed)  # so that threads can score side by side
-        self._advance(X, A, False, scores, _NO_ROWS if expected is None else expected, own_room)
-        return scores
+        """Score each row as `update` would if it came next; nothing is learnt."""
+        # In room of its own, so that threads can score side by side.
+        return self._advance(X, A, False, expected, np.empty_like(self._proposed))
 
     def propose(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> float:
         """Score the one row given, ready to be learnt by `accept`."""
-        score = np.empty(1)
         self._has_proposal = False
-        self._advance(X, A, False, score, _NO_ROWS if expected is None else expected, self._proposed)
+        score = self._advance(X, A, False, expected, self._proposed)
         self._has_proposal = True
         return float(score[0])
 
@@ -191,32 +180,16 @@ class OnlineFactors:
         self._has_proposal = False
 
     def _advance(
-        self, X: FloatArray, A: FloatArray, learn: bool, scores: FloatArray, expected: FloatArray, room: FloatArray
-    ) -> None:
-        chosen, (z, _, K) = self.settings, self._shape
+        self, X: FloatArray, A: FloatArray, learn: bool, expected: FloatArray | None, room: FloatArray
+    ) -> FloatArray:
+        (z, _, K), scores = self._shape, np.empty(len(X))
         self._measure()
-        advance(
-            self._ring,
-            self._store,
-            room,
-            z,
-            K,
-            X,
-            A,
-            learn,
-            _KINDS[chosen.similarity],
-            self._similarity_of_copies,
-            chosen.alpha,
-            chosen.forgetting,
-            chosen.refresh_every,
-            chosen.tol,
-            chosen.max_iter,
-            scores,
-            expected,
-        )
+        expected = _NO_ROWS if expected is None else expected
+        advance(self._ring, self._store, room, z, K, X, A, learn, self._step, scores, expected)
+        return scores
 
     def get_state(self) -> dict[str, FloatArray | int]:
-        """Everything a stream goes on with; the buffer in order of age, whose distances can be measured again."""
+        """Return what a stream continues from; the buffer in order of age, whose distances can be measured again."""
         memory, n = self._memory, int(self._ring[1])
         age = (int(self._ring[0]) + np.arange(n)) % self._shape[0]
         parts = {"rows": memory.rows[age], "weights": memory.weights[age], "norms": memory.norms.copy()}

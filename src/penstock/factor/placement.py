@@ -1,4 +1,4 @@
-"""Weights for new rows beside a fitted model: each is attached to its nearest fitted row, all else stays fixed."""
+"""Weights of new rows under a fitted model: each is attached to its nearest fitted row, all else stays fixed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Attachment:
 
     `apart` runs from 0 (equal to that row: its edges, its weights) to 1 (as far from it as its nearest neighbour, or
     farther: a leaf joined to it by `similarity`). In between both are mixed, so that a score has no jump anywhere on
-    the way from a new row to a fitted one. `equal` says who has a fitted row's weights without asking (None: who has
-    `apart` = 0): where entries are missing, rows that agree wherever both have one need not be equal.
+    the way from a new row to a fitted one. Rows that are `equal` (None: those with `apart` = 0) get a fitted row's
+    weights at once: where entries are missing, rows that agree wherever both have one need not be equal.
     """
 
     neighbors: IndexArray
@@ -34,22 +34,14 @@ class Attachment:
 
 
 def attach(
-    neighbors: IndexArray,
-    distances: FloatArray,
-    reach: FloatArray,
-    strongest: FloatArray,
-    *,
-    decays: bool = True,
-    equal: NDArray[np.bool_] | None = None,
-) -> Attachment:
+    neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray,
+    *, decays: bool = True, equal: NDArray[np.bool_] | None = None,
+) -> Attachment:  # fmt: skip
     """Attach rows to fitted ones at the given distances.
 
     `reach[i]` is the distance from fitted row i to its own nearest neighbour, `strongest[i]` its largest similarity.
     For the paper's S = 1/M the new edge's similarity is then 1/distance, but never more than its neighbour's largest.
     Where similarities do not depend on lengths (a 0-1 graph), `decays` is False and it is that largest one.
-
-    >>> attach(np.array([0, 0]), np.array([0.5, 4.0]), np.array([2.0]), np.array([0.5])).similarity
-    array([0.5 , 0.25])
     """
     near = reach[neighbors]
     similarity = strongest[neighbors]
@@ -61,26 +53,19 @@ def attach(
 def place_rows(
     objective: Objective, factors: Factors, A: FloatArray, attachment: Attachment
 ) -> tuple[FloatArray, FloatArray]:
-    """The weights of new rows and the mean weights of their neighbours; the exact minimum, H and W fixed.
+    """Compute the weights of new rows and the mean weights of their neighbours; the exact minimum, H and W fixed.
 
     Each row is solved by itself: the result does not depend on the others. A row equal to a fitted one gets its weights
     and its neighbours' mean. Missing entries (NaN) of new and of fitted rows are left out.
     """
     W = np.ascontiguousarray(factors.W)
-    # Without attributes in the objective, profiles fitted afterwards have no say in the weights.
+    # Without attributes in the objective, profiles fitted afterwards do not affect the weights.
     H = np.ascontiguousarray(factors.H if objective.A is not None else factors.H[:, :0])
     structure = objective.symmetric * _gram(factors) if objective.symmetric else np.zeros(2 * W.shape[1:])
     with one_blas_thread():
         M = structure + objective.alpha / 2 * (H @ H.T)
-    weights = np.array(
-        [
-            objective.symmetric,
-            objective.symmetric + objective.laplacian / 2,
-            objective.alpha / 2,
-            objective.gamma / 2,
-            objective.laplacian / 2,
-        ]
-    )
+    symmetric, laplacian = objective.symmetric, objective.laplacian / 2
+    weights = np.array([symmetric, symmetric + laplacian, objective.alpha / 2, objective.gamma / 2, laplacian])
     fitted = objective.A if objective.A is not None else np.empty((len(W), 0))
     rows = A if objective.A is not None else np.empty((len(A), 0))
     placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
@@ -116,7 +101,7 @@ def _gram(factors: Factors) -> FloatArray:
 
 
 def settle_rows(objective: Objective, factors: Factors, A: FloatArray) -> FloatArray:
-    """Weights of rows of A by their attributes alone: for objectives without a graph, where rows are independent."""
+    """Compute weights of rows of A by their attributes alone, for objectives without a graph."""
     n = len(A)
     alone = Attachment(np.zeros(n, dtype=np.int64), np.ones(n), np.zeros(n))
     # All start from nothing, so that a row's weights depend on H alone.

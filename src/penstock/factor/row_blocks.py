@@ -1,34 +1,278 @@
-"""Coordinate descent by blocks of rows: all blocks sweep at once, then take the joint step of least loss."""
+"""Coordinate descent by blocks of rows: all blocks sweep at once, then take the joint step of least loss.
+
+Sums over blocks are always added in the order of the blocks.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.factor._block_sums import BlockProblem, gram_of, offers_after, offers_of
-from penstock.factor._block_work import (
+from penstock.factor.blocks import (
+    BlockCoupling,
+    BlockExecutor,
     Place,
     Standing,
+    Swept,
     advance,
     begin,
     choose_start,
     draw,
+    find_gaps,
+    judge,
     look,
     multiply,
     rescale,
     sweep,
 )
-from penstock.factor.coordinate import next_pace, reach, update_profiles
-from penstock.factor.loop import Descent, check_finite
-from penstock.factor.multiplicative import FLOOR, scale_profiles
-from penstock.factor.settings import Multiplicative
+from penstock.factor.descent import FLOOR, Descent, check_finite, next_pace, reach, scale_profiles, update_profiles
+from penstock.factor.settings import Auto, Multiplicative, RowBlocks
 from penstock.factor.start import best_scales, draw_seed, draws_from
-from penstock.factor.terms import has_risen, shorten_rows
+from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
+
+_HALVINGS = 60  # of an interval inside [0, 1]: down to one unit in the last place
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProblem:
+    """An objective over blocks of rows: the executor that steps them, their coupling, and the numbers of the objective.
+
+    Its methods add up what blocks report, with the pairs of rows across blocks.
+    """
+
+    executor: BlockExecutor
+    coupling: BlockCoupling
+    terms: Terms
+
+    def borders(self, places: Sequence[Place]) -> list[tuple[FloatArray]]:
+        """Return the rows of others that each block receives, as the last argument of its work."""
+        return [(border,) for border in self.coupling.borders([place.offers for place in places])]
+
+    def mean(self, places: Sequence[Place]) -> float:
+        """Compute the mean of W."""
+        return sum(place.total for place in places) / (self.terms.n_rows * len(places[0].G))
+
+    def add_up(self, offered: FloatArray, parts: Sequence[Sums]) -> Sums:
+        """Compute the sums over all rows, from those of the blocks and the rows they offer."""
+        one, other = self.coupling.ends_of(offered)
+        agreement = 2 * float(np.vdot(self.coupling.similarities, _dots(one, other)))
+        roughness = 0.0
+        if self.terms.laplacian:
+            roughness = float(np.vdot(self.coupling.similarities, _dots(one - other, one - other)))
+        return Sums(
+            np.sum([part.G for part in parts], axis=0),
+            np.sum([part.V for part in parts], axis=0),
+            sum(part.agreement for part in parts) + agreement,
+            sum(part.roughness for part in parts) + roughness,
+        )
+
+    def sums_of(self, standings: Sequence[Standing]) -> Sums:
+        """Compute the sums over all rows."""
+        return self.add_up(offers_of(standings), [it.sums for it in standings])
+
+    def sums_after(self, places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> Sums:
+        """Compute the sums over all rows once each block has taken its step."""
+        parts = [_sums_of_block(place, report, float(t)) for place, report, t in zip(places, swept, steps, strict=True)]
+        return self.add_up(offers_after(places, swept, steps), parts)
+
+    def value(self, H: FloatArray, sums: Sums, offered: FloatArray, steps: FloatArray | None = None) -> float:
+        """Compute the objective given sums and rows offered, once each block has taken its step (None: no step)."""
+        steps = np.zeros(self.executor.n_blocks) if steps is None else steps
+        return value_of(self.terms, H, sums, lambda: self.gaps_after(H, sums.G, steps, offered))
+
+    def gaps_after(self, H: FloatArray, G: FloatArray, steps: FloatArray, offered: FloatArray) -> Gaps:
+        """Sum the residuals themselves once each block has taken its step, which takes a pass over all rows."""
+        reports = self.executor.each(find_gaps, self.terms, H, apart=[(float(t),) for t in steps])
+        attributes, on_graph, square, entries = (sum(column) for column in zip(*reports, strict=True))
+        if not self.terms.symmetric:
+            return Gaps(attributes, 0.0, 0.0)
+        fitted = _dots(*self.coupling.ends_of(offered))
+        on_graph += 2 * float(np.sum((self.coupling.similarities - fitted) ** 2))
+        square += 2 * float(np.vdot(fitted, fitted))
+        off_graph = 0.0 if entries == self.terms.n_rows**2 else max(float(np.vdot(G, G)) - square, 0.0)
+        return Gaps(attributes, on_graph, off_graph)
+
+    def judge(self, H: FloatArray) -> tuple[float, float]:
+        """Compute the objective and the KKT residual of W and H. See `Objective.kkt_residual`."""
+        terms = self.terms
+        places = self.executor.each(look, "W")
+        G = gram_of(places)
+        reports = self.executor.each(judge, terms, H, G, self.mean(places), apart=self.borders(places))
+        residual = math.sqrt(sum(squares for squares, _ in reports) / terms.n_rows)
+        offered = offers_of(places)
+        sums = self.add_up(offered, [sums for _, sums in reports])
+        if terms.alpha:
+            parts = profile_parts(terms, H, sums.G, sums.V)
+            residual = max(residual, profile_residual(terms, H, np.diag(G), parts))
+        return self.value(H, sums, offered), residual
+
+    def joint_steps(self, H: FloatArray, places: Sequence[Place], swept: Sequence[Swept]) -> JointSteps:
+        """Compute exactly how f changes as blocks take a part of their steps. Ahmed et al. (2021), eq:main."""
+        terms = self.terms
+        tilts = np.array([report.mixed + report.mixed.T for report in swept])
+        grams = np.array([report.change for report in swept])
+        agreement = np.array([report.agreement for report in swept])
+        roughness = np.array([report.roughness for report in swept])
+        fit = np.array([report.fit for report in swept])
+        bend = 2 * terms.symmetric * gram_of(places) + terms.alpha * (H @ H.T) + terms.gamma * np.eye(len(H))
+        slopes = np.einsum("bkm,km->b", tilts, bend) - 2 * terms.alpha * fit
+        slopes += 2 * terms.laplacian * roughness[:, 1] - 4 * terms.symmetric * agreement[:, 1]
+        curves = np.einsum("bkm,km->b", grams, bend)
+        curves += terms.laplacian * roughness[:, 2] - 2 * terms.symmetric * agreement[:, 2]
+        bends = np.diag(curves)
+        self._add_across(places, swept, slopes, bends)
+        return JointSteps(slopes, bends, tilts, grams, terms.symmetric)
+
+    def _add_across(
+        self, places: Sequence[Place], swept: Sequence[Swept], slopes: FloatArray, bends: FloatArray
+    ) -> None:
+        """Add to slopes and bends the parts of pairs of rows in different blocks.
+
+        For w_i = y + t_p·d and w_j = z + t_q·e with similarity s, that is λs‖w_i − w_j‖² − 4σs⟨w_i, w_j⟩.
+        """
+        coupling = self.coupling
+        numbers = np.repeat(np.arange(len(places)), [len(place.offers) for place in places])[coupling.ends]
+        (p, q), s = (numbers[:, 0], numbers[:, 1]), coupling.similarities
+        before, after = offers_of(places), np.concatenate([report.offers for report in swept])
+        (y, z), (d, e) = coupling.ends_of(before), coupling.ends_of(after - before)
+        hold, pull = self.terms.laplacian * s, 4 * self.terms.symmetric * s
+        np.add.at(slopes, p, 2 * hold * _dots(y - z, d) - pull * _dots(z, d))
+        np.add.at(slopes, q, 2 * hold * _dots(z - y, e) - pull * _dots(y, e))
+        np.add.at(bends, (p, p), hold * _dots(d, d))
+        np.add.at(bends, (q, q), hold * _dots(e, e))
+        np.add.at(bends, (p, q), -(2 * hold + pull) * _dots(d, e))
+
+
+def gram_of(places: Sequence[Place]) -> FloatArray:
+    """WᵀW."""
+    return np.asarray(np.sum([place.G for place in places], axis=0))
+
+
+def offers_of(places: Sequence[Place]) -> FloatArray:
+    """Return all rows offered."""
+    return np.concatenate([place.offers for place in places])
+
+
+def offers_after(places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> FloatArray:
+    """Return all rows offered, once each block has taken its step."""
+    return np.concatenate(
+        [
+            report.offers if t == 1.0 else place.offers + t * (report.offers - place.offers)
+            for place, report, t in zip(places, swept, steps, strict=True)
+        ]
+    )
+
+
+def _sums_of_block(place: Place, report: Swept, t: float) -> Sums:
+    (a, b, c), (d, e, f) = report.agreement, report.roughness
+    agreement, roughness = a + t * (2 * b + t * c), d + t * (2 * e + t * f)
+    if t == 1.0:
+        return Sums(report.G, report.V, agreement, roughness)
+    G = place.G + t * (report.mixed + report.mixed.T) + t * t * report.change
+    return Sums(G, (1 - t) * report.V_before + t * report.V, agreement, roughness)
+
+
+def _dots(X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Compute the scalar products of their rows."""
+    return np.asarray(np.einsum("ik,ik->i", X, Z))
+
+
+@dataclass(frozen=True, eq=False)
+class JointSteps:
+    """f(y + Σ_b t_b D_b) − f(y), where D_b is zero outside the rows of block b, for steps t_b in [0, 1].
+
+    It is slopes·t + tᵀ·bends·t + symmetric·‖Σ_b t_b·tilts_b + t_b²·grams_b‖², with tilts_b = yᵀD_b + D_bᵀy and grams_b
+    = D_bᵀD_b. Nothing here is of the size of f itself, so that a small change is not lost in it. Blocks that move at
+    the same time do not see each other move; together they may overshoot, though each alone lowers f.
+    """
+
+    slopes: FloatArray
+    bends: FloatArray
+    tilts: FloatArray
+    grams: FloatArray
+    symmetric: float
+
+    def change(self, t: FloatArray) -> float:
+        """Compute by how much f changes."""
+        gram = np.tensordot(t, self.tilts, axes=1) + np.tensordot(t**2, self.grams, axes=1)
+        return float(self.slopes @ t + t @ self.bends @ t + self.symmetric * np.vdot(gram, gram))
+
+    def along_diagonal(self) -> tuple[float, float, float, float]:
+        """Return the coefficients of t, t², t³ and t⁴ where all blocks take the same step t."""
+        tilt, gram = self.tilts.sum(axis=0), self.grams.sum(axis=0)
+        return (
+            float(self.slopes.sum()),
+            float(self.bends.sum()) + self.symmetric * float(np.vdot(tilt, tilt)),
+            2 * self.symmetric * float(np.vdot(tilt, gram)),
+            self.symmetric * float(np.vdot(gram, gram)),
+        )
+
+    def choose(self) -> FloatArray:
+        """Find the best step for all blocks; if there is none, whole steps of those blocks that lower f in turn.
+
+        Whole steps also where sums have overflowed: the loop finds out whether f has, too.
+        """
+        quartic = self.along_diagonal()
+        if not all(math.isfinite(c) for c in quartic):
+            return np.ones(len(self.slopes))
+        t = lowest_on_unit_interval(*quartic)
+        if polynomial(t, *quartic) < 0.0:
+            return np.full(len(self.slopes), t)
+        steps, reached = np.zeros(len(self.slopes)), 0.0
+        for block in range(len(steps)):
+            steps[block] = 1.0
+            with_it = self.change(steps)
+            if with_it < reached:
+                reached = with_it
+            else:
+                steps[block] = 0.0
+        return steps
+
+
+def polynomial(t: float, c1: float, c2: float, c3: float, c4: float) -> float:
+    """c1·t + c2·t² + c3·t³ + c4·t⁴."""
+    return t * (c1 + t * (c2 + t * (c3 + t * c4)))
+
+
+def lowest_on_unit_interval(c1: float, c2: float, c3: float, c4: float) -> float:
+    """Find the t in [0, 1] of least c1·t + c2·t² + c3·t³ + c4·t⁴, exactly 1 where nothing is lower than 1.
+
+    Between the zeros of its second derivative, 2·c2 + 6·c3·t + 12·c4·t², the polynomial has one minimum at most.
+    """
+    corners = []
+    discriminant = 9 * c3 * c3 - 24 * c2 * c4
+    if discriminant >= 0.0:
+        q = -(3 * c3 + math.copysign(math.sqrt(discriminant), c3))
+        corners = [2 * c2 / q if q else 0.0, q / (12 * c4) if c4 else 0.0]
+    corners = [0.0, *sorted(t for t in corners if 0.0 < t < 1.0), 1.0]
+    best = 1.0
+    for t in (0.0, *(_valley(a, b, c1, c2, c3, c4) for a, b in pairwise(corners))):
+        if polynomial(t, c1, c2, c3, c4) < polynomial(best, c1, c2, c3, c4):
+            best = t
+    return best
+
+
+def _valley(a: float, b: float, c1: float, c2: float, c3: float, c4: float) -> float:
+    """Find where in [a, b] the derivative, monotone there, goes from falling to rising; b if it does not."""
+
+    def slope(t: float) -> float:
+        return c1 + t * (2 * c2 + t * (3 * c3 + t * 4 * c4))
+
+    if not slope(a) < 0.0 < slope(b):
+        return b
+    for _ in range(_HALVINGS):
+        middle = a + (b - a) / 2
+        if slope(middle) < 0.0:
+            a = middle
+        else:
+            b = middle
+    return b
 
 
 class RowBlockDescent(Descent):
@@ -60,7 +304,7 @@ class RowBlockDescent(Descent):
         return run
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is known here: arrays, and numbers or None. The blocks' states of the same moment belong to it."""
+        """Return arrays, and numbers or None, from which, with the blocks' states of this moment, a run continues."""
         begun = math.isfinite(self._value)
         return {
             "H": self.H.copy(),
@@ -127,30 +371,31 @@ class BlockStart:
     start_objectives: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-def one_start(problem: BlockProblem, n_components: int, random_state: Any) -> BlockStart:
-    """Draw random factors on the scale of the problem; every block draws its own rows."""
-    seed = draw_seed(draws_from(random_state))
-    return BlockStart(_drawn(problem, n_components, seed, 0, keep=False, floor=0.0)[0])
+def find_start(
+    problem: BlockProblem, start: int | FloatArray, settings: Auto | RowBlocks, max_iter: int, random_state: Any
+) -> BlockStart:
+    """Find where a descent starts, given the number of components or the H of a start whose W the blocks have.
 
-
-def best_start(problem: BlockProblem, n_components: int, n_starts: int, burn_in: int, random_state: Any) -> BlockStart:
-    """Find the best of some random starts after a burn-in of each."""
+    With `Auto`, after a burn-in; of several random starts it is the best.
+    """
+    if isinstance(settings, RowBlocks):
+        if isinstance(start, np.ndarray):
+            return BlockStart(start)
+        return BlockStart(_drawn(problem, start, draw_seed(draws_from(random_state)), 0, keep=False, floor=0.0)[0])
+    executor, burn_in = problem.executor, min(settings.burn_in, max_iter // 2)
+    if isinstance(start, np.ndarray):
+        return _burn_in(problem, start, executor.each(rescale, problem.terms, 1.0, FLOOR), burn_in)
     seed = draw_seed(draws_from(random_state))
     best, keep = BlockStart(np.zeros((0, 0))), False
     ends: list[float] = []
-    for start in range(n_starts):
-        H, standings = _drawn(problem, n_components, seed, start, keep, FLOOR)
+    for number in range(settings.n_starts):
+        H, standings = _drawn(problem, start, seed, number, keep, FLOOR)
         tried = _burn_in(problem, H, standings, burn_in)
         keep = not ends or tried.history[-1] < best.history[-1]
         best = tried if keep else best
         ends.append(tried.history[-1])
-    problem.executor.each(choose_start, keep)
+    executor.each(choose_start, keep)
     return BlockStart(best.H, best.history, np.array(ends))
-
-
-def given_start(problem: BlockProblem, H: FloatArray, burn_in: int) -> BlockStart:
-    """Take multiplicative steps from the W that the blocks have."""
-    return _burn_in(problem, H, problem.executor.each(rescale, problem.terms, 1.0, FLOOR), burn_in)
 
 
 def _drawn(
@@ -175,13 +420,13 @@ def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing]
     H = np.maximum(H, FLOOR) if terms.alpha else H
     exponent = Multiplicative().exponent if terms.symmetric else 1.0
     sums = problem.sums_of(standings)
-    history = [check_finite(problem.value(H, sums, offers_of([it.place for it in standings])))]
+    history = [check_finite(problem.value(H, sums, offers_of(standings)))]
     for _ in range(steps):
-        borders = problem.borders([it.place for it in standings])
+        borders = problem.borders(standings)
         standings = problem.executor.each(multiply, terms, H, sums.G, exponent, apart=borders)
         sums = problem.sums_of(standings)
         if terms.alpha:
             H = H.copy()  # what blocks received stays as it was: a cluster may send it again
             scale_profiles(terms, H, sums.G, sums.V)
-        history.append(check_finite(problem.value(H, sums, offers_of([it.place for it in standings]))))
+        history.append(check_finite(problem.value(H, sums, offers_of(standings))))
     return BlockStart(H, history)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution
-from penstock.factor._block_sums import BlockProblem
-from penstock.factor.block_sgd import BlockSGDDescent, check_terms
+from penstock.factor.block_sgd import BlockSGDDescent, ExecutorSGDDescent, check_terms, start_profiles, start_weights
 from penstock.factor.blocks import Layout, LocalExecutor
-from penstock.factor.coordinate import CoordinateDescent
-from penstock.factor.loop import InMemoryDescent, Outcome, Progress, check_finite, descend, with_starts
-from penstock.factor.multiplicative import MultiplicativeDescent
+from penstock.factor.descent import (
+    CoordinateDescent,
+    InMemoryDescent,
+    MultiplicativeDescent,
+    Outcome,
+    Progress,
+    check_finite,
+    descend,
+)
 from penstock.factor.objectives import Objective, over_seen
-from penstock.factor.row_blocks import BlockStart, RowBlockDescent, best_start, given_start, one_start
+from penstock.factor.row_blocks import BlockProblem, BlockStart, RowBlockDescent, find_start
 from penstock.factor.settings import MAX_ITER, TOL, Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
-from penstock.factor.sgd_by_blocks import ExecutorSGDDescent, start_profiles, start_weights
 from penstock.factor.start import draw_seed, draws_from, random_start
 
 __all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
@@ -71,17 +76,13 @@ def solve(
     >>> solution.converged, solution.objective < 1e-20
     (True, True)
     """
-    settings = Auto() if settings is None else settings
-    _check_shapes(objective, start)
-    with one_blas_thread():
-        if _is_by_blocks(settings, objective):
-            return _solve_locally(objective, start, settings, max_iter, tol, progress, random_state)
-        if isinstance(settings, Auto):
-            start, history = _burn_in(objective, start, min(settings.burn_in, max_iter // 2))
-            return _run(
-                CoordinateDescent(objective, start, Coordinate().profile_passes), max_iter, tol, progress, history
-            )
-        return _run_from(objective, start, settings, max_iter, tol, progress, draws_from(random_state))
+    K = start.W.shape[1]
+    wanted = (objective.n_rows, K), (K, objective.n_columns)
+    if (start.W.shape, start.H.shape) != wanted:
+        raise ValueError(f"The start must have shapes {wanted}, not {start.W.shape} and {start.H.shape}.")
+    if not all(np.isfinite(factor).all() and (factor >= 0).all() for factor in (start.W, start.H)):
+        raise ValueError("The start must be finite and non-negative.")
+    return _minimise(objective, start, settings, max_iter, tol, progress, random_state)
 
 
 def fit_factors(
@@ -127,26 +128,67 @@ def fit_factors(
     >>> solution.objective < 1e-12, len(solution.start_objectives)
     (True, 3)
     """
-    objective, settings = over_seen(objective), Auto() if settings is None else settings
+    objective = over_seen(objective)
     if not 1 <= n_components <= objective.n_rows:
         raise ValueError(f"n_components must lie between 1 and {objective.n_rows} rows, but is {n_components!r}.")
-    rng = draws_from(random_state)
+    return _minimise(objective, int(n_components), settings, max_iter, tol, progress, random_state)
+
+
+def _minimise(
+    objective: Objective, start: Factors | int, settings: Any, max_iter: int, tol: float,
+    progress: Progress | None, random_state: Any,
+) -> Solution:  # fmt: skip
+    """Minimise from a start, or from random ones with so many components."""
+    settings, rng = Auto() if settings is None else settings, draws_from(random_state)
+    layout: Layout | None = None
     with one_blas_thread():
-        if _is_by_blocks(settings, objective):
-            return _solve_locally(objective, int(n_components), settings, max_iter, tol, progress, rng)
-        if not isinstance(settings, Auto):
-            start = _draw(settings, objective, n_components, rng)
-            return _run_from(objective, start, settings, max_iter, tol, progress, rng)
-        starts = (random_start(objective, n_components, rng) for _ in range(settings.n_starts))
-        warm = [_burn_in(objective, start, min(settings.burn_in, max_iter // 2)) for start in starts]
-        best, history = min(warm, key=lambda tried: tried[1][-1])
-        descent = CoordinateDescent(objective, best, Coordinate().profile_passes)
-        return _run(descent, max_iter, tol, progress, history, np.array([values[-1] for _, values in warm]))
+        by_blocks = getattr(settings, "n_blocks", None) is not None
+        if isinstance(settings, BlockSGD):  # where entries are missing, what fills the table changes: all in memory
+            by_blocks = settings.blocks == "space" and objective.table is objective.A
+        if by_blocks:
+            if objective.table is not objective.A:
+                raise ValueError(
+                    "Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto()."
+                )
+            if isinstance(settings, BlockSGD):
+                check_terms(objective)
+            layout = Layout.of(objective, settings.n_blocks)
+            blocks, coupling = layout.cut(objective)
+            states = None if isinstance(start, int) else [{"W": W} for W in layout.split(start.W)]
+            problem = BlockProblem(LocalExecutor(blocks, states), coupling, objective.terms)
+            given = start if isinstance(start, int) else start.H
+            H, outcome = fit_by_blocks(problem, given, settings, max_iter, tol, rng, progress)
+            return outcome.solution(Factors(layout.joined(problem.executor.gather("W")), H))
+        if isinstance(settings, Auto):
+            starts: Iterable[Factors] = [start] if isinstance(start, Factors) else []
+            if isinstance(start, int):
+                starts = (random_start(objective, start, rng) for _ in range(settings.n_starts))
+            warm = [_burn_in(objective, each, min(settings.burn_in, max_iter // 2)) for each in starts]
+            best, history = min(warm, key=lambda tried: tried[1][-1])
+            run: InMemoryDescent = CoordinateDescent(objective, best, Coordinate().profile_passes)
+            outcome = descend(run, history, max_iter, tol, progress)
+            if isinstance(start, int):
+                outcome = replace(outcome, start_objectives=np.array([values[-1] for _, values in warm]))
+            return outcome.solution(run.factors)
+        start = _draw(settings, objective, start, rng) if isinstance(start, int) else start
+        if isinstance(settings, Coordinate):
+            run = CoordinateDescent(objective, start, settings.profile_passes)
+        elif isinstance(settings, Multiplicative):
+            run = MultiplicativeDescent(objective, start, settings.exponent)
+        elif settings.blocks == "rows":
+            run = BlockSGDDescent(objective, start, settings, rng)
+        else:
+            layout = Layout.of(objective, settings.n_blocks)
+            start = Factors(start.W[layout.order], start.H)
+            run = BlockSGDDescent(layout.arranged(objective), start, settings, rng, layout.bounds)
+        outcome = descend(run, [run.value()], max_iter, tol, progress)
+        found = run.factors
+        return outcome.solution(found if layout is None else Factors(layout.joined([found.W]), found.H))
 
 
 def fit_by_blocks(
     problem: BlockProblem,
-    n_components: int,
+    start: int | FloatArray,
     settings: BlockSettings | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
@@ -155,118 +197,54 @@ def fit_by_blocks(
     checkpoint: Callable[[dict[str, Any]], None] | None = None,
     resume: Mapping[str, Any] | None = None,
 ) -> tuple[FloatArray, Outcome]:
-    """Draw the start or starts and minimise an objective over blocks of rows. Ahmed et al. (2021), eq:main.
+    """Minimise an objective over blocks of rows; return H and the outcome. Ahmed et al. (2021), eq:main.
 
-    The executor says how many blocks there are, whatever the settings do. Every block draws its own rows of W, from
-    ``default_rng([seed, start, 1 + block])``, with one seed from `random_state`; H is from ``[seed, start]``.
-
-    Returns H and the outcome; W stays with the executor, as the part "W" of the blocks' states.
+    `start` is the number of components, or the H of a start whose W the blocks have. Blocks draw their own rows of W,
+    from ``default_rng([seed, start, 1 + block])``, with one seed from `random_state`; H is from ``[seed, start]``. W
+    stays with the executor, as the part "W" of the blocks' states. The executor says how many blocks there are,
+    whatever the settings do.
 
     At the start of the descent and after each iteration `checkpoint` is called with a snapshot, a dict of arrays and
     plain values. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
     the same bits.
-
-    >>> from penstock.factor import nmf
-    >>> objective = nmf(np.eye(4))
-    >>> blocks, coupling = Layout.of(objective, 2).cut(objective)
-    >>> problem = BlockProblem(LocalExecutor(blocks), coupling, objective.terms)
-    >>> H, outcome = fit_by_blocks(problem, 4, tol=1e-9, random_state=0)
-    >>> H.shape, outcome.converged, outcome.objective < 1e-12
-    ((4, 4), True, True)
     """
     settings = Auto() if settings is None else settings
+    passes = settings.profile_passes if isinstance(settings, RowBlocks) else Coordinate().profile_passes
     begun = BlockStart(np.zeros((0, 0)))
+    run: RowBlockDescent | ExecutorSGDDescent
     with one_blas_thread():
-        run: RowBlockDescent | ExecutorSGDDescent
         if resume is not None:
             values = np.asarray(resume["start_objectives"], dtype=np.float64)
             begun = BlockStart(begun.H, [float(value) for value in resume["history"]], values)
             if isinstance(settings, BlockSGD):
                 run = ExecutorSGDDescent.resumed(problem, settings, resume)
             else:
-                run = RowBlockDescent.resumed(problem, _passes(settings), resume)
+                run = RowBlockDescent.resumed(problem, passes, resume)
         elif isinstance(settings, BlockSGD):
-            run = ExecutorSGDDescent.drawn(problem, settings, n_components, random_state)
-        else:
-            if isinstance(settings, Auto):
-                burn_in = min(settings.burn_in, max_iter // 2)
-                begun = best_start(problem, n_components, settings.n_starts, burn_in, random_state)
+            if isinstance(start, np.ndarray):
+                run = ExecutorSGDDescent(problem, settings, start, draws_from(random_state))
             else:
-                begun = one_start(problem, n_components, random_state)
-            run = RowBlockDescent(problem, begun.H, _passes(settings))
-        return _descend_blocks(run, begun, max_iter, tol, progress, checkpoint, is_new=resume is None)
+                run = ExecutorSGDDescent.drawn(problem, settings, start, random_state)
+        else:
+            begun = find_start(problem, start, settings, max_iter, random_state)
+            run = RowBlockDescent(problem, begun.H, passes)
 
+        def save(history: list[float]) -> None:
+            if checkpoint is not None:
+                starts = begun.start_objectives
+                checkpoint({**run.snapshot(), "history": np.array(history), "start_objectives": starts})
 
-def _descend_blocks(
-    run: RowBlockDescent | ExecutorSGDDescent,
-    begun: BlockStart,
-    max_iter: int,
-    tol: float,
-    progress: Progress | None,
-    checkpoint: Callable[[dict[str, Any]], None] | None = None,
-    *,
-    is_new: bool = True,
-) -> tuple[FloatArray, Outcome]:
-    """Minimise from a start, the W of which the blocks have; its history is continued."""
-
-    def save(history: list[float]) -> None:
-        if checkpoint is not None:
-            starts = begun.start_objectives
-            checkpoint({**run.snapshot(), "history": np.array(history), "start_objectives": starts})
-
-    history = begun.history or [run.value()]
-    if is_new:
-        save(history)
-    outcome = descend(run, history, max_iter, tol, progress, save)
-    return run.H, with_starts(outcome, begun.start_objectives)
-
-
-def _passes(settings: Auto | RowBlocks) -> int:
-    return Coordinate().profile_passes if isinstance(settings, Auto) else settings.profile_passes
-
-
-def _is_by_blocks(settings: Settings, objective: Objective) -> bool:
-    """Whether an executor steps blocks of rows. Block SGD keeps all in memory where what fills a table changes."""
-    if isinstance(settings, BlockSGD):
-        return settings.blocks == "space" and objective.table is objective.A
-    return isinstance(settings, RowBlocks) or (isinstance(settings, Auto) and settings.n_blocks is not None)
-
-
-def _solve_locally(
-    objective: Objective,
-    start: Factors | int,
-    settings: Any,
-    max_iter: int,
-    tol: float,
-    progress: Progress | None,
-    random_state: Any,
-) -> Solution:
-    """Minimise by blocks on this machine's threads, from a start, or from random ones with so many components."""
-    if objective.table is not objective.A:
-        raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto().")
-    if isinstance(settings, BlockSGD):
-        check_terms(objective)
-    layout = Layout.of(objective, settings.n_blocks)
-    blocks, coupling = layout.cut(objective)
-    states = None if isinstance(start, int) else [{"W": W} for W in layout.split(start.W)]
-    executor = LocalExecutor(blocks, states)
-    problem = BlockProblem(executor, coupling, objective.terms)
-    if isinstance(start, int):
-        H, outcome = fit_by_blocks(problem, start, settings, max_iter, tol, random_state, progress)
-    elif isinstance(settings, BlockSGD):
-        run = ExecutorSGDDescent(problem, settings, start.H, draws_from(random_state))
-        H, outcome = _descend_blocks(run, BlockStart(start.H), max_iter, tol, progress)
-    else:
-        begun = BlockStart(start.H)
-        if isinstance(settings, Auto):
-            begun = given_start(problem, start.H, min(settings.burn_in, max_iter // 2))
-        descent = RowBlockDescent(problem, begun.H, _passes(settings))
-        H, outcome = _descend_blocks(descent, begun, max_iter, tol, progress)
-    return outcome.solution(Factors(layout.joined(executor.gather("W")), H))
+        history = begun.history or [run.value()]
+        if resume is None:
+            save(history)
+        outcome = descend(run, history, max_iter, tol, progress, save)
+        if len(begun.start_objectives):
+            outcome = replace(outcome, start_objectives=begun.start_objectives)
+        return run.H, outcome
 
 
 def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
-    """A random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
+    """Draw a random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
     if not isinstance(settings, BlockSGD):
         return random_start(objective, n_components, rng)
     if settings.blocks == "rows":
@@ -278,54 +256,9 @@ def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any)
     return Factors(W, start_profiles(seed, n_components, objective.n_columns))
 
 
-def _run_from(
-    objective: Objective,
-    start: Factors,
-    settings: Settings,
-    max_iter: int,
-    tol: float,
-    progress: Progress | None,
-    rng: Any,
-) -> Solution:
-    if isinstance(settings, Coordinate):
-        return _run(CoordinateDescent(objective, start, settings.profile_passes), max_iter, tol, progress)
-    if isinstance(settings, Multiplicative):
-        return _run(MultiplicativeDescent(objective, start, settings.exponent), max_iter, tol, progress)
-    assert isinstance(settings, BlockSGD)
-    if settings.blocks == "rows":
-        return _run(BlockSGDDescent(objective, start, settings, rng), max_iter, tol, progress)
-    layout = Layout.of(objective, settings.n_blocks)
-    arranged = Factors(start.W[layout.order], start.H)
-    descent = BlockSGDDescent(layout.arranged(objective), arranged, settings, rng, layout.bounds)
-    outcome = descend(descent, [descent.value()], max_iter, tol, progress)
-    return outcome.solution(Factors(layout.joined([descent.factors.W]), descent.factors.H))
-
-
-def _run(
-    descent: InMemoryDescent,
-    max_iter: int,
-    tol: float,
-    progress: Progress | None,
-    history: list[float] | None = None,
-    starts: FloatArray | None = None,
-) -> Solution:
-    outcome = descend(descent, [descent.value()] if history is None else history, max_iter, tol, progress)
-    return with_starts(outcome, np.zeros(0) if starts is None else starts).solution(descent.factors)
-
-
 def _burn_in(objective: Objective, start: Factors, steps: int) -> tuple[Factors, list[float]]:
-    """Where some multiplicative steps end, and the objective on the way."""
+    """Take some multiplicative steps; return where they end, and the objective on the way."""
     descent = MultiplicativeDescent(objective, start, Multiplicative().exponent)
     history = [check_finite(descent.value())]
     history += [check_finite(descent.step()) for _ in range(steps)]
     return descent.factors, history
-
-
-def _check_shapes(objective: Objective, start: Factors) -> None:
-    K = start.W.shape[1]
-    wanted = (objective.n_rows, K), (K, objective.n_columns)
-    if (start.W.shape, start.H.shape) != wanted:
-        raise ValueError(f"The start must have shapes {wanted}, not {start.W.shape} and {start.H.shape}.")
-    for factor in (start.W, start.H):
-        if not (np.isfinite(factor).all() and (factor >= 0).all()):
-            raise ValueError("The start must be finite and non-negative.")

@@ -14,20 +14,12 @@ from penstock.factor.terms import Terms, shorten_rows
 
 
 def draws_from(random_state: Any) -> Any:
-    """Make a source of random numbers from a seed, a `RandomState`, a `Generator` or None.
-
-    >>> bool(draws_from(3).random() == draws_from(3).random())
-    True
-    """
+    """Make a source of random numbers from a seed, a `RandomState`, a `Generator` or None."""
     return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
 
 
 def draw_seed(rng: Any) -> int:
-    """Draw 63 random bits, from which blocks draw their starts on any machine.
-
-    >>> draw_seed(np.random.default_rng(0)) < 2**63
-    True
-    """
+    """Draw 63 random bits, from which blocks draw their starts on any machine."""
     return int.from_bytes(rng.bytes(8), "little") >> 1
 
 
@@ -73,11 +65,7 @@ def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
 def best_scales(
     terms: Terms, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float
 ) -> tuple[float, float]:
-    """Find the t and u of the best (tW, uH), given G = WᵀW, ⟨A, WH⟩, ‖WH‖² and ⟨W, SW⟩.
-
-    >>> best_scales(Terms(1, 1, alpha=1.0, norm_A=9.0), np.eye(1), np.eye(1), fit=4.0, energy=1.0, agreement=0.0)
-    (2.0, 2.0)
-    """
+    """Find the t and u of the best (tW, uH), given G = WᵀW, ⟨A, WH⟩, ‖WH‖² and ⟨W, SW⟩."""
     t = _weight_scale(terms, G, H, fit, energy, agreement)
     if not (terms.alpha and energy > 0):
         return t, 1.0
@@ -86,7 +74,7 @@ def best_scales(
 
 
 def _weight_scale(terms: Terms, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float) -> float:
-    """The t that minimises f(tW, uH) with u at its best."""
+    """Find the t that minimises f(tW, uH) with u at its best."""
     norm_W, norm_H, quartic = float(np.trace(G)), float(np.vdot(H, H)), float(np.vdot(G, G))
     balanced = math.sqrt(max(fit, 0.0) / energy) if energy > 0 and fit > 0 else 1.0
     structured = math.sqrt(agreement / quartic) if agreement > 0 else balanced

@@ -21,12 +21,7 @@ Parts = tuple[FloatArray, FloatArray]  # the gradient p − q as p, q ≥ 0
 
 @dataclass(frozen=True)
 class Terms:
-    """The numbers of an objective, to be sent where its table and its graph do not fit. See `Objective`.
-
-    >>> from penstock.factor import nmf
-    >>> nmf(np.ones((3, 2))).terms.norm_A
-    6.0
-    """
+    """The numbers of an objective, to be sent where its table and its graph do not fit. See `Objective`."""
 
     n_rows: int
     n_columns: int
@@ -64,10 +59,6 @@ def value_of(terms: Terms, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps], 
 
     Where a term is nearly fitted and its expanded square would cancel, `gaps` is called for the residuals themselves.
     `unseen` is the part of the expanded ‖A−WH‖² that belongs to missing entries.
-
-    >>> sums = Sums(np.array([[3.0]]), np.array([[3.0, 3.0]]), 0.0, 0.0)
-    >>> value_of(Terms(3, 2, alpha=1.0, norm_A=24.0), np.ones((1, 2)), sums, lambda: Gaps(0.0, 0.0, 0.0))
-    18.0
     """
     total = terms.gamma * (float(np.trace(sums.G)) + float(np.vdot(H, H))) + terms.laplacian * sums.roughness
     structure = attributes = 0.0
@@ -100,14 +91,9 @@ def has_risen(terms: Terms, value: float, before: float) -> bool:
 
 
 def weight_parts(
-    terms: Terms,
-    W: FloatArray,
-    G: FloatArray,
-    H: FloatArray,
-    degree: FloatArray,
-    SW: FloatArray | None,
-    C: FloatArray | None,
-) -> Parts:
+    terms: Terms, W: FloatArray, G: FloatArray, H: FloatArray, degree: FloatArray,
+    SW: FloatArray | None, C: FloatArray | None,
+) -> Parts:  # fmt: skip
     """Compute the gradient over some rows of W; SW and C = AHᵀ of these rows may be None where their weights are 0.
 
     Differentiates Ahmed et al. (2021), eq:main.
@@ -155,7 +141,7 @@ def profile_residual(terms: Terms, H: FloatArray, sizes: FloatArray, parts: Part
 
 
 def _relative_squares(left: FloatArray, scale: FloatArray) -> FloatArray:
-    """The rows' ‖left‖²/‖scale‖², where 0/0 is 0."""
+    """Compute ‖left‖²/‖scale‖² of each row, where 0/0 is 0."""
     bottoms = np.sum(scale**2, axis=1)
     return np.asarray(np.sum(left**2, axis=1) / np.where(bottoms > 0, bottoms, 1.0))
 

@@ -15,24 +15,8 @@ from penstock.graph.similarities import (
 )
 
 __all__ = [
-    "ApproximateTree",
-    "Approximation",
-    "RowSearch",
-    "approximate_spanning_tree",
-    "binary_knn_graph",
-    "different_rows",
-    "edge_lengths",
-    "first_copies",
-    "gaussian_graph",
-    "minimum_spanning_tree",
-    "nearest_by_tree",
-    "nearest_neighbors",
-    "neighbor_mean",
-    "normalize",
-    "search_over",
-    "self_tuning_graph",
-    "shortest_edges",
-    "similarity",
-    "spanning_tree_of_comparable",
-    "tree_among",
-]
+    "ApproximateTree", "Approximation", "RowSearch", "approximate_spanning_tree", "binary_knn_graph",
+    "different_rows", "edge_lengths", "first_copies", "gaussian_graph", "minimum_spanning_tree", "nearest_by_tree",
+    "nearest_neighbors", "neighbor_mean", "normalize", "search_over", "self_tuning_graph", "shortest_edges",
+    "similarity", "spanning_tree_of_comparable", "tree_among",
+]  # fmt: skip

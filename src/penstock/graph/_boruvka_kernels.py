@@ -345,10 +345,10 @@ def bound_leaves(
 def contract_sure(edges: Array, squares: Array, leaf_lower: Array, parent: Array, left: Array) -> int:
     """Join along those edges of a part's tree, in their order, that no edge to the other part can replace.
 
-    An edge is sure if it is the first of all that leave the component at one of its ends: shorter than any to the
-    other part, and no earlier one is open there. Where neither end can tell, both are nearer to the other part than
-    the edge is long, so that they vouch for no later one either. `left` lists the edges that are not sure; their
-    number is returned.
+    An edge is sure if it is the first of all that leave the component at one of its ends: shorter than any to the other
+    part, and no earlier one is open there. Where it is not, both ends are nearer to the other part than the edge is
+    long, so that no later edge is sure by them either. `left` lists the edges that are not sure; their number is
+    returned.
     """
     n = parent.shape[0]
     nearest = np.empty(n, np.float64)  # of a component's points to the other part, kept at its root

@@ -1,4 +1,4 @@
-"""Approximate spanning tree, for data on which exact searches take too long."""
+"""Compute an approximate spanning tree, for data on which exact searches take too long."""
 
 from __future__ import annotations
 
@@ -82,14 +82,16 @@ def approximate_spanning_tree(
     if sample_size < 1:
         raise ValueError(f"sample_size must be at least 1; got {sample_size}.")
     settings = Approximation(n_neighbors, max_leaves)
-    tree = _approximate_tree(data, settings)
+
+    def approximate(rows: FloatArray) -> Tree:
+        return tree_of_distinct(rows, lambda distinct: approximate_edges(build_tree(distinct), settings))
+
+    tree = approximate(data)
     if len(data) <= sample_size:
         return ApproximateTree(tree, _excess(tree, minimum_spanning_tree(data)), len(data))
     drawn = np.random.default_rng(random_state).choice(len(data), sample_size, replace=False)
     sample = data[np.sort(drawn)]
-    return ApproximateTree(
-        tree, _excess(_approximate_tree(sample, settings), minimum_spanning_tree(sample)), sample_size
-    )
+    return ApproximateTree(tree, _excess(approximate(sample), minimum_spanning_tree(sample)), sample_size)
 
 
 def approximate_edges(tree: PointTree, settings: Approximation) -> IndexArray:
@@ -117,10 +119,6 @@ def list_some_neighbors(tree: PointTree, k: int, max_leaves: int) -> tuple[NDArr
 
     for_each_range(list_range, len(tree.names), smallest=1024)
     return near, squares
-
-
-def _approximate_tree(X: FloatArray, settings: Approximation) -> Tree:
-    return tree_of_distinct(X, lambda rows: approximate_edges(build_tree(rows), settings))
 
 
 def _excess(tree: Tree, exact: Tree) -> float:

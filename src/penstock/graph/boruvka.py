@@ -49,9 +49,9 @@ def joining_edges(tree: PointTree, component: IndexArray) -> IndexArray:
 
 
 class Rounds:
-    """Rounds of Borůvka's algorithm; subclasses know some edges (`offer_known`) and search for others (`search`).
+    """Rounds of Borůvka's algorithm; subclasses offer known edges (`offer_known`) and search for others (`search`).
 
-    `points.lower` bounds from below the squares of all edges to other components that are not known.
+    `points.lower` is a lower bound on the squares of all edges to other components that are not known.
     """
 
     n_listed = 0  # neighbours that each point lists
@@ -110,12 +110,7 @@ class _TreeRounds(Rounds):
     """Rounds over one tree; `near` and `squares` list the nearest points of each, in order."""
 
     def __init__(
-        self,
-        tree: PointTree,
-        near: NDArray[np.int64],
-        squares: FloatArray,
-        lower: FloatArray,
-        component: NDArray[np.int64],
+        self, tree: PointTree, near: IndexArray, squares: FloatArray, lower: FloatArray, component: IndexArray
     ) -> None:
         super().__init__(tree.names, component, lower)
         self.tree, self.near, self.near_squares = tree, near, squares
@@ -177,12 +172,11 @@ def leaves_with(needed: NDArray[np.bool_]) -> IndexArray:
 def join_clumps(
     tree: PointTree, component: NDArray[np.int64], nearest: FloatArray, known: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The edges, by position in the tree, that join components (numbered from 0, none empty) to one.
+    """Return the edges, by position in the tree, that join components (numbered from 0, none empty) to one.
 
-    They are the minimum spanning tree of the components, taken as points at the distance of their first edge.
-
-    `nearest` has for each point a square that no edge to another component falls below; 0 is always right. `known`
-    lists some edges between components, the shorter the better: they spare searches, and nothing depends on them.
+    They are the minimum spanning tree of the components, taken as points at the distance of their first edge. `nearest`
+    is for each point a lower bound on the squares of its edges to other components; 0 is always valid. `known` lists
+    some edges between components; short ones save searches, the result does not depend on them.
     """
     clumps = _make_clumps(tree, component)
     joining = _Joining(tree, clumps, nearest)
@@ -210,8 +204,8 @@ def _make_clumps(tree: PointTree, component: NDArray[np.int64]) -> list[Clump]:
 class Clump:
     """Some points of a tree, with a tree of their own along their own principal axes.
 
-    A flat sheet that is tilted against the axes of all the data makes fat boxes along those; along its own, thin ones.
-    Fewer rows than columns, and very many columns, stay as they are: their axes would cost more than they save.
+    A flat sheet that is tilted against the axes of all the data has thick boxes along those, thin ones along its own.
+    Fewer rows than columns, and very many columns, are not rotated: axes would cost more than they save.
     """
 
     def __init__(self, tree: PointTree, members: NDArray[np.int64]) -> None:
@@ -229,10 +223,10 @@ class Clump:
         self.low, self.high = low.min(axis=0), high.max(axis=0)
 
     def leaf_gaps(self, guest: Clump) -> FloatArray:
-        """Squared distances from the boxes of another clump's leaves to the box around this one, from below.
+        """Bound from below the squared distances from the boxes of another clump's leaves to the box around this one.
 
-        Along the axes of this clump a box of the other is tilted. Two ways to bound its distance, the better one of
-        which counts: by the box around it along these axes, and by its extent along the way from its middle to here.
+        Along the axes of this clump a box of the other is tilted. The larger of two bounds counts: by the box around it
+        along these axes, and by its extent along the way from its middle to this clump.
         """
         turn = _turn_between(guest.axes, self.axes)
         middles = _turned(guest.middles, turn) + _turned(guest.center - self.center, self.axes)
@@ -242,14 +236,13 @@ class Clump:
         extent = np.einsum("ij,ij->i", np.abs(_turned(way, None if turn is None else turn.T)), guest.halves)
         along = length - np.divide(extent, length, out=np.zeros_like(length), where=length > 0)
         boxed = np.maximum(np.abs(way) - _turned(guest.halves, None if turn is None else np.abs(turn)), 0.0)
-        gaps: FloatArray = np.maximum(np.maximum(along, 0.0) ** 2, np.einsum("ij,ij->i", boxed, boxed))
-        return gaps
+        return np.asarray(np.maximum(np.maximum(along, 0.0) ** 2, np.einsum("ij,ij->i", boxed, boxed)))
 
     def slack(self, guest: Clump) -> tuple[float, float]:
-        """`shift` and `stretch` for which no gap of a leaf exceeds the `search_limit` of the lengths in reach of it.
+        """Return `shift` and `stretch` for which no gap of a leaf exceeds the `search_limit` of the lengths to find.
 
-        The last term covers that axes are orthogonal, and products are exact, only up to rounding: `stretch` is
-        farther above one than either.
+        The last term covers that axes are orthogonal, and products are exact, only up to rounding: `stretch` − 1 is
+        larger than either error.
         """
         stretch = max(self.tree.stretch, guest.tree.stretch)
         across = float(np.linalg.norm(guest.center - self.center)) + self.tree.radius + guest.tree.radius
@@ -257,7 +250,7 @@ class Clump:
 
 
 def _turn_between(guest: FloatArray | None, host: FloatArray | None) -> FloatArray | None:
-    """What takes coordinates along some axes to those along others; None stands for the columns of the table."""
+    """Return the matrix from coordinates along some axes to others; None means the columns of the table."""
     if guest is None:
         return host
     return guest.T if host is None else guest.T @ host
@@ -300,14 +293,14 @@ class _Joining:
         self.found: list[_Found] = []
 
     def connect(self, a: int, b: int, square: float) -> None:
-        """Take note of an edge between two clumps: ways may now lead along it."""
+        """Record an edge between two clumps: ways may now lead along it."""
         if square < self.widest[a, b]:
             way = np.maximum(np.maximum(self.widest[:, a], square)[:, None], self.widest[b])
             np.minimum(self.widest, way, out=self.widest)
             np.minimum(self.widest, way.T, out=self.widest)
 
     def search_pairs(self) -> None:
-        """Search all pairs, those first that may be near each other: what they find spares the others work."""
+        """Search all pairs, those first that may be near each other: what they find saves work for the others."""
         by_size = sorted(range(len(self.clumps)), key=lambda c: len(self.clumps[c].points))
         pairs = []
         for place, host in enumerate(by_size):
@@ -322,7 +315,7 @@ class _Joining:
                 self.found.append(found)
 
     def _search_pair(self, pair: _Pair) -> _Found | None:
-        """The first edge between two clumps, or none if there is none worth knowing."""
+        """Find the first edge between two clumps, or none if the spanning tree cannot contain it."""
         host, guest = self.clumps[pair.host], self.clumps[pair.guest]
         shift, stretch = host.slack(guest)
         bound = self.widest[pair.host, [pair.guest]]
@@ -344,11 +337,10 @@ class _Joining:
     def _rows_of(self, guest: Clump, leaves: NDArray[np.int64], bound: float) -> NDArray[np.int64]:
         places = (leaves[:, None] * TILE + np.arange(TILE)).ravel()
         rows = guest.points[places[places < len(guest.points)]]
-        asking: NDArray[np.int64] = rows[self.nearest[rows] <= bound]
-        return asking
+        return np.asarray(rows[self.nearest[rows] <= bound])
 
     def _search_rows(self, host: Clump, rows: NDArray[np.int64], bound: FloatArray) -> list[_Found]:
-        """The first edges from some rows to a clump, one for each range of them, within `bound`, which they shorten."""
+        """Find the first edge to a clump for each range of some rows, within `bound`, which they lower."""
         tree, far = self.tree, host.tree
         guests = far.frame.enter(tree.exact[rows])
         found: list[_Found] = []
@@ -365,7 +357,7 @@ class _Joining:
         return found
 
     def take_edges(self) -> NDArray[np.int64]:
-        """Kruskal over what was found, by position in the tree of all."""
+        """Apply Kruskal's algorithm to what was found; return edges by position in the tree of all."""
         pairs = np.array([(edge.leave, edge.enter) for edge in self.found], dtype=np.int64)
         order = order_edges(self.tree.names[pairs], np.array([edge.square for edge in self.found]))
         m = len(self.clumps)

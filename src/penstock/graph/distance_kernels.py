@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock._jit import Array, kernel, relaxed_kernel
+from penstock._scoring_kernels import norm
 
 # S² is summed in the objective, over as many as 1e9 edges: 1e140 keeps that sum finite. Lengths below 1e-140 are met
 # only in data of such a scale, never after min-max scaling of float64 data of ordinary size.
@@ -92,17 +93,10 @@ def distance(X: Array, i: int, Y: Array, j: int) -> float:
     square = squared_distance(X, i, Y, j)
     if square > 1e-280:
         return float(np.sqrt(square))
-    # Squares may have vanished: measure in units of the largest difference.
-    largest = 0.0
+    difference = np.empty(X.shape[1])  # squares may have vanished
     for d in range(X.shape[1]):
-        largest = max(largest, abs(X[i, d] - Y[j, d]))
-    if largest == 0.0:
-        return 0.0
-    square = 0.0
-    for d in range(X.shape[1]):
-        ratio = (X[i, d] - Y[j, d]) / largest
-        square += ratio * ratio
-    return float(largest * np.sqrt(square))
+        difference[d] = X[i, d] - Y[j, d]
+    return float(norm(difference))
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Edges of spanning trees: their order and lengths, Kruskal, and the edges of each row."""
+"""Order and measure the edges of spanning trees, select them by Kruskal's algorithm, and find those of each row."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
     """Return the places of edges in the order (square, smaller end, larger end).
 
     Ends are only compared where squares tie, which is rare but on lattices: no second and third sort of everything.
-
-    >>> import numpy as np
-    >>> order_edges(np.array([[1, 2], [0, 2], [0, 1]]), np.array([4.0, 4.0, 9.0])).tolist()
-    [1, 0, 2]
     """
     order = np.argsort(squares, kind="stable")
     same = np.equal(squares[order[1:]], squares[order[:-1]])
@@ -34,13 +30,7 @@ def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
 
 
 def spanning_forest(n: int, ends: IndexArray, squares: FloatArray) -> tuple[IndexArray, NDArray[np.int64]]:
-    """Return the edges of the minimum spanning forest over n points, in order, and the component of each point.
-
-    >>> import numpy as np
-    >>> taken, component = spanning_forest(4, np.array([[0, 1], [1, 2], [0, 2]]), np.array([1.0, 3.0, 2.0]))
-    >>> taken.tolist(), component.tolist()
-    ([0, 2], [0, 0, 0, 1])
-    """
+    """Return the edges of the minimum spanning forest over n points, in order, and the component of each point."""
     parent = np.arange(n)
     taken = np.empty(min(len(ends), max(n - 1, 0)), dtype=np.int64)
     count = kernels.take_edges(np.ascontiguousarray(ends, dtype=np.int64), order_edges(ends, squares), parent, taken)

@@ -32,7 +32,7 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
 
     Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie:
     every strategy returns the same edges, on any number of threads. Two lengths below 1e-150 of the largest range of a
-    column, whose squares vanish beside it, count as equal.
+    column, whose squares vanish relative to it, count as equal.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     -----
     Where values are missing, the squared distance of two rows is p/|shared| · Σ (x_ik − x_jk)² over the columns that
     both have. That is no metric (there is no triangle inequality), so "prim" is the only strategy; two rows that share
-    no column are an error, though detectors cope with them.
+    no column are an error here; detectors accept them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Partition of rows into parts of near neighbours."""
+"""Partition rows into parts of near neighbours."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _UNEVEN = 0.1  # of the rows at a cut may be on the wrong side of an even cut be
 
 @dataclass(frozen=True)
 class Partition:
-    """Cuts along columns, in preorder: a node over m parts leaves ⌈m/2⌉ of them to the child right behind it.
+    """Cuts along columns, in preorder: a node over m parts gives ⌈m/2⌉ of them to the child that follows it directly.
 
-    A row's part depends on that row alone, so that equal rows are always together.
+    A row's part depends on that row alone, so that equal rows are in the same part.
     """
 
     columns: NDArray[np.int64]
@@ -33,30 +33,22 @@ class Partition:
         return len(self.cuts) + 1
 
     def assign(self, X: FloatArray) -> IndexArray:
-        """The part of each row.
-
-        >>> plan_partition(np.array([[0.0], [1.0], [2.0], [9.0]]), 2).assign(np.array([[8.0], [0.5]]))
-        array([1, 0])
-        """
+        """Return the part of each row."""
         part = np.empty(len(X), dtype=np.int64)
         assign_rows(np.ascontiguousarray(X, dtype=np.float64), self.columns, self.cuts, part)
         return part
 
 
 def sample_size(n_parts: int) -> int:
-    """How many rows a partition is planned by."""
+    """Return how many sampled rows a partition is planned from."""
     return max(_FEWEST_SAMPLED, _PER_PART * n_parts)
 
 
 def sample_distinct(X: FloatArray, size: int, seed: int = 0) -> FloatArray:
-    """A sample of the different rows of X, at most `size`, drawn by what is in them.
+    """Draw a sample of the different rows of X, at most `size`, by their content.
 
-    Those whose hash values are smallest: neither the order of the rows nor copies of them matter, and the sample of
-    several tables' samples is the sample of the tables.
-
-    >>> X = np.arange(20.0).reshape(10, 2)
-    >>> np.array_equal(sample_distinct(X, 3), sample_distinct(np.r_[X[::-1], X], 3))
-    True
+    It takes the rows with the smallest hash values: neither the order of the rows nor copies of them matter, and the
+    sample of several tables' samples is the sample of the tables.
     """
     keys = _mixed(hash_rows(X), seed)
     _, first = np.unique(keys, return_index=True)
@@ -64,25 +56,15 @@ def sample_distinct(X: FloatArray, size: int, seed: int = 0) -> FloatArray:
 
 
 def merge_samples(samples: Sequence[FloatArray], size: int, seed: int = 0) -> FloatArray:
-    """The sample of all the rows that the samples were drawn from.
-
-    >>> X = np.arange(20.0).reshape(10, 2)
-    >>> merged = merge_samples([sample_distinct(X[:4], 3), sample_distinct(X[4:], 3)], 3)
-    >>> np.array_equal(merged, sample_distinct(X, 3))
-    True
-    """
+    """Return the sample of all the rows that the samples were drawn from."""
     return sample_distinct(np.concatenate(list(samples)), size, seed)
 
 
 def plan_partition(sample: FloatArray, n_parts: int) -> Partition:
-    """Cuts into `n_parts` parts of about as many rows each, always along the column that is spread widest.
+    """Plan cuts into `n_parts` parts of about equal size, always along the column with the widest spread.
 
     Where values repeat so much that such a cut would be uneven, another column is cut; where all rows are equal, a part
     stays empty.
-
-    >>> cuts = plan_partition(np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]), 4)
-    >>> cuts.cuts.tolist(), cuts.columns.tolist()
-    ([1.5, 0.5, 2.5], [0, 0, 0])
     """
     if n_parts < 1:
         raise ValueError(f"n_parts must be at least 1, but is {n_parts!r}.")
@@ -94,13 +76,9 @@ def plan_partition(sample: FloatArray, n_parts: int) -> Partition:
 
 
 def arrange_rows(A: FloatArray, n_parts: int) -> tuple[IndexArray, IndexArray]:
-    """The rows of A part by part: their order, and where in it each part begins and the last one ends.
+    """Arrange the rows of A part by part; return their order, and where each part begins and the last one ends.
 
     Parts that would be empty are left out. Within a part rows are in `local_order`.
-
-    >>> order, bounds = arrange_rows(np.array([[9.0], [0.0], [8.0], [1.0]]), 2)
-    >>> bounds.tolist(), sorted(order[:2].tolist())
-    ([0, 2, 4], [1, 3])
     """
     partition = plan_partition(sample_distinct(A, sample_size(n_parts)), n_parts)
     part = partition.assign(A)
@@ -111,12 +89,9 @@ def arrange_rows(A: FloatArray, n_parts: int) -> tuple[IndexArray, IndexArray]:
 
 
 def local_order(rows: FloatArray) -> IndexArray:
-    """An order in which near rows come soon after one another: that of the leaves of a kd-tree.
+    """Return an order in which near rows follow one another: that of the leaves of a kd-tree.
 
-    It depends on these rows alone, and neither on where they are nor on their scale, but for rounding.
-
-    >>> local_order(np.array([[3.0], [1.0], [2.0]])).tolist()
-    [0, 1, 2]
+    It depends on these rows alone, and, except for rounding, neither on their location nor on their scale.
     """
     order = np.arange(len(rows))
     order_points(_unit_rows(rows), order)
@@ -124,9 +99,9 @@ def local_order(rows: FloatArray) -> IndexArray:
 
 
 def _unit_rows(rows: FloatArray) -> NDArray[np.float32]:
-    """Rows less the least value of each column, over the widest range of a column.
+    """Subtract the smallest value of each column and divide by the widest range of a column.
 
-    As they are, values far from zero would collapse in float32, and large ones overflow; half a range never does.
+    Without it, values far from zero would collapse in float32, and large ones overflow; half a range never does.
     """
     unit = np.empty(rows.shape, dtype=np.float32)
     if rows.size == 0:
@@ -140,7 +115,7 @@ def _unit_rows(rows: FloatArray) -> NDArray[np.float32]:
 
 
 def _mixed(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """The finishing steps of splitmix64, so that the order of the numbers has nothing to do with the rows."""
+    """Apply the finishing steps of splitmix64, so that the order of the hashes is independent of the rows."""
     mixed = hashes + np.uint64((0x9E3779B97F4A7C15 * (seed + 1)) % 2**64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -158,7 +133,7 @@ def _plan_node(rows: FloatArray, node: int, count: int, columns: NDArray[np.int6
 
 
 def _best_cut(rows: FloatArray, share: float) -> tuple[int, float]:
-    """The widest column that can be cut evenly, and where; else the one that comes nearest to it."""
+    """Choose the widest column that can be cut evenly, and the cut; else that with the most even cut."""
     most_even, chosen = np.inf, (0, np.inf)
     spread = _unit_rows(rows).std(axis=0, dtype=np.float64)
     for column in np.argsort(-spread, kind="stable"):

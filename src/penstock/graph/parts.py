@@ -1,4 +1,4 @@
-"""Spanning tree from trees of parts of the rows and the edges between pairs of parts."""
+"""Compute a spanning tree from the trees of parts of the rows and the edges between pairs of parts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.approximate import Approximation, approximate_edges
 from penstock.graph.boruvka import Rounds, leaves_with
 from penstock.graph.distance_kernels import TILE
-from penstock.graph.edges import edge_lengths, order_edges, row_distances, sorted_tree, spanning_forest, squares_of
-from penstock.graph.mst import check_rows, edges_in_frame
+from penstock.graph.edges import edge_lengths, order_edges, row_distances, spanning_forest, squares_of
+from penstock.graph.mst import edges_in_frame
 from penstock.graph.points import Frame, frame_between, searching_frame
-from penstock.graph.rows import first_copies
 from penstock.graph.search import PointTree, tree_over
 
 _ROWS_AT_ONCE = 1 << 15  # rows handled at once, so that no second copy of the data is needed
@@ -32,8 +31,8 @@ _SMALLEST = 1e-140
 class Edges:
     """Edges between rows by their number in the whole table, the smaller first.
 
-    `squares` are their squared lengths in the units of the common frame, what the order of edges compares first;
-    `lengths` are in the units of the data.
+    `squares` are their squared lengths in the units of the common frame, by which edges are ordered first; `lengths`
+    are in the units of the data.
     """
 
     ends: IndexArray
@@ -46,8 +45,8 @@ class Part:
     """One part of the rows: a search tree over its distinct rows in the common frame, and its own spanning tree.
 
     `tree.names` are the numbers of the rows in the whole table; `edges` are positions in the tree, in the order of
-    (square, smaller number, larger number). `rounded` are the rows themselves by position, kept only where the scale
-    of the frame has rounded them: where some values all but vanish beside the range of the data.
+    (square, smaller number, larger number). `rounded` are the rows themselves by position, kept only where the scale of
+    the frame rounds them: where some values are tiny relative to the range of the data.
     """
 
     tree: PointTree
@@ -58,37 +57,32 @@ class Part:
 
     @property
     def longest(self) -> float:
-        """The length of the longest edge in the units of the frame; 0 for a single row."""
+        """Length of the longest edge in the units of the frame; 0 for a single row."""
         return float(np.sqrt(self.squares[-1])) if len(self.squares) else 0.0
 
     def rows_at(self, positions: IndexArray) -> FloatArray:
-        """The rows of the data at these positions of the tree, to the last bit."""
+        """Return the rows of the data at these positions of the tree, to the last bit."""
         if self.rounded is not None:
             return self.rounded[positions]
         return self.tree.frame.leave(self.tree.exact[positions])
 
     def tree_edges(self) -> Edges:
-        """The edges of the part's own tree by numbers of rows."""
+        """Return the edges of the part's own tree by numbers of rows."""
         return Edges(np.sort(self.tree.names[self.edges], axis=1), self.squares, self.lengths)
 
 
 def common_frame(minimum: FloatArray, maximum: FloatArray, sample: FloatArray, n: int | None = None) -> Frame:
-    """The frame for all parts: its scale from the extremes of all rows, its centre and axes from a sample of them.
+    """Make the frame of all parts: its scale from the extremes of all rows, its centre and axes from a sample of them.
 
     The scale is the one that `minimum_spanning_tree` gives all rows, so that lengths compare alike to the last bit.
-    Centre, axes and precision only steer the search: any sample is right, a good one is faster. `n` is the number of
-    all rows, if the sample is not all.
-
-    >>> rows = np.array([[0.0, 7.0], [4.0, 7.0], [3.0, 7.0]])
-    >>> frame = common_frame(rows.min(axis=0), rows.max(axis=0), rows[:2])
-    >>> frame.exponent, frame.origin.tolist()
-    (3, [0.0, 7.0])
+    Centre, axes and precision affect only the speed of searches. `n` is the number of all rows, if the sample is not
+    all.
     """
     return searching_frame(minimum, maximum, sample, n or len(sample), rotate=True)
 
 
 def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximate: Approximation | None = None) -> Part:
-    """The search tree and the spanning tree of one part.
+    """Build the search tree and the spanning tree of one part.
 
     Parameters
     ----------
@@ -99,14 +93,11 @@ def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximat
     frame : Frame
         From `common_frame`.
     approximate : Approximation, optional
-        Settle for a spanning tree that may be a little longer.
+        Accept a spanning tree that may be a little longer.
 
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [4.0], [1.0]])
-    >>> part = grow_part(rows, np.array([10, 20, 30]), common_frame(rows.min(axis=0), rows.max(axis=0), rows))
-    >>> part.tree_edges().ends.tolist(), part.lengths.tolist()
-    ([[10, 30], [20, 30]], [1.0, 3.0])
+    Returns
+    -------
+    Part
     """
     if len(numbers) != len(rows) or (np.diff(numbers) <= 0).any():
         raise ValueError("The rows of a part need one number each, in ascending order.")
@@ -129,15 +120,9 @@ def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximat
 
 
 def cross_edges(one: Part, other: Part) -> Edges:
-    """The edges of the spanning tree of both parts' rows that join the two.
+    """Find the edges of the spanning tree of both parts' rows that join the two.
 
-    Only rows near the other part are looked at: the parts' own trees vouch for the rest.
-
-    >>> rows = np.array([[0.0], [1.0], [3.0], [5.0]])
-    >>> frame = common_frame(rows.min(axis=0), rows.max(axis=0), rows)
-    >>> left, right = grow_part(rows[:2], np.array([0, 1]), frame), grow_part(rows[2:], np.array([2, 3]), frame)
-    >>> cross_edges(left, right).ends.tolist(), cross_edges(left, right).lengths.tolist()
-    ([[1, 2]], [2.0])
+    Only rows near the other part are searched; for the others the parts' own trees are proof enough.
     """
     pairs, squares = Crossing(Side(one, 0), Side(other, len(one.tree.names))).run()
     ends = np.column_stack([one.tree.names[pairs[:, 0]], other.tree.names[pairs[:, 1]]])
@@ -148,13 +133,13 @@ def cross_edges(one: Part, other: Part) -> Edges:
 
 
 def _same_at_scale(frame: Frame, exact: FloatArray, rows: FloatArray) -> bool:
-    """Whether the rows can be had back from their scaled copies."""
-    pieces = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
-    return all(np.array_equal(frame.leave(exact[piece]), rows[piece]) for piece in pieces)
+    """Tell whether the rows can be computed back from their scaled copies."""
+    runs = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
+    return all(np.array_equal(frame.leave(exact[run]), rows[run]) for run in runs)
 
 
 class Side:
-    """One of two parts as the rounds see it: its points are numbered from `offset`."""
+    """One of two parts in the rounds of `Crossing`: its points are numbered from `offset`."""
 
     def __init__(self, part: Part, offset: int) -> None:
         self.part, self.tree, self.offset = part, part.tree, offset
@@ -163,7 +148,7 @@ class Side:
         self.labels = np.empty(len(part.tree.boxes), dtype=np.int64)
 
     def bound_leaves(self, other: Side) -> None:
-        """Bound how near each leaf is to the other part; a bound beyond the longest edge need not be exact."""
+        """Bound how near each leaf is to the other part; beyond the longest edge it need not be exact."""
         tree, far, squares = self.tree.arrays, other.tree.arrays, self.part.squares
         longest = float(squares[-1]) if len(squares) else 0.0
 
@@ -185,10 +170,7 @@ class Side:
 
 
 class Crossing(Rounds):
-    """Rounds over two parts: the graph searched has the edges of both trees and all pairs across.
-
-    The tree of the union has no other edges.
-    """
+    """Rounds over two parts: the graph has the edges of both trees and all pairs across, and no others are needed."""
 
     def __init__(self, one: Side, other: Side) -> None:
         self.sides = one, other
@@ -219,7 +201,7 @@ class Crossing(Rounds):
         for side, other in (self.sides, self.sides[::-1]):
             leaves = leaves_with(self.points.needed[side.points])
             if len(leaves):
-                # the nearest to the other part first: what these find spares the others work
+                # the nearest to the other part first: what these find saves searches from the others
                 self._search_leaves(side, other, leaves[np.argsort(side.leaf_lower[leaves], kind="stable")], bound)
         return True
 
@@ -237,14 +219,9 @@ class Crossing(Rounds):
 
 
 def join_edges(n: int, edges: Sequence[Edges]) -> Edges:
-    """Those of the given edges between n rows that are in their minimum spanning tree (or forest), in their order.
+    """Return those of the given edges between n rows that are in their minimum spanning tree (or forest), in order.
 
     It may be done step by step: what is not in the tree of some of the edges is not in the tree of all.
-
-    >>> some = Edges(np.array([[0, 1], [1, 2]]), np.array([1.0, 4.0]), np.array([1.0, 2.0]))
-    >>> more = Edges(np.array([[0, 2]]), np.array([2.25]), np.array([1.5]))
-    >>> join_edges(3, [some, more]).ends.tolist()
-    [[0, 1], [0, 2]]
     """
     ends = np.concatenate([np.empty((0, 2), dtype=np.intp), *(part.ends for part in edges)])
     squares = np.concatenate([np.empty(0), *(part.squares for part in edges)])
@@ -253,58 +230,8 @@ def join_edges(n: int, edges: Sequence[Edges]) -> Edges:
     return Edges(ends, squares, np.concatenate([np.empty(0), *(part.lengths for part in edges)])[taken])
 
 
-def spanning_tree_by_parts(X: ArrayLike, part_of: IndexArray) -> Tree:
-    """`minimum_spanning_tree`, part by part and pair by pair: the same tree to the last bit.
-
-    `part_of` is the number of each row's part; any division will do in which equal rows are together, but only one
-    into regions saves work.
-
-    >>> tree = spanning_tree_by_parts([[0.0], [10.0], [1.0], [4.0]], np.array([0, 1, 0, 1]))
-    >>> tree.edges.tolist(), tree.lengths.tolist()
-    ([[0, 2], [2, 3], [1, 3]], [1.0, 3.0, 6.0])
-    """
-    data = check_rows(X)
-    if np.isnan(data).any():
-        raise ValueError("A tree by parts needs all values, but some are missing (NaN).")
-    original = first_copies(data)
-    if len(part_of) != len(data) or (part_of[original] != part_of).any():
-        raise ValueError("Each row needs a part, and equal rows the same one.")
-    kept = np.flatnonzero(original == np.arange(len(data)))
-    frame = common_frame(data.min(axis=0), data.max(axis=0), data)
-    groups = [kept[part_of[kept] == number] for number in np.unique(part_of)]
-    joined = join_parts(len(data), [grow_part(data[group], group, frame) for group in groups])
-    copies = np.flatnonzero(original != np.arange(len(data)))
-    edges = np.concatenate([joined.ends, np.column_stack([original[copies], copies])])
-    return sorted_tree(edges, np.concatenate([joined.lengths, np.zeros(len(copies))]))
-
-
-def join_parts(n: int, parts: Sequence[Part]) -> Edges:
-    """The spanning tree of all rows of all parts, n being above every number of a row.
-
-    First the pairs that lead through all parts by the nearest boxes; with what they found, most others are skipped.
-    """
-    boxes = [(part.tree.exact.min(axis=0), part.tree.exact.max(axis=0)) for part in parts]
-    low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
-    longest = np.array([part.longest for part in parts])
-    joined = np.full((len(parts), len(parts)), np.inf)
-    first = first_pairs(low, high)
-    found = [part.tree_edges() for part in parts]
-    for a, b in first:
-        found.append(cross_edges(parts[a], parts[b]))
-        joined[a, b] = joined[b, a] = np.sqrt(found[-1].squares[0])
-    skipped = skippable_pairs(low, high, longest, joined)
-    skipped[tuple(first.T)] = True
-    for a, b in np.argwhere(np.triu(~skipped, 1)):
-        found.append(cross_edges(parts[a], parts[b]))
-    return join_edges(n, found)
-
-
 def box_distances(low: FloatArray, high: FloatArray) -> FloatArray:
-    """The distance between any two of P boxes (P × p lower and upper corners): never more than of any of their rows.
-
-    >>> box_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [4.0]])).round(6).tolist()
-    [[0.0, 2.0], [2.0, 0.0]]
-    """
+    """Compute lower bounds on the distances between the rows of P boxes (P × p lower and upper corners), P × P."""
     frame = frame_between(low.min(axis=0), high.max(axis=0))
     low, high = frame.scale(low), frame.scale(high)
     found = np.empty((len(low), len(low)))
@@ -316,23 +243,12 @@ def box_distances(low: FloatArray, high: FloatArray) -> FloatArray:
         return np.minimum(np.ldexp(found, frame.exponent), np.finfo(np.float64).max)
 
 
-def first_pairs(low: FloatArray, high: FloatArray) -> IndexArray:
-    """The P − 1 pairs of parts, smaller first, that join all parts by the nearest boxes, (P − 1) × 2.
-
-    >>> first_pairs(np.array([[0.0], [9.0], [3.0]]), np.array([[1.0], [9.5], [4.0]])).tolist()
-    [[0, 2], [1, 2]]
-    """
-    pairs = np.column_stack(np.triu_indices(len(low), 1))
-    taken, _ = spanning_forest(len(low), pairs, box_distances(low, high)[pairs[:, 0], pairs[:, 1]])
-    return pairs[taken]
-
-
 def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> NDArray[np.bool_]:
-    """Which pairs of parts (P × P) no edge of the tree of all rows joins.
+    """Find the pairs of parts (P × P) that no edge of the tree of all rows joins.
 
     Two rows are not joined if a chain of shorter edges leads from one to the other. There is such a chain for all rows
-    of two parts if their boxes are farther apart than any step of a way through parts: the longest edges of the trees
-    of the parts on it, the two included, and the shortest distances from one to the next.
+    of two parts if their boxes are farther apart than the longest step of a way through parts: the longest edges of the
+    trees of the parts on it, the two included, and the shortest distances from one to the next.
 
     Parameters
     ----------
@@ -344,12 +260,9 @@ def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, join
         For each pair the distance of two of their rows, the shorter the better; infinite where none is known.
         All in the same units, those of the data or of the frame.
 
-    Examples
-    --------
-    >>> low, high = np.array([[0.0], [2.0], [9.0]]), np.array([[1.0], [3.0], [9.5]])
-    >>> joined = np.array([[np.inf, 1.0, np.inf], [1.0, np.inf, 6.0], [np.inf, 6.0, np.inf]])
-    >>> skippable_pairs(low, high, np.array([0.5, 0.5, 0.5]), joined)[0].tolist()
-    [False, False, True]
+    Returns
+    -------
+    array of bool
     """
     step = np.maximum(np.minimum(joined, joined.T), np.maximum(longest[:, None], longest[None, :]))
     np.fill_diagonal(step, longest)

@@ -1,4 +1,4 @@
-"""Points made ready for an exact search: a float64 copy that decides and a copy, float32 as a rule, that rules out."""
+"""Prepare points for an exact search: float64 copies decide, other copies, usually float32, only rule pairs out."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SearchArray = NDArray[np.floating[Any]]  # float32, or float64 in a precise fram
 
 @dataclass(frozen=True)
 class Frame:
-    """How data become search points: less the origin, times 2**−exponent, less the centre, along `axes` (if any).
+    """How rows become search points: minus the origin, times 2**−exponent, minus the centre, along `axes` (if any).
 
-    The origin is the value of a constant column and 0 elsewhere: however large, it must not set the scale. Search
-    points are float64 in a `precise` frame, else float32.
+    The origin is the value of a constant column and 0 elsewhere: a large constant must not set the scale. Search points
+    are float64 in a `precise` frame, else float32.
     """
 
     origin: FloatArray
@@ -44,26 +44,26 @@ class Frame:
     precise: bool = False
 
     def scale(self, X: FloatArray) -> FloatArray:
-        """Rows at the frame's scale: exact, but for rows so far off that their squares would overflow."""
+        """Scale rows; exact, except for rows so far off that their squares would overflow."""
         with np.errstate(over="ignore"):
             scaled = np.ascontiguousarray(X) - self.origin
             np.ldexp(scaled, -self.exponent, out=scaled)
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
 
     def leave(self, exact: FloatArray) -> FloatArray:
-        """Return rows at the frame's scale to the units of the data."""
+        """Return scaled rows to the units of the data."""
         rows: FloatArray = np.ldexp(exact, self.exponent)
         constant = self.origin != 0
         rows[:, constant] = np.where(np.isnan(rows[:, constant]), np.nan, self.origin[constant])
         return rows
 
     def lengths_of(self, squares: FloatArray) -> FloatArray:
-        """Return lengths in the units of the data, at most the largest float, of squares in those of the frame."""
+        """Convert squares in units of the frame to lengths in those of the data, at most the largest float."""
         with np.errstate(over="ignore"):
             return np.minimum(np.ldexp(np.sqrt(squares), self.exponent), np.finfo(np.float64).max)
 
     def enter(self, X: FloatArray) -> Points:
-        """Put rows into this frame, measuring the rounding that it costs."""
+        """Put rows into this frame, and measure the rounding errors of their search points."""
         exact = self.scale(X)
         n, p = exact.shape
         number: type[np.floating[Any]] = np.float64 if self.precise else np.float32
@@ -95,12 +95,12 @@ class Frame:
         )
 
     def _computing(self) -> float:
-        """The rounding of a search point before it is stored, relative to the row's distance from the centre."""
+        """Bound the rounding of a search point before it is stored, relative to the row's distance from the centre."""
         p = len(self.center)
         return 4 * (p + 4) * np.sqrt(p) * _DOUBLE if self.axes is not None or self.center.any() else 0.0
 
     def shift_between(self, low: FloatArray, high: FloatArray) -> float:
-        """About the `shift` of rows between these corners."""
+        """Estimate the `shift` of rows between these corners."""
         farthest = np.linalg.norm(np.maximum(*(np.abs(self.scale(side) - self.center) for side in (low, high))))
         return 2 * float(farthest) * (self._computing() + (0.0 if self.precise else _SINGLE))
 
@@ -109,17 +109,16 @@ class Frame:
 class Points:
     """`exact` is the data times a power of two; `search`, padded to 4 columns, is centred and perhaps rotated.
 
-    NaN in both marks a coordinate that is missing.
-
-    Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j in their precision, summed in any
-    order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has the proof.
+    NaN in both marks a missing value. Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j
+    in their precision, summed in any order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has
+    the proof.
     """
 
     frame: Frame
     exact: FloatArray
     search: SearchArray
     radius: float  # no search point is farther from the origin
-    errors: FloatArray  # no search point is farther from where its row ought to be
+    errors: FloatArray  # bounds on the distance of each search point from its exact place
     stretch: float
 
     @property
@@ -132,12 +131,12 @@ class Points:
 
 
 def plain_frame(X: FloatArray) -> Frame:
-    """The frame in which the largest range of a column of X is near one: a product without rounding, nothing more."""
+    """Make the frame in which the largest range of a column of X is near one: a product without rounding."""
     return frame_between(X.min(axis=0), X.max(axis=0))
 
 
 def frame_between(low: FloatArray, high: FloatArray) -> Frame:
-    """The plain frame of rows of which only the smallest and the largest value of each column are known.
+    """Make the plain frame from the smallest and the largest value of each column.
 
     A column that is not constant has a range of at least 2⁻⁵³ of its largest value, so nothing overflows.
     """
@@ -149,9 +148,9 @@ def frame_between(low: FloatArray, high: FloatArray) -> Frame:
 
 
 def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
-    """The same scale, with the centre and (for trees of boxes) the principal axes of a sample of the rows."""
+    """Add to a frame the centre and (for trees of boxes) the principal axes of a sample of the rows."""
     scaled = frame.scale(_every(sample, _SAMPLED_ROWS))
-    if frame.precise:  # a few rows, or a group, are far from the others: the axes of the others
+    if frame.precise:  # a few rows, or a group, are far from the others: use the axes of the others
         away = np.abs(scaled - np.median(scaled, axis=0)).max(axis=1)
         scaled = scaled[away <= np.median(away)]
     frame = replace(frame, center=scaled.mean(axis=0))
@@ -162,11 +161,11 @@ def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
 
 
 def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: int, *, rotate: bool) -> Frame:
-    """A centred frame for n rows between two corners, as precise as the distances in a sample of them demand.
+    """Make a centred frame for n rows between two corners, as precise as the distances in a sample of them need.
 
-    As a rule float32 tells apart the distances of near rows and those of far ones. Where a few rows, or groups of them,
-    are so far off that it does not, search points are float64; and where even the rounding of their axes would be too
-    much, they are the rows as they are.
+    Usually float32 distinguishes the distances of near rows and those of far ones. Where a few rows, or groups of them,
+    are so far off that it does not, search points are float64; where even the rounding of their axes would be too much,
+    they are the scaled rows themselves.
     """
     plain = frame_between(low, high)
     rows = _every(sample, _SAMPLED_ROWS)
@@ -184,7 +183,7 @@ def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: in
 
 
 def _sampled_distances(rows: FloatArray) -> FloatArray:
-    """From a few of the rows to all, in order; none if there are so few that no search is long."""
+    """Compute sorted distances from a few rows to all; none if there are so few that no search is long."""
     m = len(rows)
     if m < _FEWEST_PROBED:
         return np.empty((0, m))
@@ -196,11 +195,11 @@ def _sampled_distances(rows: FloatArray) -> FloatArray:
 
 
 def _blurred(shift: float, stretch: float, distances: FloatArray, n: int) -> bool:
-    """Whether rounding hides from a search which rows are nearer, so that it would have to measure very many.
+    """Tell whether rounding hides which rows are nearer, so that a search would have to measure very many.
 
-    Looked at are the distances from a few rows to a sample of the n rows: how many more than the nearest seem as near
-    as these, how many seem to be where the row itself is, and how many seem equally far away, at any distance. Those
-    that are equal in truth do not count.
+    Given the distances from a few rows to a sample of the n rows, count how many more than the nearest seem as near as
+    these, how many seem to be at distance 0, and what share seems equally far away, at any distance. Distances that are
+    truly equal do not count.
     """
     if len(distances) == 0:
         return False
@@ -215,21 +214,21 @@ def _blurred(shift: float, stretch: float, distances: FloatArray, n: int) -> boo
 
 
 def _every(rows: FloatArray, most: int) -> FloatArray:
-    """Rows at even distances, about as many as asked for."""
+    """Return evenly spaced rows, about as many as asked for."""
     return np.ascontiguousarray(rows[:: max(1, len(rows) // most)])
 
 
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
-    """Scale and centre, and (for trees of boxes) rotate to principal axes."""
+    """Scale and centre rows, and (for trees of boxes) rotate them to principal axes."""
     frame = searching_frame(X.min(axis=0), X.max(axis=0), X, len(X), rotate=rotate)
     with one_blas_thread():
         return frame.enter(X)
 
 
 def prepare_incomplete(X: FloatArray) -> Points:
-    """Scale and centre rows some of whose coordinates are missing (NaN); they stay missing in both copies.
+    """Scale and centre rows with missing values (NaN), which stay missing in both copies.
 
-    Axes that mix coordinates would spread a hole over all of them: no rotation.
+    They are not rotated: axes that mix columns would spread a missing value over all of them.
     """
     holes = np.isnan(X)
     # A value from the column itself changes neither its range nor whether it is constant; 0 where there is none.
@@ -239,9 +238,9 @@ def prepare_incomplete(X: FloatArray) -> Points:
 
 
 def enter_incomplete(frame: Frame, X: FloatArray) -> Points:
-    """Put rows some of whose coordinates are missing (NaN) into a frame without axes."""
+    """Put rows with missing values (NaN) into a frame without axes."""
     holes = np.isnan(X)
-    stand_in = np.ldexp(frame.center, frame.exponent) + frame.origin  # the centre: nothing to be rounded there
+    stand_in = np.ldexp(frame.center, frame.exponent) + frame.origin  # the centre, where nothing is rounded
     return _with_holes(frame.enter(np.where(holes, stand_in, X)), holes)
 
 
@@ -256,13 +255,13 @@ def _exponent(value: float) -> int:
 
 
 def _principal_axes(sample: FloatArray) -> FloatArray:
-    """Orthogonal directions, the widest first."""
+    """Compute orthogonal directions, the widest first."""
     axes: FloatArray = np.linalg.eigh(sample.T @ sample)[1]
     return np.ascontiguousarray(axes[:, ::-1])
 
 
 def tiles_of(search: SearchArray) -> SearchArray:
-    """Points as (tile, dimension, slot); the last tile is filled up with zeros."""
+    """Arrange points as (tile, dimension, slot); the last tile is filled up with zeros."""
     n, width = search.shape
     n_tiles = -(-n // TILE)
     padded = np.zeros((n_tiles * TILE, width), dtype=search.dtype)

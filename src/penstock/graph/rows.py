@@ -1,4 +1,4 @@
-"""Equal rows, and rows with missing values (NaN): which of them share columns."""
+"""Find equal rows, and rows with missing values (NaN) that share columns."""
 
 from __future__ import annotations
 
@@ -42,13 +42,7 @@ def first_copies(X: FloatArray) -> IndexArray:
 
 
 def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Return the rows that equal none before them, and for each row which of these it equals, given `first_copies`.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in different_rows(np.array([0, 1, 0, 3]))]
-    [[0, 1, 3], [0, 1, 0, 2]]
-    """
+    """Return the rows that equal none before them, and for each row which of these it equals, given `first_copies`."""
     kept = np.flatnonzero(original == np.arange(len(original)))
     return kept, np.searchsorted(kept, original)
 
@@ -66,23 +60,12 @@ def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
 
 
 def shares_seen(X: FloatArray) -> FloatArray:
-    """Return the share of values of each row that are not missing.
-
-    Examples
-    --------
-    >>> shares_seen(np.array([[1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]]))
-    array([1. , 0.5, 0. ])
-    """
-    share: FloatArray = 1.0 - np.isnan(X).sum(axis=1) / X.shape[1]
-    return share
+    """Return the share of values of each row that are not missing."""
+    return np.asarray(1.0 - np.isnan(X).sum(axis=1) / X.shape[1])
 
 
 def patterns_seen(X: FloatArray) -> NDArray[np.uint64]:
-    """Return which values each row has, one bit per column in words of 64.
-
-    >>> np.bitwise_count(patterns_seen(np.array([[1.0, 2.0], [np.nan, 2.0]]))).tolist()
-    [[2], [1]]
-    """
+    """Return which values each row has, one bit per column in words of 64."""
     bits = np.zeros((len(X), -(-X.shape[1] // 64) * 64), dtype=np.bool_)
     bits[:, : X.shape[1]] = ~np.isnan(X)
     return np.packbits(bits, axis=1).view(np.uint64)
@@ -104,13 +87,7 @@ def check_comparable(X: FloatArray, describe: Callable[[int], str] = "row {}".fo
 
 
 def check_connected(X: FloatArray, describe: Callable[[int], str] = "row {}".format) -> None:
-    """Raise ValueError if a row has no value, or the rows fall into groups that share no column, naming two rows.
-
-    >>> check_connected(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]]))
-    >>> check_connected(np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, 4.0]]))
-    Traceback (most recent call last):
-    ValueError: There is no distance between row 0 and row 2, not even by way of other rows: the rows fall apart ...
-    """
+    """Raise ValueError if a row has no value, or the rows fall into groups that share no column, naming two rows."""
     pair = find_unconnected(_check_values(X, describe))
     if pair is not None:
         raise ValueError(
@@ -136,10 +113,6 @@ def find_unconnected(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
     """Return row 0 and the first row that no chain of rows with shared columns leads to; None if chains lead to all.
 
     Every row has a value.
-
-    >>> find_unconnected(np.array([[True, False, False], [True, True, False], [False, True, False]]))
-    >>> find_unconnected(np.array([[True, False, False], [True, True, False], [False, False, True]]))
-    (0, 2)
     """
     columns = seen[0]
     while True:
@@ -157,9 +130,6 @@ def find_incomparable(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
 
     Most pairs need not be compared: a column without missing values is shared by all rows, and two rows that have more
     than p values between them share one.
-
-    >>> find_incomparable(np.array([[True, False, False], [True, True, False], [False, True, True]]))
-    (0, 2)
     """
     if seen.all(axis=0).any():
         return None

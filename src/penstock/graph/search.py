@@ -28,9 +28,9 @@ from penstock.graph.rows import first_copies, patterns_seen
 
 @dataclass(frozen=True)
 class PointTree:
-    """Points in the order of the tree's leaves; `names` leads back to the rows of the data.
+    """A kd-tree: points in the order of its leaves; `names` are their rows in the data.
 
-    Distances are exact in float64, but for differences below 1e-150 of the range of the data: those count as none.
+    Distances are exact in float64, but differences below 1e-150 of the range of the data count as 0.
     """
 
     frame: Frame
@@ -55,31 +55,21 @@ class PointTree:
         return len(self.tiles)
 
     def rows(self) -> FloatArray:
-        """The rows that the tree was built over; those of a tree over these are placed alike, to the last bit.
-
-        >>> import numpy as np
-        >>> build_tree(np.array([[0.0, 7.0], [1.5, 7.0], [-5.0, 7.0]])).rows().tolist()
-        [[0.0, 7.0], [1.5, 7.0], [-5.0, 7.0]]
-        """
+        """Return the rows that the tree was built over; a tree over these is the same, to the last bit."""
         rows = np.empty_like(self.exact)
         rows[self.names] = self.frame.leave(self.exact)
         return rows
 
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of X the k nearest rows of the data, ties in order of index, and their distances, both (m, k).
+        """Find the k nearest rows of the data for each row of X, ties by index, and their distances, both (m, k).
 
-        Each row by itself, to the last bit; exact.
-
-        >>> import numpy as np
-        >>> near, distances = build_tree(np.array([[0.0], [1.0], [5.0]])).nearest(np.array([[4.0], [0.5]]), 2)
-        >>> near.tolist(), distances.tolist()
-        ([[2, 1], [0, 1]], [[1.0, 3.0], [0.5, 0.5]])
+        The result for a row does not depend on the others, to the last bit; exact.
         """
         found, squares = self.nearest_squares(X, k)
         return found, self.frame.lengths_of(squares)
 
     def nearest_squares(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """`nearest` with squared distances in the tree's units, which tell apart what roots may round to one."""
+        """Like `nearest`, with squared distances in the tree's units, of which roots may round alike."""
         if not 1 <= k <= len(self.names):
             raise ValueError(f"Asked for {k} nearest rows, but there are {len(self.names)}.")
         guests = self.frame.enter(np.ascontiguousarray(X, dtype=np.float64))
@@ -94,13 +84,7 @@ class PointTree:
         return self.names[found], squares
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of the data its k nearest other rows, ties in order of index, and their distances, both (n, k).
-
-        >>> import numpy as np
-        >>> near, distances = build_tree(np.array([[0.0], [1.0], [5.0]])).neighbors(1)
-        >>> near.tolist(), distances.tolist()
-        ([[1], [0], [1]], [[1.0], [1.0], [4.0]])
-        """
+        """Find for each row its k nearest other rows, ties in order of index, and their distances, both (n, k)."""
         if not 1 <= k <= len(self.names) - 1:
             raise ValueError(f"k must be between 1 and n − 1 = {len(self.names) - 1}, but is {k}.")
         near, squares = self.list_neighbors(k)
@@ -110,7 +94,7 @@ class PointTree:
         return result
 
     def list_neighbors(self, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-        """The same by position in the tree, with squared distances in the tree's units."""
+        """Like `neighbors`, by position in the tree, with squared distances in the tree's units."""
         near = np.empty((len(self.names), k), dtype=np.int64)
         squares = np.empty(near.shape)
 
@@ -123,7 +107,7 @@ class PointTree:
         return near, squares
 
     def sample_search_cost(self, k: int, n_leaves: int) -> float:
-        """How many leaves a search for k neighbours scans per point, from about `n_leaves` evenly spaced leaves."""
+        """Measure how many leaves a search for k neighbours scans per point, on about `n_leaves` leaves."""
         step = max(1, self.n_leaves // n_leaves)
         near = np.empty((len(self.names), k), dtype=np.int64)
         scanned = list_neighbors(self.arrays, 0, self.n_leaves, step, near, np.empty(near.shape))
@@ -131,7 +115,7 @@ class PointTree:
 
 
 def build_tree(X: FloatArray) -> PointTree:
-    """A kd-tree over the rows of X."""
+    """Build a kd-tree over the rows of X."""
     return tree_over(prepare_points(X, rotate=True))
 
 
@@ -152,7 +136,7 @@ def tree_over(points: Points) -> PointTree:
 
 
 class Search(Protocol):
-    """What a `PointTree` and a `RowSearch` have in common."""
+    """The methods that `PointTree` and `RowSearch` have in common."""
 
     @property
     def frame(self) -> Frame: ...
@@ -165,7 +149,7 @@ class Search(Protocol):
 
 
 class FittedSearch(Protocol):
-    """What a detector asks of its fitted rows: which is nearest to a new one, and whether it is equal."""
+    """The search among fitted rows that a detector needs: the nearest one to a new row, and whether it is equal."""
 
     def rows(self) -> FloatArray: ...
 
@@ -173,110 +157,76 @@ class FittedSearch(Protocol):
 
 
 @dataclass(frozen=True)
-class SharedSearch:
-    """A search of every row in turn, under the distance over shared coordinates; exact, in memory O(n·p)."""
-
-    points: Points
-
-    @property
-    def frame(self) -> Frame:
-        return self.points.frame
-
-    @cached_property
-    def _tiles(self) -> SearchArray:
-        return tiles_of(self.points.search)
-
-    @cached_property
-    def _patterns(self) -> NDArray[np.uint64]:
-        return patterns_seen(self.points.exact)
-
-    def rows(self) -> FloatArray:
-        """The rows that are searched; a search over these finds the same, to the last bit."""
-        return self.frame.leave(self.points.exact)
-
-    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of X the k nearest rows, ties in order of index, and their distances, both (m, k)."""
-        return self._look(enter_incomplete(self.frame, X), np.full(len(X), -1, dtype=np.int64), k)
-
-    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row its k nearest other rows, ties in order of index, and their distances, both (n, k).
-
-        >>> X = np.array([[0.0, 0.0], [1.0, np.nan], [3.0, 4.0]])
-        >>> near, distances = SharedSearch(prepare_incomplete(X)).neighbors(1)
-        >>> near.tolist(), (distances**2).round(9).tolist()
-        ([[1], [0], [1]], [[2.0], [2.0], [8.0]])
-        """
-        return self._look(self.points, np.arange(len(self.points.exact)), k)
-
-    def _look(self, guests: Points, left_out: NDArray[np.int64], k: int) -> tuple[IndexArray, FloatArray]:
-        m, most = len(guests.exact), len(self.points.exact) - int((left_out >= 0).any())
-        if not 1 <= k <= most:
-            raise ValueError(f"Asked for the {k} nearest rows, but there are {most}.")
-        found, squares = np.empty((m, k), dtype=np.int64), np.empty((m, k))
-        shifts = self.points.error + guests.errors
-        patterns, tiles, guest_patterns = self._patterns, self._tiles, patterns_seen(guests.exact)
-        names = np.arange(len(self.points.exact))
-
-        def search_range(start: int, stop: int) -> None:
-            nearest_sharing(
-                self.points.exact, tiles, patterns, shifts, self.points.stretch, guests.exact, guests.search,
-                guest_patterns, left_out, names, start, stop, found, squares,
-            )  # fmt: skip
-
-        for_each_range(search_range, m, smallest=32)
-        return found, np.where(found < 0, np.inf, self.frame.lengths_of(squares))
-
-
-@dataclass(frozen=True)
 class RowSearch:
-    """A kd-tree for rows without holes among rows without holes; for all others every row is looked at."""
+    """Search rows: by a kd-tree where neither they nor the new row have missing values, else every row in turn.
+
+    Exact either way, under the distance over shared columns, in memory O(n·p).
+    """
 
     tree: PointTree | None
-    incomplete: Points | None  # the rows, if some have holes: then there is no tree
+    incomplete: Points | None  # the rows, if some have missing values: then there is no tree
 
     @property
     def frame(self) -> Frame:
-        return self._other.frame if self.tree is None else self.tree.frame
+        return self._points.frame if self.tree is None else self.tree.frame
 
     @cached_property
-    def _other(self) -> SharedSearch:
-        """The search that copes with holes; grown over complete rows only when it is needed."""
-        return SharedSearch(prepare_incomplete(self.rows()) if self.incomplete is None else self.incomplete)
+    def _points(self) -> Points:
+        """The rows for searches in turn; complete rows are prepared only when they are needed."""
+        return prepare_incomplete(self.rows()) if self.incomplete is None else self.incomplete
+
+    @cached_property
+    def _tiles_and_patterns(self) -> tuple[SearchArray, NDArray[np.uint64]]:
+        return tiles_of(self._points.search), patterns_seen(self._points.exact)
 
     def rows(self) -> FloatArray:
-        """The rows that are searched."""
-        return self._other.rows() if self.tree is None else self.tree.rows()
+        """Return the rows that are searched; a search over these finds the same, to the last bit."""
+        return self.frame.leave(self._points.exact) if self.tree is None else self.tree.rows()
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row its k nearest other rows, ties in order of index, and their distances, both (n, k)."""
-        return self._other.neighbors(k) if self.tree is None else self.tree.neighbors(k)
+        """Find for each row its k nearest other rows, ties in order of index, and their distances, both (n, k)."""
+        if self.tree is not None:
+            return self.tree.neighbors(k)
+        return self._search_in_turn(self._points, np.arange(len(self._points.exact)), k)
 
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of X the k nearest rows, ties in order of index, and their distances, both (m, k).
+        """Find for each row of X the k nearest rows, ties in order of index, and their distances, both (m, k).
 
-        Each row by itself, to the last bit; exact. Where fewer than k rows share a coordinate with a row of X, −1 and
-        an infinite distance fill the list.
-
-        >>> search = search_over(np.array([[0.0, 0.0], [1.0, 9.0], [5.0, 0.0]]))
-        >>> near, distances = search.nearest(np.array([[4.0, np.nan], [1.0, 1.0]]), 1)
-        >>> near.tolist(), (distances**2).round(9).tolist()
-        ([[2], [0]], [[2.0], [2.0]])
+        The result for a row does not depend on the others, to the last bit. Where fewer than k rows share a column with
+        a row of X, −1 and an infinite distance fill the list.
         """
-        if self.tree is None:
-            return self._other.nearest(X, k)
-        holes = np.isnan(X).any(axis=1)
-        if not holes.any():
+        holes = np.isnan(X).any(axis=1) | (self.tree is None)
+        if self.tree is not None and not holes.any():
             return self.tree.nearest(X, k)
         near, distances = np.empty((len(X), k), dtype=np.intp), np.empty((len(X), k))
-        near[holes], distances[holes] = self._other.nearest(X[holes], k)
-        if not holes.all():
+        guests = enter_incomplete(self._points.frame, X[holes])
+        near[holes], distances[holes] = self._search_in_turn(guests, np.full(int(holes.sum()), -1, dtype=np.int64), k)
+        if self.tree is not None and not holes.all():
             near[~holes], distances[~holes] = self.tree.nearest(X[~holes], k)
         return near, distances
 
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
-        """For each row of X the nearest row, its distance, and whether it is equal, holes and all.
+    def _search_in_turn(self, guests: Points, left_out: NDArray[np.int64], k: int) -> tuple[IndexArray, FloatArray]:
+        points, (tiles, patterns) = self._points, self._tiles_and_patterns
+        m, most = len(guests.exact), len(points.exact) - int((left_out >= 0).any())
+        if not 1 <= k <= most:
+            raise ValueError(f"Asked for the {k} nearest rows, but there are {most}.")
+        found, squares = np.empty((m, k), dtype=np.int64), np.empty((m, k))
+        shifts, names = points.error + guests.errors, np.arange(len(points.exact))
+        guest_patterns = patterns_seen(guests.exact)
 
-        Among rows at distance 0, which agree wherever both are there, an equal one comes first.
+        def search_range(start: int, stop: int) -> None:
+            nearest_sharing(
+                points.exact, tiles, patterns, shifts, points.stretch, guests.exact, guests.search, guest_patterns,
+                left_out, names, start, stop, found, squares,
+            )  # fmt: skip
+
+        for_each_range(search_range, m, smallest=32)
+        return found, np.where(found < 0, np.inf, points.frame.lengths_of(squares))
+
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+        """Find for each row of X the nearest row, its distance, and whether it is equal, missing values included.
+
+        Among rows at distance 0, which agree wherever both have a value, an equal one comes first.
         """
         found, lengths = self.nearest(X, 1)
         near, distances = found[:, 0], lengths[:, 0]
@@ -292,11 +242,7 @@ class RowSearch:
 
 @dataclass(frozen=True)
 class LazySearch:
-    """A `RowSearch` over rows that may lie in a file: grown when the first new row asks, and not before.
-
-    >>> LazySearch(np.array([[0.0], [5.0]])).nearest_or_equal(np.array([[4.0]]))[0].tolist()
-    [1]
-    """
+    """A `RowSearch` over rows that may lie in a file: built when the first new row is searched for."""
 
     data: FloatArray
 
@@ -312,7 +258,7 @@ class LazySearch:
 
 
 def search_over(X: FloatArray) -> RowSearch:
-    """Make rows ready to be searched."""
+    """Prepare rows for searches."""
     rows = np.ascontiguousarray(X, dtype=np.float64)
     if np.isnan(rows).any():
         return RowSearch(None, prepare_incomplete(rows))
@@ -320,7 +266,7 @@ def search_over(X: FloatArray) -> RowSearch:
 
 
 def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-    """For each row its k nearest other rows: indices and distances, both (n, k), nearest first, ties by index.
+    """Find for each row its k nearest other rows: indices and distances, both (n, k), nearest first, ties by index.
 
     Exact, in memory O(n·(p + k)). A row is not its own neighbour, but an equal row is, at distance 0. Where values are
     missing (NaN), distances are over shared columns, as in `minimum_spanning_tree`; where fewer than k rows share one

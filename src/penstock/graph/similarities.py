@@ -1,4 +1,4 @@
-"""Similarity matrices of spanning trees and of neighbour graphs."""
+"""Compute similarity matrices from spanning trees and from neighbour graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Duplicates = Literal["zero", "floor"]
 
 
 def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zero") -> SparseMatrix:
-    """The symmetric n×n similarity matrix of a spanning tree, as a ``csr_array`` without explicit zeros.
+    """Compute the symmetric n×n similarity matrix of a spanning tree.
 
     Ahmed et al. (2021), the formula after eq:frob: S_ij = 1/M_ij where M_ij > 0 is the length of a tree edge, else 0.
 
@@ -28,27 +28,26 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
     ----------
     tree : Tree
         From `minimum_spanning_tree`.
-    kind : {"inverse", "binary", "relative", "normalized"}
-        - "inverse": 1/M, the paper's. A hazard: nothing bounds it. One pair at distance 4.5e-4 took 94 % of ‖W‖² and
-          left the other rows almost no say, so look at the shortest edges before trusting it.
+    kind : {"inverse", "binary", "relative", "normalized"}, default "inverse"
+        - "inverse": 1/M, the paper's. It has no upper bound: one pair at distance 4.5e-4 took 94 % of ‖W‖² and left the
+          other rows almost no influence, so look at the shortest edges before trusting it.
         - "binary": 1 on every edge, the lengths ignored.
         - "relative": median(M)/M over the positive lengths, so that the unit of the data does not matter.
         - "normalized": D^-½ S D^-½ of the inverse similarities, D = diag(S·1): no entry exceeds 1.
-    duplicates : {"zero", "floor"}
-        What an edge of length 0 (two equal rows) is worth. "zero" is the paper's formula to the letter: equal rows
-        are not similar at all. "floor" counts the length as the shortest positive one of the tree (1 if there is
-        none). A third way, "collapse", is the default of the detectors and not offered here: they merge equal rows
-        before the tree is grown and give each copy its original's score, because under either choice made here two
-        equal rows end up with different edges and hence with different scores.
+    duplicates : {"zero", "floor"}, default "zero"
+        The similarity of an edge of length 0 (two equal rows). "zero" is the paper's formula: they are not similar at
+        all. "floor" counts the length as the shortest positive one of the tree (1 if there is none). Detectors by
+        default merge equal rows before the tree is computed and give each copy the score of its original, because with
+        either choice here two equal rows have different edges and hence different scores.
 
-    Notes
-    -----
-    Values are capped at 1e140, so that S and the sum of S² stay finite for lengths down to the smallest float.
+    Returns
+    -------
+    csr_array of shape (n, n)
+        Without explicit zeros. Values are at most 1e140, so that S and the sum of S² stay finite.
 
     Examples
     --------
-    >>> from penstock import minimum_spanning_tree
-    >>> from penstock.graph.similarities import similarity
+    >>> from penstock import minimum_spanning_tree, similarity
     >>> similarity(minimum_spanning_tree([[0.0], [2.0], [6.0]])).toarray()
     array([[0.  , 0.5 , 0.  ],
            [0.5 , 0.  , 0.25],
@@ -58,15 +57,23 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
     if duplicates not in get_args(Duplicates):
         raise ValueError(f"duplicates must be one of {', '.join(get_args(Duplicates))}; got {duplicates!r}.")
-    lengths = tree.lengths if duplicates == "zero" else _floored(tree.lengths)
-    kept = lengths > 0
-    values = _edge_similarities(lengths[kept], "inverse" if kind == "normalized" else kind)
-    S = _symmetric(tree.edges[kept], values, tree.n_nodes)
+    lengths = tree.lengths
+    if duplicates == "floor":
+        lengths = np.maximum(lengths, lengths[lengths > 0].min() if (lengths > 0).any() else 1.0)
+    (i, j), lengths = tree.edges[lengths > 0].astype(np.int64).T, lengths[lengths > 0]
+    values = np.ones(len(lengths))
+    if kind != "binary" and len(lengths):
+        unit = float(np.median(lengths)) if kind == "relative" else 1.0
+        with np.errstate(over="ignore"):
+            values = np.minimum(unit / lengths, LARGEST_SIMILARITY)
+    ends = np.concatenate([i, j]), np.concatenate([j, i])
+    S = sparse.csr_array((np.concatenate([values, values]), ends), shape=(tree.n_nodes, tree.n_nodes))
+    S.sort_indices()
     return normalize(S) if kind == "normalized" else S
 
 
 def normalize(S: SparseMatrix) -> SparseMatrix:
-    """D^-½ S D^-½ with D = diag(S·1); a row without similarities stays 0.
+    """Compute D^-½ S D^-½ with D = diag(S·1); a row without similarities stays 0.
 
     >>> from scipy import sparse
     >>> normalize(sparse.csr_array([[0.0, 4.0], [4.0, 0.0]])).toarray()
@@ -83,7 +90,7 @@ def normalize(S: SparseMatrix) -> SparseMatrix:
 
 
 def neighbor_mean(W: FloatArray, S: SparseMatrix) -> FloatArray:
-    """w̄: the similarity-weighted mean of the neighbours' weights, each row's own where it has no neighbour.
+    """Compute w̄, the similarity-weighted mean of the neighbours' weights; a row without neighbours keeps its own.
 
     >>> import numpy as np
     >>> from scipy import sparse
@@ -102,39 +109,16 @@ def neighbor_mean(W: FloatArray, S: SparseMatrix) -> FloatArray:
     total = np.asarray(shares.sum(axis=1)).ravel()
     means = (shares @ W) / np.where(joined, total, 1.0)[:, None]
     means[~joined] = W[~joined]
-    result: FloatArray = np.ascontiguousarray(means)
-    return result
-
-
-def _floored(lengths: FloatArray) -> FloatArray:
-    positive = lengths[lengths > 0]
-    return np.maximum(lengths, positive.min() if len(positive) else 1.0)
-
-
-def _edge_similarities(lengths: FloatArray, kind: str) -> FloatArray:
-    if kind == "binary" or len(lengths) == 0:
-        return np.ones(len(lengths))
-    unit = float(np.median(lengths)) if kind == "relative" else 1.0
-    with np.errstate(over="ignore"):
-        values: FloatArray = np.minimum(unit / lengths, LARGEST_SIMILARITY)
-    return values
-
-
-def _symmetric(edges: IndexArray, values: FloatArray, n: int) -> SparseMatrix:
-    rows = np.concatenate([edges[:, 0], edges[:, 1]]).astype(np.int64)
-    columns = np.concatenate([edges[:, 1], edges[:, 0]]).astype(np.int64)
-    S = sparse.csr_array((np.concatenate([values, values]), (rows, columns)), shape=(n, n))
-    S.sort_indices()
-    return S
+    return np.ascontiguousarray(means)
 
 
 _LARGEST_DENSE = 12_000  # rows of a dense graph: 1.2 GB
 
 
 def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:
-    """1 where one row is among the other's q nearest (symmetrised by maximum), else 0: the graph of GNMF.
+    """Compute the graph of GNMF: 1 where one row is among the other's q nearest, else 0. Cai et al. (2011).
 
-    Cai et al. (2011). With fewer than q + 1 rows, all pairs are joined; rows that share no column never are.
+    With fewer than q + 1 rows, all pairs are joined; rows that share no column never are.
 
     >>> import numpy as np
     >>> binary_knn_graph(np.array([[0.0], [1.0], [3.0]]), q=1).toarray()
@@ -147,11 +131,11 @@ def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:
 
 
 def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
-    """The full Gaussian graph, dense: exp(−‖x_i − x_j‖²/2σ²), diagonal 0, then D^-½ S D^-½ (Kuang et al. 2012).
+    """Compute the full Gaussian graph, dense: exp(−‖x_i − x_j‖²/2σ²), diagonal 0, then D^-½ S D^-½ (Kuang et al. 2012).
 
-    It is what the paper gives SNMF. `bandwidth` is σ, in the unit of X; the paper does not say which it used. By
-    default it is the median of the positive distances among (at most 2,000, evenly spaced) rows. Rows that share no
-    column have similarity 0. The matrix takes 8n² bytes, so more than 12,000 rows are refused.
+    The paper uses it for SNMF. `bandwidth` is σ, in the unit of X; the paper does not give its value. By default it is
+    the median of the positive distances among (at most 2,000, evenly spaced) rows. Rows that share no column have
+    similarity 0. The matrix takes 8n² bytes, so more than 12,000 rows are refused.
 
     >>> import numpy as np
     >>> gaussian_graph(np.array([[0.0], [0.0], [9.0]]), bandwidth=1.0).round(3)
@@ -187,11 +171,11 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
 
 
 def self_tuning_graph(X: FloatArray) -> SparseMatrix:
-    """The sparse graph of SNMF's authors (Kuang et al. 2012), normalised as D^-½ S D^-½.
+    """Compute the sparse graph of SNMF's authors (Kuang et al. 2012), normalised as D^-½ S D^-½.
 
-    S_ij = exp(−‖x_i − x_j‖²/σ_iσ_j) if one is among the other's ⌊log2 n⌋ + 1 nearest, where σ_i is the distance of
-    row i to its 7th neighbour (the last one, if there are fewer). Where that is 0 (eight equal rows), the smallest
-    positive σ takes its place. Rows that share no column are no neighbours.
+    S_ij = exp(−‖x_i − x_j‖²/σ_iσ_j) if one is among the other's ⌊log2 n⌋ + 1 nearest, where σ_i is the distance of row
+    i to its 7th neighbour (the last one, if there are fewer). Where that is 0 (eight equal rows), the smallest positive
+    σ replaces it. Rows that share no column are no neighbours.
 
     >>> import numpy as np
     >>> self_tuning_graph(np.array([[0.0], [0.0], [1.0]])).toarray().round(3)
@@ -221,10 +205,9 @@ def _median_distance(rows: FloatArray) -> float:
 
 
 def _distances(rows: FloatArray, start: int, stop: int) -> FloatArray:
-    """Distances of rows start..stop to all rows; over shared columns where values are missing."""
+    """Compute the distances of rows start..stop to all rows; over shared columns where values are missing."""
     if not np.isnan(rows).any():
-        distances: FloatArray = cdist(rows[start:stop], rows)
-        return distances
+        return np.asarray(cdist(rows[start:stop], rows))
     rows, squares = np.ascontiguousarray(rows), np.empty((stop - start, len(rows)))
 
     def measure(first: int, last: int) -> None:
@@ -235,7 +218,7 @@ def _distances(rows: FloatArray, start: int, stop: int) -> FloatArray:
 
 
 def _symmetrised(near: IndexArray, values: FloatArray) -> SparseMatrix:
-    """The larger of S_ij and S_ji in both places; no explicit zeros, and nothing where `near` is −1."""
+    """Put the larger of S_ij and S_ji in both places; no explicit zeros, and nothing where `near` is −1."""
     n = len(near)
     rows, slots = np.nonzero(near >= 0)
     directed = sparse.csr_array((values[rows, slots], (rows, near[rows, slots].astype(np.int64))), shape=(n, n))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from penstock.graph.approximate import Approximation
 from penstock.scale.cluster import ClusterError, connect, local_client
-from penstock.scale.fitting import fit
-from penstock.scale.scoring import score
+from penstock.scale.fitting import fit, score
 from penstock.scale.sources import SourceError
 from penstock.scale.workspace import WorkspaceError
 

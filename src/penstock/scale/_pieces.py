@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,73 +21,38 @@ from penstock.io import TableError, refuse_unknown
 PIECE_BYTES = 32 << 20  # large enough that loading outweighs the scheduling, small enough that many fit into a worker
 
 
-class Piece(Protocol):
+class Piece(ABC):
     """A run of consecutive rows that a task can load by itself, again and again."""
 
-    @property
-    def label(self) -> str:
-        """What messages call it: the file and which part of it."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows it has; None if that is not known before loading."""
-
-    @property
-    def delayed(self) -> Any:
-        """For pieces of a Dask collection the `dask.delayed` block to pass to a task; None for pieces of files."""
-
-    def load(self) -> FloatArray:
-        """The rows, C-contiguous float64 and finite; raises `SourceError` naming the label, row and column."""
-
-
-class FilePiece(ABC):
-    """A piece that lies in a file, so that a task on any worker can load it."""
-
-    @property
-    def delayed(self) -> None:
-        """None: a file needs no Dask graph before it."""
-        return
+    label: str  # what messages call it: the file and which part of it
+    n_rows: int | None  # None if that is not known before loading
+    delayed: Any = None  # for pieces of a Dask collection the `dask.delayed` block to pass to a task
 
     @abstractmethod
     def load(self) -> FloatArray:
-        """The rows, C-contiguous float64 and finite; raises `SourceError` naming the label, row and column."""
+        """Load the rows, C-contiguous float64 and finite; raise `SourceError` naming the label, row and column."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows in pieces.
+    """Rows in pieces."""
 
-    Attributes
-    ----------
-    pieces
-        In the order of the rows. Those of files are small and can be pickled; those of Dask carry their graph, so pass
-        their `delayed` to tasks, not the pieces.
-    columns
-        The names of the columns, None if they have none (or not all of them are texts).
-    n_columns
-        How many there are.
-    signature
-        A hex digest that changes when the source does: by the paths, sizes and times of change of files, the content
-        of arrays, or Dask's token of a collection.
-    """
-
+    # In the order of the rows. Those of Dask carry their graph: pass their `delayed` to tasks, not the pieces.
     pieces: list[Piece]
-    columns: list[str] | None
+    columns: list[str] | None  # names; None if there are none, or not all of them are texts
     n_columns: int
+    # A hex digest that changes with the source: by the paths, sizes and times of change of files, the content of
+    # arrays, or Dask's token of a collection.
     signature: str
 
 
 def signature_of(*facts: object) -> str:
-    """A digest of facts whose `repr` tells them apart.
-
-    >>> signature_of("a", 1) == signature_of("a", 1), signature_of("a", 1) == signature_of("a", 2)
-    (True, False)
-    """
+    """Compute a digest of facts that differ in their `repr`."""
     return hashlib.blake2b(repr(facts).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def file_facts(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
-    """The path, size and time of change of each file: cheap to ask for, and different when a file was written anew."""
+    """Return the path, size and time of change of each file, which differ when a file was written anew."""
     facts = []
     for path in paths:
         status = path.stat()
@@ -104,16 +69,12 @@ def check_any_rows(pieces: Iterable[Piece], label: str) -> None:
 def as_table(
     block: Any, label: str, columns: Sequence[str] | None = None, *, n_columns: int | None = None
 ) -> FloatArray:
-    """A computed block as a C-contiguous float64 array of finite numbers, or an error that says where the trouble is.
+    """Return a computed block as a C-contiguous float64 array of finite numbers; raise if it is not one.
 
     `columns` are chosen by name from a DataFrame and only name those of an array. What Dask says of a block before it
     is computed is a promise of the code that makes it, so types and the number of columns are looked at again. The
     array may share memory with the block, which belongs to Dask, so do not write into it; what arrives read-only is
     copied, since kernels are compiled for the ordinary kind.
-
-    >>> as_table([[1, 2], [3, 4]], "partition 0 of the Dask dataframe")
-    array([[1., 2.],
-           [3., 4.]])
     """
     table = frame_table(block, label, columns) if is_frame(block) else array_table(block, label)
     expected = n_columns if columns is None else len(columns)
@@ -121,38 +82,37 @@ def as_table(
         raise SourceError(
             f"{label} has {table.shape[1]:,} columns, but {expected:,} were announced. Make all blocks alike."
         )
-    check_finite(table, Place(label), columns)
+    check_finite(table, label, columns)
     return table if table.flags.writeable else table.copy()
 
 
 def is_instance_of(value: Any, module: str, name: str) -> bool:
-    """Whether a value is of a class whose package may not be there: what is not loaded cannot have made it."""
+    """Tell whether a value is of a class whose package may be missing: what is not loaded cannot have made it."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame of pandas or polars."""
+    """Tell whether a value is a DataFrame of pandas or polars."""
     return is_instance_of(value, "pandas", "DataFrame") or is_instance_of(value, "polars", "DataFrame")
 
 
 def array_table(block: Any, label: str) -> FloatArray:
-    """An array as float64; what a masked array hides is missing."""
+    """Return an array as float64; masked values are missing."""
     if isinstance(block, np.ma.MaskedArray):
-        check_array_type(block.dtype, label)
+        check_array(block, label)
         block = np.ma.filled(block.astype(np.float64), np.nan)
     try:
         values = np.asarray(block)
     except (TypeError, ValueError) as error:
         raise SourceError(f"{label} is a {type(block).__name__}, which is no table of numbers ({error}).") from None
-    check_shape(values.shape, label)
-    check_array_type(values.dtype, label)
+    check_array(values, label)
     with np.errstate(over="ignore"):  # what is too large for float64 becomes inf, and is refused by name
         return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def frame_table(frame: Any, label: str, columns: Sequence[str] | None) -> FloatArray:
-    """The chosen columns of a DataFrame as float64, NaN where a value is missing; its index is no measurement."""
+    """Return the chosen columns of a DataFrame as float64, NaN where a value is missing; without its index."""
     names = [str(name) for name in frame.columns]
     positions = chosen_positions(names, columns, label)
     check_frame_types(names, list(frame.dtypes), positions, label)
@@ -170,7 +130,7 @@ def check_frame_types(names: Sequence[str], dtypes: Sequence[Any], positions: Se
 
 
 def frame_names(frame: Any) -> list[str] | None:
-    """The names of the columns, None unless all are texts: names by which scikit-learn would know them again, too."""
+    """Return the names of the columns, None unless all are texts, as for scikit-learn."""
     names = list(frame.columns)
     return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
 
@@ -199,45 +159,18 @@ class SourceError(ValueError):
     """The rows cannot be used as they are; the message says what is wrong, where, and what to do."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the rows of a piece lie, for messages: `part` of a `whole` in which they begin at `first_row`.
-
-    Without a part, rows are counted in what the label names.
-    """
-
-    label: str
-    part: str | None = None
-    whole: str | None = None
-    first_row: int = 0
-
-    def row(self, number: int) -> str:
-        """How a message calls a row.
-
-        >>> Place("a.parquet, row group 2", "row group 2", "the file", 4000).row(17)
-        'row 17 of row group 2 (row 4,017 of the file)'
-        """
-        if self.part is None:
-            return f"row {self.first_row + number:,}"
-        return f"row {number:,} of {self.part} (row {self.first_row + number:,} of {self.whole})"
-
-
 def missing_extra(what: str) -> SourceError:
-    """The error for a package that is not installed."""
+    """Return the error for a package that is not installed."""
     return SourceError(f"{what} needs the extra 'dask': pip install 'penstock[dask]'")
 
 
 def brief(error: BaseException) -> str:
-    """What another package says is wrong, on one line and not too long.
-
-    >>> brief(OSError("Couldn't deserialize:\\n no more data\\n"))
-    "Couldn't deserialize: no more data"
-    """
+    """Return the message of another package's error on one line of at most 150 characters."""
     return " ".join(str(error).split())[:150]
 
 
 def check_names(columns: Sequence[str] | None) -> list[str] | None:
-    """The names that were asked for, as a list, unless they cannot be meant."""
+    """Return the names that were asked for as a list; raise if they cannot be meant."""
     if columns is None:
         return None
     if isinstance(columns, str):
@@ -252,11 +185,7 @@ def check_names(columns: Sequence[str] | None) -> list[str] | None:
 
 
 def chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: str) -> list[int]:
-    """Where the columns to use stand among those that there are; all of them if none were asked for.
-
-    >>> chosen_positions(["flow", "head", "noise"], ["head", "flow"], "a.parquet")
-    [1, 0]
-    """
+    """Return the positions of the columns to use among those that there are; all if none were asked for."""
     positions = {name: position for position, name in enumerate(known)}
     try:
         refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)
@@ -276,15 +205,6 @@ def check_unique(names: Sequence[str], label: str) -> None:
         raise SourceError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
 
 
-def check_unnamed(wish: Sequence[str] | None, label: str) -> None:
-    """Raise if columns are asked for by name where they have no names."""
-    if wish is not None:
-        raise SourceError(
-            f"{label} has no column names, so {listed(wish)} (given as columns) cannot be found. Leave out columns, "
-            f"and pass an array of the wanted columns only."
-        )
-
-
 def raise_column_type(label: str, column: str, type_name: str) -> None:
     """Raise for a column that holds no numbers, with the way out."""
     if type_name.lower().startswith(_TIME_TYPES):
@@ -297,18 +217,17 @@ def raise_column_type(label: str, column: str, type_name: str) -> None:
     )
 
 
-def check_array_type(dtype: np.dtype[np.generic], label: str) -> None:
-    """Raise unless an array holds real numbers or truth values."""
-    if dtype.kind not in "biuf":
-        what = "times" if dtype.kind in "mM" else "values"
+def check_array(array: Any, label: str, wish: Sequence[str] | None = None) -> None:
+    """Raise unless an array is a table of real numbers or truth values, and no columns are asked for by name.
+
+    The number of rows may be unknown (NaN).
+    """
+    shape, dtype = array.shape, array.dtype
+    if wish is not None:
         raise SourceError(
-            f"{label} holds {what} of type {dtype}, but a detector needs real numbers. Convert it, for example with "
-            f"astype(float), or leave out what is no measurement."
+            f"{label} has no column names, so {listed(wish)} (given as columns) cannot be found. Leave out columns, "
+            f"and pass an array of the wanted columns only."
         )
-
-
-def check_shape(shape: Sequence[float], label: str) -> None:
-    """Raise unless an array has rows and columns, and its number of columns is known; the rows may be unknown (NaN)."""
     if len(shape) != 2:
         raise SourceError(
             f"{label} has {counted(len(shape), 'dimension')} (shape {tuple(shape)}), but a table of rows × columns "
@@ -318,14 +237,27 @@ def check_shape(shape: Sequence[float], label: str) -> None:
         raise SourceError(f"{label} has an unknown number of columns. Call its compute_chunk_sizes() first.")
     if shape[1] == 0:
         raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
+    if dtype.kind not in "biuf":
+        what = "times" if dtype.kind in "mM" else "values"
+        raise SourceError(
+            f"{label} holds {what} of type {dtype}, but a detector needs real numbers. Convert it, for example with "
+            f"astype(float), or leave out what is no measurement."
+        )
 
 
-def check_finite(table: FloatArray, place: Place, columns: Sequence[str] | None) -> None:
-    """Raise if a value is missing or infinite, naming the first."""
+def check_finite(
+    table: FloatArray, label: str, columns: Sequence[str] | None, first_row: int = 0, part: str = "", whole: str = ""
+) -> None:
+    """Raise if a value is missing or infinite, naming the first.
+
+    The rows are a `part` of a `whole` in which they begin at `first_row`; without a part, rows are counted in what the
+    label names.
+    """
     bad = ~np.isfinite(table)
     if not bad.any():
         return
     row, column = (int(index) for index in np.argwhere(bad)[0])
+    place = f"row {row:,} of {part} (row {first_row + row:,} of {whole})" if part else f"row {first_row + row:,}"
     name = f"{column:,}" if columns is None else quoted(columns[column])
     missing, n_rows = bool(np.isnan(table[row, column])), counted(int(bad.any(axis=1).sum()), "row")
     what = "no value (null or NaN)" if missing else f"{table[row, column]} (infinity)"
@@ -336,6 +268,6 @@ def check_finite(table: FloatArray, place: Place, columns: Sequence[str] | None)
         else f"Replace such values by finite numbers, or leave out such rows ({n_rows} here)."
     )
     raise SourceError(
-        f"{place.label}: {place.row(row)}, column {name}, holds {what}, the first of "
+        f"{label}: {place}, column {name}, holds {what}, the first of "
         f"{counted(int(bad.sum()), 'such value')} among {table.size:,}. {way_out}"
     )

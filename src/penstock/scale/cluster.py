@@ -22,7 +22,8 @@ from weakref import WeakSet
 import penstock
 from penstock._threads import thread_limit
 
-Report = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
+Progress = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
+_BAR_DELAY = 2.0  # seconds before a bar appears
 _DEADLINE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
 _START_DEADLINE = 300.0  # seconds for workers to start and to answer first: loading libraries may take minutes
 _MAX_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
@@ -39,7 +40,7 @@ class ClusterError(RuntimeError):
 class Cluster:
     """A Dask client, and what is known of its workers."""
 
-    def __init__(self, client: Any, report: Report) -> None:
+    def __init__(self, client: Any, report: Progress) -> None:
         self.client = client
         self.report = report
         self._asked: WeakSet[Any] = WeakSet()
@@ -47,7 +48,7 @@ class Cluster:
         self._heard: dict[str, tuple[float, float]] = {}  # of each worker: its last sign of life, and when we saw it
 
     def workers(self) -> dict[str, Any]:
-        """Those that the scheduler knows now; none if it cannot be reached."""
+        """Return the workers that the scheduler knows now; none if it cannot be reached."""
         scheduler = self.client.scheduler
         if scheduler is None or self.client.status != "running":
             return {}
@@ -58,7 +59,7 @@ class Cluster:
         return known
 
     def _some_workers(self) -> dict[str, Any]:
-        """Those that there are; waits if all are lost at the moment."""
+        """Return the workers; wait if all are lost at the moment."""
         end = time.monotonic() + _DEADLINE
         while not (workers := self.workers()):
             self._wait_for_workers(end)
@@ -95,7 +96,7 @@ class Cluster:
     def check_sees(self, folder: Path) -> None:
         """Refuse workers that cannot write to the job's folder, by which everything is handed on."""
         with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as file:
-            troubles = self._ask_workers(_write_beside, file.name)
+            troubles = self._ask_workers(_try_writing, file.name)
         for worker, trouble in troubles.items():
             if trouble:
                 raise ClusterError(
@@ -105,7 +106,7 @@ class Cluster:
                 )
 
     def _ask_workers(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What each worker answers; asks again if one is lost before it answers."""
+        """Return what each worker answers; ask again if one is lost before it answers."""
         began = last_seen = time.monotonic()
         while True:
             lost: Exception | None = None
@@ -129,7 +130,7 @@ class Cluster:
     def _ask(
         self, whom: str, call: Callable[..., Any], *arguments: Any, seconds: float = _DEADLINE, **options: Any
     ) -> Any:
-        """The answer to a call of Dask's, which is not waited for any longer than that."""
+        """Return the answer to a call of Dask's; wait no longer than `seconds`."""
         try:
             return self.client.sync(call, *arguments, callback_timeout=seconds, **options)
         except TimeoutError as error:
@@ -162,14 +163,16 @@ class Cluster:
         return future
 
     def collect(self, stage: str | None, futures: Sequence[Any]) -> list[Any]:
-        """The results of futures, in order, telling of progress if it has a name; an error of a task is raised here.
+        """Return the results of futures, in order; report progress if `stage` has a name; raise the error of a task.
 
         Each future is let go as soon as its result is here: until then its worker keeps what the task was given and
         what it found, which for hundreds of tasks fills the worker, and is made again when that worker is lost.
         """
         waiting = dict(enumerate(futures))
         results: dict[int, Any] = {}
-        one_more, last_news = _event_of_each(futures), time.monotonic()
+        one_more, last_news = Event(), time.monotonic()
+        for future in futures:  # Dask's own `wait` leaves a waiter behind for each unfinished future and call
+            future.add_done_callback(lambda _: one_more.set())
         while True:
             one_more.clear()
             found = self._take_some_finished(waiting)
@@ -191,24 +194,24 @@ class Cluster:
                 self._ask("The scheduler", self.client.cancel, left, force=True)
 
     def _is_at_work(self) -> bool:
-        """Whether a worker is at work, or may be.
+        """Tell whether a worker is at work, or may be.
 
         Not if it is paused near its memory limit, which it may be for good, nor if Dask has lost track of a task that
         the worker does not have. What it says of its tasks counts only if it is new: while a kernel is compiled, a
         worker says nothing.
         """
-        return any(self._may_work(address, worker) for address, worker in self.workers().items())
-
-    def _may_work(self, address: str, worker: Mapping[str, Any]) -> bool:
-        now, sign = time.monotonic(), worker["last_seen"]
-        if self._heard.get(address, (None, 0.0))[0] != sign:
-            self._heard[address] = sign, now
-        counts = worker["metrics"].get("task_counts", {})
-        is_silent = now - self._heard[address][1] > _DEADLINE / 2
-        return worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK))
+        now = time.monotonic()
+        for address, worker in self.workers().items():
+            if self._heard.get(address, (None, 0.0))[0] != worker["last_seen"]:
+                self._heard[address] = worker["last_seen"], now
+            counts = worker["metrics"].get("task_counts", {})
+            is_silent = now - self._heard[address][1] > _DEADLINE / 2
+            if worker["status"] == "running" and (is_silent or any(counts.get(state) for state in _AT_WORK)):
+                return True
+        return False
 
     def _take_some_finished(self, waiting: dict[int, Any]) -> dict[int, Any]:
-        """Some of the results that are there, whose futures are taken out and let go."""
+        """Fetch some of the finished results, and release their futures."""
         _raise_first_error(waiting.values())
         finished = [number for number, future in waiting.items() if future.status == "finished"]
         some = finished[: _GATHERED_AT_ONCE // 4**self._n_timeouts]
@@ -226,7 +229,7 @@ class Cluster:
         return dict(zip(some, found, strict=True))
 
     def _gather(self, futures: Sequence[Any]) -> list[Any] | None:
-        """The results of finished tasks, or None if they do not come in time.
+        """Return the results of finished tasks, or None if they do not come in time.
 
         Either the way is slow, or their worker is gone: then they are done again, which may fail this time.
         """
@@ -259,33 +262,19 @@ class Cluster:
         return ClusterError(f"{trouble}, with {n_unfinished} tasks unfinished. {way_out}, and {_GO_ON}")
 
 
-def _event_of_each(futures: Sequence[Any]) -> Event:
-    """An event that is set whenever one of these is done.
-
-    Dask's own `wait` leaves a waiter behind for each unfinished future, each time that it is called.
-    """
-    one_more = Event()
-    for future in futures:
-        future.add_done_callback(lambda _: one_more.set())
-    return one_more
-
-
 def _raise_first_error(futures: Iterable[Any]) -> None:
     failed = next((future for future in futures if future.status in ("error", "cancelled")), None)
-    if failed is not None:
-        _raise_error_of(failed)
-
-
-def _raise_error_of(future: Any) -> NoReturn:
-    if future.status != "error":
-        raise ClusterError(f"The cluster has dropped the task {future.key}: was it closed, or restarted?")
+    if failed is None:
+        return
+    if failed.status != "error":
+        raise ClusterError(f"The cluster has dropped the task {failed.key}: was it closed, or restarted?")
     try:
-        error = future.exception(timeout=_DEADLINE)
+        error = failed.exception(timeout=_DEADLINE)
     except TimeoutError as late:
-        raise ClusterError(f"The error of the task {future.key} did not come within {_DEADLINE:.0f} s.") from late
+        raise ClusterError(f"The error of the task {failed.key} did not come within {_DEADLINE:.0f} s.") from late
     if type(error).__name__ == "KilledWorker":
         raise ClusterError(
-            f"Workers died again and again in the task {future.key}: most likely memory ran out. Give workers more of "
+            f"Workers died again and again in the task {failed.key}: most likely memory ran out. Give workers more of "
             f"it, or ask for more parts (n_parts)."
         ) from error
     _raise_of_worker(error)
@@ -297,8 +286,8 @@ def _raise_of_worker(error: Exception) -> NoReturn:
     raise error
 
 
-def _write_beside(file: str) -> str:
-    """What keeps a worker from writing where the driver has written, if anything does."""
+def _try_writing(file: str) -> str:
+    """Return why a worker cannot write where the driver has written, or an empty text."""
     try:
         if not Path(file).exists():
             return "it does not see what this process writes there"
@@ -333,14 +322,14 @@ _release_of = cache(version)
 
 
 def releases() -> dict[str, str]:
-    """What has to be the same on all machines."""
+    """Return the versions that have to be the same on all machines."""
     libraries = {name: _release_of(name) for name in ("numpy", "numba", "scipy")}
     return {"penstock": penstock.__version__, "Python": ".".join(map(str, sys.version_info[:2])), **libraries}
 
 
 @contextmanager
-def use_cluster(client: Any, report: Report) -> Iterator[Cluster]:
-    """The given client, or workers on this machine for as long as the work takes."""
+def use_cluster(client: Any, report: Progress) -> Iterator[Cluster]:
+    """Use the given client, or start workers on this machine for as long as the work takes."""
     if client is not None and not hasattr(client, "scheduler_info"):
         raise TypeError(
             f"client must be a distributed.Client, but is a {type(client).__name__}. Use Client(cluster), or "
@@ -387,26 +376,36 @@ def local_client(n_workers: int | None = None, memory_limit: Any = "auto", *, qu
         )
     from dask import config
 
-    preload = config.get("distributed.worker.preload", [])
+    silenced = ["import logging; logging.disable(logging.ERROR)"] if quiet else []
     settings = {
         # Otherwise a worker that happens to be away 15 s after it died, or died before, is given up for good.
         "distributed.deploy.lost-worker-timeout": "1000h",
-        "distributed.worker.preload": [
-            *preload,
-            *(["import logging; logging.disable(logging.ERROR)"] if quiet else []),
-        ],
+        "distributed.worker.preload": [*config.get("distributed.worker.preload", []), *silenced],
     }
-    with (
-        config.set(settings),
-        _closed_in_time(_local_cluster(distributed, n_workers, memory_limit)) as cluster,
-        _closed_in_time(distributed.Client(cluster)) as client,
-    ):
-        yield client
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with config.set(settings):
+        try:
+            started = distributed.LocalCluster(
+                n_workers=n_workers or cores,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
+                memory_limit=memory_limit,
+                death_timeout=_START_DEADLINE,
+            )
+        except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's fault
+            raise ClusterError(
+                f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do "
+                f"the work under: if __name__ == '__main__':"
+            ) from error
+        with _closed_in_time(started) as cluster, _closed_in_time(distributed.Client(cluster)) as client:
+            yield client
 
 
 @contextmanager
 def _closed_in_time(opened: Any) -> Iterator[Any]:
-    """A client or a cluster, closed in the end; waits no longer for that than for anything else."""
+    """Close a client or a cluster in the end, with the usual deadline."""
     try:
         yield opened
     finally:
@@ -418,25 +417,6 @@ def _closed_in_time(opened: Any) -> Iterator[Any]:
                 f"with this process.",
                 stacklevel=2,
             )
-
-
-def _local_cluster(distributed: Any, n_workers: int | None, memory_limit: Any) -> Any:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        return distributed.LocalCluster(
-            n_workers=n_workers or cores,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any free port: two clusters may run side by side
-            memory_limit=memory_limit,
-            death_timeout=_START_DEADLINE,
-        )
-    except (RuntimeError, TimeoutError, AssertionError) as error:  # the last if one takes too long, by Dask's own fault
-        raise ClusterError(
-            f"Workers could not be started on this machine ({error!r}). If this is a script, put the lines that do the "
-            f"work under: if __name__ == '__main__':"
-        ) from error
 
 
 @contextmanager
@@ -474,48 +454,25 @@ def _distributed() -> Any:
     return distributed
 
 
-Progress = Callable[[str, int, int], None]
-_BAR_DELAY = 2.0  # seconds before a bar appears
-
-
 @contextmanager
 def terminal_progress(asked: Progress | None) -> Iterator[Progress]:
-    """What to call with (what is done, how much of it, of how much): what was asked for, else a bar on a terminal."""
-    if asked is not None:
-        yield asked
+    """Yield what to call with (stage, tasks done, tasks in all): what was asked for, else a bar on a terminal."""
+    if asked is not None or sys.stderr is None or not sys.stderr.isatty():
+        yield asked or (lambda stage, done, total: None)
         return
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield _silent
-        return
-    with _bar() as bar:
-        yield _Lines(bar)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    pass
-
-
-@contextmanager
-def _bar() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    began = time.monotonic()
+    lines: list[Any] = []
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield bars
 
+        def report(stage: str, done: int, total: int) -> None:
+            if time.monotonic() - began >= _BAR_DELAY:
+                if not lines:
+                    lines.append(bars.add_task(stage, total=total))
+                bars.update(lines[0], description=stage, completed=done, total=total)
 
-class _Lines:
-    """One line, for whatever is being done, once it takes longer than a moment."""
-
-    def __init__(self, bars: Any) -> None:
-        self._bars, self._began = bars, time.monotonic()
-        self._task: Any = None
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if time.monotonic() - self._began < _BAR_DELAY:
-            return
-        if self._task is None:
-            self._task = self._bars.add_task(stage, total=total)
-        self._bars.update(self._task, description=stage, completed=done, total=total)
+        yield report

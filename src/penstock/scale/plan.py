@@ -30,7 +30,7 @@ class Plan:
 
 
 def room_for_a_task(cluster: Cluster) -> float:
-    """The bytes that a task may take, on the worker that has least; infinite if none has a limit."""
+    """Return the bytes that a task may take, on the worker that has least; infinite if none has a limit."""
     return _USABLE * cluster.memory_per_thread - _AT_REST
 
 
@@ -56,7 +56,7 @@ def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int |
 
 
 def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
-    """The plan of a job: what was planned when it began, though the cluster may have changed since."""
+    """Return the plan of a job: what was planned when it began, though the cluster may have changed since."""
     if not file.exists():
         plan = plan_parts(cluster, n, p, n_components, asked)
         check_disk(file.parent, n, p, n_components)
@@ -69,23 +69,27 @@ def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int
 def check_pieces(cluster: Cluster, source: Source) -> None:
     """Refuse a source whose pieces, loaded whole, would not fit into a worker."""
     largest = max(source.pieces, key=lambda piece: piece.n_rows or 0)
-    needed, room = (largest.n_rows or 0) * (24 * source.n_columns + 64), room_for_a_task(cluster)
-    if needed > room:
-        raise ClusterError(
-            f"{largest.label} has {largest.n_rows:,} rows of {source.n_columns} columns, to be loaded at once. That "
-            f"takes about {needed / 2**20:,.0f} MiB, and a worker has {max(room, 0) / 2**20:,.0f} MiB for each thread. "
-            f"Write smaller row groups, chunks or partitions, or give workers more memory."
-        )
+    n = largest.n_rows or 0
+    what = f"{largest.label} has {n:,} rows of {source.n_columns} columns, to be loaded at once. That takes"
+    way_out = "Write smaller row groups, chunks or partitions, or give workers more memory."
+    _check_room(cluster, n * (24 * source.n_columns + 64), what, way_out)
 
 
 def check_largest_part(cluster: Cluster, n_rows: int, bytes_per_row: int) -> None:
     """Refuse to go on if so many rows are equal, and thus in one part, that it does not fit into a worker."""
-    needed, room = n_rows * bytes_per_row, room_for_a_task(cluster)
+    way_out = (
+        "More parts do not help: rows that are equal are always together. Give workers more memory, or leave out rows "
+        "that repeat."
+    )
+    _check_room(cluster, n_rows * bytes_per_row, f"One part has {n_rows:,} rows, which take", way_out)
+
+
+def _check_room(cluster: Cluster, needed: float, what: str, way_out: str) -> None:
+    room = room_for_a_task(cluster)
     if needed > room:
         raise ClusterError(
-            f"One part has {n_rows:,} rows, which take about {needed / 2**20:,.0f} MiB, and a worker has "
-            f"{max(room, 0) / 2**20:,.0f} MiB for each thread. More parts do not help: rows that are equal are always "
-            f"together. Give workers more memory, or leave out rows that repeat."
+            f"{what} about {needed / 2**20:,.0f} MiB, and a worker has {max(room, 0) / 2**20:,.0f} MiB for each "
+            f"thread. {way_out}"
         )
 
 
@@ -97,17 +101,17 @@ def group_count(cluster: Cluster, n: int, n_components: int, n_blocks: int) -> i
 
 
 def state_bytes(n_components: int) -> int:
-    """What a step of the factorisation takes for each row: its weights now, before and to come, and their gradient."""
+    """Estimate the bytes per row of a step of the factorisation: weights now, before and after, and gradient."""
     return 40 * n_components + 64
 
 
 def gather_bytes(p: int) -> int:
-    """What gathering a part takes for each row: the rows as they lie and in order, and their numbers."""
+    """Estimate the bytes per row of gathering a part: the rows as they lie and in order, and their numbers."""
     return 24 * p + 64
 
 
 def part_bytes(p: int) -> int:
-    """What growing the tree of a part takes for each row: the rows several times over, searchable copies, and lists."""
+    """Estimate the bytes per row of growing the tree of a part: several copies of the rows, and lists."""
     return 75 * p + 300
 
 
@@ -129,15 +133,9 @@ def check_memory_for_model(cluster: Cluster, detector: BaseDetector) -> None:
     """
     if not detector.needs.neighbors:
         return
-    times = 2 if isinstance(detector, Detector) else 1
-    needed = times * len(detector.scores_) * part_bytes(detector.n_features_in_)
-    room = room_for_a_task(cluster)
-    if needed > room:
-        raise ClusterError(
-            f"To score new rows each worker needs the {len(detector.scores_):,} rows that the detector was fitted on, "
-            f"about {needed / 2**20:,.0f} MiB, and has {max(room, 0) / 2**20:,.0f} MiB for each thread. Use fewer, "
-            f"larger workers."
-        )
+    n, times = len(detector.scores_), 2 if isinstance(detector, Detector) else 1
+    what = f"To score new rows each worker needs the {n:,} rows that the detector was fitted on,"
+    _check_room(cluster, times * n * part_bytes(detector.n_features_in_), what, "Use fewer, larger workers.")
 
 
 def check_memory_of_driver(n: int, p: int, n_components: int, *, keeps_files: bool) -> None:

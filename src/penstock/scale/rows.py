@@ -53,7 +53,7 @@ class Extent:
 
 
 def given(piece: Piece) -> tuple[Any, str]:
-    """The first arguments of a task on a piece: the piece, to be loaded there, or its Dask block; and its label."""
+    """Return the first arguments of a task on a piece: the piece itself or its Dask block; and its label."""
     return (piece if piece.delayed is None else piece.delayed), piece.label
 
 
@@ -82,22 +82,16 @@ def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: 
 
 
 def joint_extent(extents: Sequence[Extent]) -> Extent:
-    """The extent of all pieces together."""
+    """Compute the extent of all pieces together."""
     low: FloatArray = np.fmin.reduce([extent.minimum for extent in extents], axis=0)
     high: FloatArray = np.fmax.reduce([extent.maximum for extent in extents], axis=0)
     return Extent(sum(extent.n_rows for extent in extents), low, high)
 
 
 def scale_rows(
-    cluster: Cluster,
-    space: Workspace,
-    source: Source,
-    extents: Sequence[Extent],
-    scaling: MinMaxScaling | None,
-    n_parts: int,
-    *,
-    needs_nonnegative: bool,
-) -> None:
+    cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], scaling: MinMaxScaling | None,
+    n_parts: int, *, needs_nonnegative: bool,
+) -> None:  # fmt: skip
     """Write all rows, scaled, to one file in their order (`rows.npy`), and a sample of them to `sample.npy`.
 
     The second pass over the source. Unscaled rows that must not be negative are refused where they are.
@@ -118,17 +112,9 @@ def scale_rows(
 
 
 def scale_piece(
-    given: Any,
-    label: str,
-    columns: list[str] | None,
-    expected: Extent,
-    scaling: MinMaxScaling | None,
-    needs_nonnegative: bool,
-    file: Path,
-    start: int,
-    sampled: int,
-    sample_file: Path,
-) -> None:
+    given: Any, label: str, columns: list[str] | None, expected: Extent, scaling: MinMaxScaling | None,
+    needs_nonnegative: bool, file: Path, start: int, sampled: int, sample_file: Path,
+) -> None:  # fmt: skip
     """Task: scale a piece into its place in the file of all rows, and leave a sample of it in a file.
 
     Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
@@ -245,7 +231,7 @@ class Runs:
 
     @classmethod
     def settled(cls, file: Path, cluster: Cluster, n: int, plan: Plan) -> Runs:
-        """The runs of a job: as it began, though the cluster may have changed since.
+        """Return the runs of a job: as it began, though the cluster may have changed since.
 
         No more rows than are sorted at once, and fewer where that would leave threads idle.
         """
@@ -255,18 +241,13 @@ class Runs:
         return cls(cluster, int(read_json(file)["rows"]))
 
     def starts(self, n: int) -> range:
-        """Where the runs of n rows begin."""
+        """Return where the runs of n rows begin."""
         return range(0, n, self.n_rows)
 
     def each(
-        self,
-        stage: str,
-        work: Callable[..., Any],
-        file: Path,
-        n: int,
-        *common: Any,
-        apart: Sequence[tuple[Any, ...]] | None = None,
-    ) -> list[Any]:
+        self, stage: str, work: Callable[..., Any], file: Path, n: int,
+        *common: Any, apart: Sequence[tuple[Any, ...]] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Run ``work(file, start, stop, *common, *apart[i])`` for each run of the n rows of a file."""
         starts = self.starts(n)
         own = apart or [()] * len(starts)

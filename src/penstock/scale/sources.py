@@ -1,8 +1,8 @@
 """Sources of rows: Parquet files, Zarr arrays, Dask collections and tables in memory, in pieces that tasks load.
 
-A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker;
-a file is loaded again by another. A task cannot run a Dask graph of its own sensibly, since it would wait for other
-tasks while holding the thread they need: pieces of Dask collections carry a `delayed` block that becomes an argument.
+A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker; a
+file is loaded again by another. A task cannot run a Dask graph of its own, since it would wait for other tasks while
+holding the thread they need: pieces of Dask collections carry a `delayed` block that becomes an argument.
 """
 
 from __future__ import annotations
@@ -22,32 +22,7 @@ import numpy as np
 from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.scale import _pieces
-from penstock.scale._pieces import (
-    FilePiece,
-    Piece,
-    Place,
-    Source,
-    SourceError,
-    array_table,
-    as_table,
-    brief,
-    check_any_rows,
-    check_array_type,
-    check_finite,
-    check_frame_types,
-    check_names,
-    check_shape,
-    check_unnamed,
-    chosen_positions,
-    file_facts,
-    frame_names,
-    frame_table,
-    is_frame,
-    is_instance_of,
-    missing_extra,
-    raise_column_type,
-    signature_of,
-)
+from penstock.scale._pieces import Piece, Source, SourceError, as_table, brief, check_array, check_finite
 
 __all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece"]
 
@@ -58,59 +33,39 @@ _ACCEPTED = (
 
 
 def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: str | Path | None = None) -> Source:
-    """Rows in pieces, after all that can be checked without loading them.
+    """Open a source of rows in pieces, after all that can be checked without loading them.
 
-    Parameters
-    ----------
-    source
-        A Parquet file, a folder or list of such files; a 2-D Zarr array or its folder; a 2-D Dask array or a Dask
-        dataframe; a NumPy array, pandas or polars DataFrame. Of Parquet files only the footers are read. A Zarr chunk
-        that was never written counts as the array's fill value, as Zarr has it.
-    columns
-        Names of the columns to use, in this order; all if None.
-    folder
-        Where a table in memory is written in pieces, for all workers to read. They get paths, not rows: rows that were
-        sent inside tasks or scattered are lost with a worker, files are loaded again by another.
+    `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Zarr array or
+    its folder (a chunk that was never written counts as the fill value); a 2-D Dask array or a Dask dataframe; a NumPy
+    array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers to read. `columns` are
+    names, in this order; all if None.
 
-    Raises
-    ------
-    SourceError
-        If the rows cannot be used; the message names the file, row group and column as far as these are known. Missing
-        and infinite values are found when a piece is loaded, those of a table in memory at once.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     source = open_source(np.arange(6).reshape(3, 2), folder=folder)
-    ...     [piece.load() for piece in source.pieces]
-    [array([[0., 1.],
-           [2., 3.],
-           [4., 5.]])]
+    Raises `SourceError` if the rows cannot be used, with the file, row group and column as far as these are known.
+    Missing and infinite values are found when a piece is loaded, those of a table in memory at once.
     """
-    wish = check_names(columns)
+    wish = _pieces.check_names(columns)
     if isinstance(source, str | os.PathLike):
-        return _open_path(_path(source), wish)
+        path = _path(source)
+        if path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file():
+            source = path
+        else:
+            source = parquet_files(path) if path.is_dir() else [path]
     if isinstance(source, list | tuple):
         return open_parquet([_listed_path(entry) for entry in source], wish)
-    if is_instance_of(source, "zarr", "Array"):
+    if isinstance(source, Path) or _pieces.is_instance_of(source, "zarr", "Array"):
         return open_zarr(source, wish)
-    if is_instance_of(source, "dask.array", "Array"):
+    if _pieces.is_instance_of(source, "dask.array", "Array"):
         return open_dask_array(source, wish)
-    if is_instance_of(source, "dask.dataframe", "DataFrame"):
+    if _pieces.is_instance_of(source, "dask.dataframe", "DataFrame"):
         return open_dask_frame(source, wish)
-    if isinstance(source, np.ndarray) or is_frame(source):
+    if isinstance(source, np.ndarray) or _pieces.is_frame(source):
         return open_memory(source, wish, None if folder is None else Path(folder))
     raise SourceError(f"Rows cannot be taken from a {type(source).__module__}.{type(source).__name__}. {_ACCEPTED}.")
 
 
 def read_piece(given: Any, label: str, columns: Sequence[str] | None = None) -> FloatArray:
-    """The rows of what a task was given: a piece of a file is loaded, a block that Dask computed is checked.
-
-    A task is made with `dask.delayed(task)(piece if piece.delayed is None else piece.delayed, ...)` and calls this.
-
-    >>> read_piece(np.array([[1, 2]]), "block 0 of the Dask array")
-    array([[1., 2.]])
-    """
-    if isinstance(given, FilePiece | DaskPiece):  # by class: a DataFrame may well have a column named "load"
+    """Return the rows that a task was given: a piece of a file is loaded, a block that Dask computed is checked."""
+    if isinstance(given, Piece):  # by class: a DataFrame may well have a column named "load"
         return given.load()
     return as_table(given, label, columns)
 
@@ -122,12 +77,6 @@ def _path(text: str | os.PathLike[str]) -> Path:
             f"what these return."
         )
     return Path(text)
-
-
-def _open_path(path: Path, wish: Sequence[str] | None) -> Source:
-    if is_zarr_folder(path):
-        return open_zarr(path, wish)
-    return open_parquet(parquet_files(path) if path.is_dir() else [path], wish)
 
 
 def _listed_path(entry: Any) -> Path:
@@ -143,7 +92,7 @@ _COLUMNS_AT_ONCE = 8  # pyarrow takes several times what it reads: all of a row 
 
 
 @dataclass(frozen=True)
-class ParquetPiece(FilePiece):
+class ParquetPiece(Piece):
     """One row group of a Parquet file, which is what a reader can take out of it without reading the rest."""
 
     label: str
@@ -154,7 +103,6 @@ class ParquetPiece(FilePiece):
     columns: tuple[str, ...]
 
     def load(self) -> FloatArray:
-        """Its rows; raises `SourceError` where they are damaged, missing or infinite, or the file is another by now."""
         import pyarrow
 
         with _named(self.label), _opened_parquet(Path(self.path)) as file:
@@ -170,8 +118,7 @@ class ParquetPiece(FilePiece):
                     table[:, number] = read.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
         del read
         pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
-        place = Place(self.label, f"row group {self.row_group}", "the file", self.first_row)
-        check_finite(table, place, self.columns)
+        check_finite(table, self.label, self.columns, self.first_row, f"row group {self.row_group}", "the file")
         return table
 
     def _changed(self) -> SourceError:
@@ -181,11 +128,14 @@ class ParquetPiece(FilePiece):
 
 
 def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
-    """A source of the row groups of these files, which must all have the same columns, in any order."""
+    """Open the row groups of these files, which must all have the same columns, in any order."""
     if not paths:
         raise SourceError("The list of Parquet files is empty. Pass at least one path.")
     for path in paths:
-        _check_file(path)
+        if path.is_dir():
+            raise SourceError(f"{path} is a folder. Pass a folder by itself, or list its files.")
+        if not path.exists():
+            raise SourceError(f"{path} does not exist. Check the path; every worker must see the file under it.")
     columns: list[str] | None = None
     pieces: list[Piece] = []
     for path in paths:
@@ -193,15 +143,19 @@ def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
             own = _usable_columns(file.schema_arrow, str(path), wish)
             columns = columns or own
             _check_same_columns(own, columns, path, paths[0])
-            pieces += _row_groups(file.metadata, path, tuple(columns))
+            first_row = 0
+            for number in range(file.metadata.num_row_groups):
+                place, n_rows = f"{path}, row group {number}", file.metadata.row_group(number).num_rows
+                pieces.append(ParquetPiece(place, str(path.absolute()), number, first_row, n_rows, tuple(columns)))
+                first_row += n_rows
     assert columns is not None
-    check_any_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
-    signature = signature_of("parquet", columns, file_facts(path.absolute() for path in paths))
+    _pieces.check_any_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
+    signature = _pieces.signature_of("parquet", columns, _pieces.file_facts(path.absolute() for path in paths))
     return Source(pieces, columns, len(columns), signature)
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder in natural order, part-2 before part-10; names with . or _ first are not data."""
+    """List the visible Parquet files of a folder (no . or _ first) in natural order: part-2 before part-10."""
     files = [
         path for path in folder.iterdir() if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
     ]
@@ -213,16 +167,9 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
-    """Texts and numbers of a name in turn; the name itself tells part-1 and part-01 apart."""
+    """Split a name into texts and numbers in turn; the name itself distinguishes part-1 and part-01."""
     parts = re.split(r"(\d+)", name)
     return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)], name
-
-
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise SourceError(f"{path} is a folder. Pass a folder by itself, or list its files.")
-    if not path.exists():
-        raise SourceError(f"{path} does not exist. Check the path; every worker must see the file under it.")
 
 
 @contextmanager
@@ -230,14 +177,14 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise missing_extra("Reading Parquet") from None
+        raise _pieces.missing_extra("Reading Parquet") from None
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         yield file
 
 
 @contextmanager
 def _named(label: str) -> Iterator[None]:
-    """Gives the errors of pyarrow a place: they say what is wrong, but not where."""
+    """Add the place to errors of pyarrow, which say what is wrong, but not where."""
     try:
         yield
     except SourceError:
@@ -261,16 +208,16 @@ def _named(label: str) -> Iterator[None]:
 
 
 def _usable_columns(schema: Any, label: str, wish: Sequence[str] | None) -> list[str]:
-    """The columns to use of a file, all of numbers; what pandas stored as an index is used only if asked for."""
+    """Return the columns to use, all of numbers; what pandas stored as an index is used only if asked for."""
     known = list(schema.names)
     if wish is None:
         index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
         known = [name for name in known if name not in index]
-    chosen = [known[k] for k in chosen_positions(known, wish, label)]
+    chosen = [known[k] for k in _pieces.chosen_positions(known, wish, label)]
     for name in chosen:
         kind = schema.field(name).type
         if not _is_numeric(kind):
-            raise_column_type(label, name, str(kind))
+            _pieces.raise_column_type(label, name, str(kind))
     return chosen
 
 
@@ -293,16 +240,8 @@ def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, 
     )
 
 
-def _row_groups(metadata: Any, path: Path, columns: tuple[str, ...]) -> Iterator[ParquetPiece]:
-    first_row = 0
-    for number in range(metadata.num_row_groups):
-        n_rows = metadata.row_group(number).num_rows
-        yield ParquetPiece(f"{path}, row group {number}", str(path.absolute()), number, first_row, n_rows, columns)
-        first_row += n_rows
-
-
 @dataclass(frozen=True)
-class ZarrPiece(FilePiece):
+class ZarrPiece(Piece):
     """Consecutive rows of a Zarr array."""
 
     label: str
@@ -311,7 +250,6 @@ class ZarrPiece(FilePiece):
     array: Any = field(repr=False)
 
     def load(self) -> FloatArray:
-        """Its rows; raises `SourceError` where a chunk is damaged or a value missing or infinite."""
         try:
             block = self.array[self.first_row : self.first_row + self.n_rows]
         except MemoryError:
@@ -321,28 +259,21 @@ class ZarrPiece(FilePiece):
                 f"{self.label}: cannot be read ({type(error).__name__}: {brief(error)}). Write the array again, "
                 f"and keep it where every worker can read it under the same path."
             ) from None
-        table = array_table(block, self.label)
-        check_finite(table, Place(self.label, "these rows", "the array", self.first_row), None)
+        table = _pieces.array_table(block, self.label)
+        check_finite(table, self.label, None, self.first_row, "these rows", "the array")
         return table
 
 
-def is_zarr_folder(path: Path) -> bool:
-    """Whether a path is meant as Zarr: by its name, or because the folder says so."""
-    return path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file()
-
-
 def open_zarr(source: Any, wish: Sequence[str] | None) -> Source:
-    """A source of the rows of a Zarr array, given itself or by its folder."""
+    """Open the rows of a Zarr array, given itself or by its folder."""
     array, label = _opened_zarr(source) if isinstance(source, Path) else _reachable(source)
-    check_unnamed(wish, label)
-    check_shape(array.shape, label)
-    check_array_type(array.dtype, label)
+    check_array(array, label, wish)
     n_rows, n_columns = array.shape
     pieces: list[Piece] = [
         ZarrPiece(f"{label}, rows {start:,} to {stop - 1:,}", start, stop - start, array)
-        for start, stop in _chunk_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
+        for start, stop in _row_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
     ]
-    check_any_rows(pieces, label)
+    _pieces.check_any_rows(pieces, label)
     return Source(pieces, None, n_columns, _zarr_signature(array))
 
 
@@ -350,7 +281,7 @@ def _opened_zarr(path: Path) -> tuple[Any, str]:
     try:
         import zarr
     except ImportError:
-        raise missing_extra("Reading Zarr") from None
+        raise _pieces.missing_extra("Reading Zarr") from None
     if not path.exists():
         raise SourceError(f"{path} does not exist. Check the path; every worker must see the array under it.")
     try:
@@ -363,7 +294,7 @@ def _opened_zarr(path: Path) -> tuple[Any, str]:
 
 
 def _reachable(array: Any) -> tuple[Any, str]:
-    """An array that a worker elsewhere can open: a relative path would lead it astray, and memory is not shared."""
+    """Return an array that a worker elsewhere can open: not by a relative path, nor in memory."""
     from zarr.storage import LocalStore, MemoryStore
 
     if isinstance(array.store, MemoryStore):
@@ -376,25 +307,20 @@ def _reachable(array: Any) -> tuple[Any, str]:
     return array, f"Zarr array {array.store_path}"
 
 
-def _chunk_runs(n_rows: int, n_columns: int, chunk_rows: int) -> list[tuple[int, int]]:
-    """Where runs of whole chunks begin and end, near the size of a piece."""
-    chunks = max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
-    step = chunks * chunk_rows
-    return [(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
 def _zarr_signature(array: Any) -> str:
-    """By the files where they can be looked at; elsewhere by the metadata and the number of bytes stored."""
+    """Identify an array by its files where they can be seen; elsewhere by the metadata and the bytes stored."""
     from zarr.storage import LocalStore
 
     if isinstance(array.store, LocalStore):
         folder = Path(array.store.root) / array.path
-        return signature_of("zarr", file_facts(sorted(path for path in folder.rglob("*") if path.is_file())))
-    return signature_of("zarr", str(array.store_path), array.metadata.to_dict(), array.nbytes_stored())
+        return _pieces.signature_of(
+            "zarr", _pieces.file_facts(sorted(path for path in folder.rglob("*") if path.is_file()))
+        )
+    return _pieces.signature_of("zarr", str(array.store_path), array.metadata.to_dict(), array.nbytes_stored())
 
 
 @dataclass(frozen=True)
-class DaskPiece:
+class DaskPiece(Piece):
     """One block of a Dask collection."""
 
     label: str
@@ -404,61 +330,52 @@ class DaskPiece:
     delayed: Any = field(repr=False)
 
     def load(self) -> FloatArray:
-        """Its rows, computed by Dask; not for use inside a task, which takes `delayed` as an argument instead."""
+        """Compute the rows by Dask; not for use inside a task, which takes `delayed` as an argument instead."""
         return as_table(self.delayed.compute(), self.label, self.columns, n_columns=self.n_columns)
 
 
 def open_dask_array(array: Any, wish: Sequence[str] | None) -> Source:
-    """A source of the blocks of a 2-D Dask array, joined along the columns where these are in several chunks."""
+    """Open the blocks of a 2-D Dask array, joined along the columns where these are in several chunks."""
     label = "The Dask array"
-    check_unnamed(wish, label)
-    check_shape(array.shape, label)
-    check_array_type(array.dtype, label)
+    check_array(array, label, wish)
     whole_rows = array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
     sizes, n_columns = whole_rows.chunks[0], int(array.shape[1])
     starts = accumulate(sizes, initial=0)
-    pieces: list[Piece] = [
-        DaskPiece(_block_label(number, start, size), _known(size), n_columns, None, block)
-        for number, (start, size, block) in enumerate(zip(starts, sizes, whole_rows.to_delayed()[:, 0], strict=False))
-    ]
-    check_any_rows(pieces, label)
-    return Source(pieces, None, n_columns, signature_of("dask array", _token(array)))
+    pieces: list[Piece] = []
+    for number, (start, size, block) in enumerate(zip(starts, sizes, whole_rows.to_delayed()[:, 0], strict=False)):
+        known, place = not np.isnan(start + size), f"block {number:,} of the Dask array"
+        place += f" (rows {int(start):,} to {int(start + size) - 1:,})" if known else ""
+        pieces.append(DaskPiece(place, None if np.isnan(size) else int(size), n_columns, None, block))
+    _pieces.check_any_rows(pieces, label)
+    return Source(pieces, None, n_columns, _pieces.signature_of("dask array", _token(array)))
 
 
 def open_dask_frame(frame: Any, wish: Sequence[str] | None) -> Source:
-    """A source of the partitions of a Dask dataframe; how many rows each has is not known before it is computed."""
+    """Open the partitions of a Dask dataframe; how many rows each has is not known before it is computed."""
     label = "The Dask dataframe"
     names = [str(name) for name in frame.columns]
-    positions = chosen_positions(names, wish, label)
-    check_frame_types(names, list(frame.dtypes), positions, label)
+    positions = _pieces.chosen_positions(names, wish, label)
+    _pieces.check_frame_types(names, list(frame.dtypes), positions, label)
     chosen = frame if wish is None else frame[[frame.columns[k] for k in positions]]
     columns = tuple(names[k] for k in positions)
     pieces: list[Piece] = [
         DaskPiece(f"partition {number:,} of the Dask dataframe", None, len(columns), columns, block)
         for number, block in enumerate(chosen.to_delayed())
     ]
-    return Source(pieces, frame_names(chosen), len(columns), signature_of("dask frame", columns, _token(frame)))
-
-
-def _block_label(number: int, start: float, size: float) -> str:
-    if np.isnan(start + size):
-        return f"block {number:,} of the Dask array"
-    return f"block {number:,} of the Dask array (rows {int(start):,} to {int(start + size) - 1:,})"
-
-
-def _known(size: float) -> int | None:
-    return None if np.isnan(size) else int(size)
+    return Source(
+        pieces, _pieces.frame_names(chosen), len(columns), _pieces.signature_of("dask frame", columns, _token(frame))
+    )
 
 
 def _token(collection: Any) -> str:
-    """Dask's name for what a collection computes: the same for the same data and steps, if Dask can tell."""
+    """Return Dask's name for what a collection computes: the same for the same data and steps, if Dask can tell."""
     from dask.base import tokenize
 
     return str(tokenize(collection))
 
 
 @dataclass(frozen=True)
-class ArrayPiece(FilePiece):
+class ArrayPiece(Piece):
     """Consecutive rows of a table that was in memory, in a file of their own."""
 
     label: str
@@ -469,7 +386,6 @@ class ArrayPiece(FilePiece):
     columns: tuple[str, ...] | None
 
     def load(self) -> FloatArray:
-        """Its rows; raises `SourceError` if the file is gone or not as it was written."""
         try:
             table = np.load(self.path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
@@ -479,12 +395,12 @@ class ArrayPiece(FilePiece):
             ) from None
         if table.shape != (self.n_rows, self.n_columns) or table.dtype != np.float64:
             raise SourceError(f"{self.label}: {self.path} is not what was written. Open the source again.")
-        check_finite(table, Place(self.label, "these rows", "the whole", self.first_row), self.columns)
+        check_finite(table, self.label, self.columns, self.first_row, "these rows", "the whole")
         return np.ascontiguousarray(table)
 
 
 def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> Source:
-    """A source of the rows of an array or DataFrame, which are checked and written to `folder` at once."""
+    """Open the rows of an array or DataFrame, which are checked and written to `folder` at once."""
     label = f"The {type(table).__module__.split('.')[0]} {type(table).__name__}"
     columns, names, n_columns = _checked_columns(table, wish, label)
     if folder is None:
@@ -496,55 +412,54 @@ def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> 
     digests: list[str] = []
     for start, stop in _row_runs(len(table), n_columns):
         rows = _rows(table, start, stop, columns, label)
-        check_finite(rows, Place(label, first_row=start), columns)
+        check_finite(rows, label, columns, start)
         digests.append(hashlib.blake2b(np.ascontiguousarray(rows).data, digest_size=16).hexdigest())
         path = _written(rows, folder.absolute() / f"rows-{start}-{digests[-1]}.npy")
         own = f"{label}, rows {start:,} to {stop - 1:,}"
         pieces.append(ArrayPiece(own, str(path), start, stop - start, n_columns, columns))
-    check_any_rows(pieces, label)
-    return Source(pieces, names, n_columns, signature_of("memory", len(table), columns, digests))
+    _pieces.check_any_rows(pieces, label)
+    return Source(pieces, names, n_columns, _pieces.signature_of("memory", len(table), columns, digests))
 
 
 def _checked_columns(
     table: Any, wish: Sequence[str] | None, label: str
 ) -> tuple[tuple[str, ...] | None, list[str] | None, int]:
-    """The columns to use as messages call them, their names if these are texts, and how many; types are checked."""
-    if not is_frame(table):
-        check_unnamed(wish, label)
-        check_shape(table.shape, label)
-        check_array_type(table.dtype, label)
+    """Check types; return the columns as messages call them, their names if these are texts, and their number."""
+    if not _pieces.is_frame(table):
+        check_array(table, label, wish)
         return None, None, table.shape[1]
     known = [str(name) for name in table.columns]
-    positions = chosen_positions(known, wish, label)
+    positions = _pieces.chosen_positions(known, wish, label)
     columns = tuple(known[k] for k in positions)
-    check_frame_types(known, list(table.dtypes), positions, label)
-    return columns, None if frame_names(table) is None else list(columns), len(columns)
+    _pieces.check_frame_types(known, list(table.dtypes), positions, label)
+    return columns, None if _pieces.frame_names(table) is None else list(columns), len(columns)
 
 
-def _row_runs(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _pieces.PIECE_BYTES // (8 * n_columns))
+def _row_runs(n_rows: int, n_columns: int, chunk_rows: int = 1) -> Iterator[tuple[int, int]]:
+    """Return where runs of whole chunks begin and end, near the size of a piece."""
+    step = chunk_rows * max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
     return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
 def _rows(table: Any, start: int, stop: int, columns: tuple[str, ...] | None, label: str) -> FloatArray:
     if columns is None:
-        return array_table(table[start:stop], label)
+        return _pieces.array_table(table[start:stop], label)
     rows = table.iloc[start:stop] if hasattr(table, "iloc") else table.slice(start, stop - start)
-    return frame_table(rows, label, columns)
+    return _pieces.frame_table(rows, label, columns)
 
 
 def _written(rows: FloatArray, path: Path) -> Path:
-    """Write a piece under a name that tells its content, whole or not at all; one that is there already is kept."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    """Write a piece under a name that tells its content, wholly or not at all; one that is there already is kept."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > rows.nbytes:
             return path
-        with beside.open("wb") as file:
+        with draft.open("wb") as file:
             np.save(file, rows)
-        beside.replace(path)
+        draft.replace(path)
     except OSError as error:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
         raise SourceError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
     return path

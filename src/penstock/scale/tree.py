@@ -59,7 +59,7 @@ class LaidRows:
         return original
 
     def tree(self, cluster: Cluster, approximate: Approximation | None) -> Tree:
-        """The spanning tree, in its files."""
+        """Compute the spanning tree, or open it from its files."""
         folder = self.space / "tree"
         if not folder.exists():
             grown = grow_tree(cluster, self, approximate)
@@ -68,26 +68,25 @@ class LaidRows:
         return Tree(arrays["edges"], arrays["lengths"])
 
     def excess(self, approximate: Approximation) -> float:
-        """By what share such trees are longer than the shortest one of a sample of the rows."""
+        """Measure by what share such trees are longer than the shortest one, on a sample of the rows."""
         sample = open_array(self.space / "sample.npy")
         return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
 
     def fitted_rows(self, kept: IndexArray) -> FloatArray:
-        """The rows that are kept, in the order of the table, in a file."""
+        """Write the rows that are kept to a file, in the order of the table, and open it."""
         file, everything = self.fitted_file(kept), open_array(self.space / "rows.npy")
         if len(kept) < self.n:
             create_array(file, (len(kept), everything.shape[1]))
             for start in range(0, len(kept), _ROWS_AT_ONCE):
                 fill_rows(file, start, everything[kept[start : start + _ROWS_AT_ONCE]])
-        rows: FloatArray = open_array(file)
-        return rows
+        return np.asarray(open_array(file))
 
     def fitted_file(self, kept: IndexArray) -> Path:
-        """The file of `fitted_rows`: that of the whole table, if all rows are kept."""
+        """Return the file of `fitted_rows`: that of the whole table, if all rows are kept."""
         return self.space / ("rows.npy" if len(kept) == self.n else "kept.npy")
 
     def search(self, kept: IndexArray) -> PartsSearch:
-        """The search among the kept rows by the parts' trees."""
+        """Return the search among the kept rows by the parts' trees."""
         save_arrays(self.space / "fitted", {"numbers": kept})
         folders = tuple(self.space / f"tree-{part}" for part in self.parts)
         return PartsSearch(self.frame, folders, self.space / "fitted" / "numbers.npy", self.fitted_file(kept))
@@ -119,10 +118,13 @@ def grow_tree(cluster: Cluster, laid: LaidRows, approximate: Approximation | Non
     ]
     cluster.run("edges between parts", join_two, joining)
     cluster.report("joining the parts", 0, 1)
-    own = [own_edges(space / f"tree-{part}", laid.frame) for part in parts]
-    edges = join_edges(laid.n, [*own, *(edges_between(space / f"pair-{one}-{other}") for one, other in pairs)])
+    found = [Edges(**load_arrays(space / f"pair-{one}-{other}")) for one, other in pairs]
+    for part in parts:  # into memory one by one: many files are not to stay open
+        own = open_part(space / f"tree-{part}", laid.frame).tree_edges()
+        found.append(Edges(own.ends, np.array(own.squares), np.array(own.lengths)))
+    edges = join_edges(laid.n, found)
     copies = np.concatenate([np.load(space / f"part-{part}" / "copies.npy").reshape(-1, 2) for part in parts])
-    ends = np.concatenate([np.sort(copies, axis=1), edges.ends]).astype(np.intp)  # copies hang on their originals
+    ends = np.concatenate([np.sort(copies, axis=1), edges.ends]).astype(np.intp)  # copies are joined to their originals
     lengths = np.concatenate([np.zeros(len(copies)), edges.lengths])
     if len(lengths) != laid.n - 1:
         raise AssertionError(f"The parts joined to {len(lengths)} edges of {laid.n - 1}. Please report this as a bug.")
@@ -204,23 +206,12 @@ def open_part(folder: Path, frame: Frame) -> Part:
     return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
 
 
-def own_edges(folder: Path, frame: Frame) -> Edges:
-    """The edges of a part's tree by row of the table, in memory: many files are not to stay open."""
-    edges = open_part(folder, frame).tree_edges()
-    return Edges(edges.ends, np.array(edges.squares), np.array(edges.lengths))
-
-
-def edges_between(folder: Path) -> Edges:
-    """The edges between two parts, in memory."""
-    return Edges(**load_arrays(folder))
-
-
 @dataclass(frozen=True)
 class PartsSearch:
-    """Finds what `RowSearch` finds without having all rows in memory: of a part's files only what is near is read.
+    """Find what `RowSearch` finds without having all rows in memory: of a part's files only what is near is read.
 
-    Answers count fitted rows; `numbers` is the file of their numbers in the table, `file` that of the rows themselves.
-    Rows with missing values are compared with all rows, for which these are read into memory.
+    Results are positions among the fitted rows; `numbers` is the file of their numbers in the table, `file` that of the
+    rows. Rows with missing values are compared with all rows, which are then read into memory.
     """
 
     frame: Frame
@@ -247,9 +238,8 @@ class PartsSearch:
         return search_over(self.rows())
 
     def rows(self) -> FloatArray:
-        """The rows that are searched."""
-        rows: FloatArray = open_array(self.file)
-        return rows
+        """Return the rows that are searched."""
+        return np.asarray(open_array(self.file))
 
     def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
         """For each row of X the nearest fitted row, its distance, and whether it is equal, missing values and all."""
@@ -264,7 +254,7 @@ class PartsSearch:
         return near, distances, equal
 
     def _nearest(self, X: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """The nearest fitted rows of rows without missing values.
+        """Find the nearest fitted rows of rows without missing values.
 
         Parts are searched in the order of their boxes' distances, each only for rows that it may be nearest to; ties go
         to the row that comes first in the table.

@@ -65,16 +65,9 @@ _ARRAYS = [field.name for field in fields(Joining) if field.name != "search"]
 
 
 def fit_views(
-    cluster: Cluster,
-    laid: LaidRows,
-    detector: Detector,
-    plan: Plan,
-    copies: Copies,
-    tree: Tree,
-    approximate: Approximation | None,
-    *,
-    keeps_files: bool,
-) -> FloatArray:
+    cluster: Cluster, laid: LaidRows, detector: Detector, plan: Plan, copies: Copies, tree: Tree,
+    approximate: Approximation | None, *, keeps_files: bool,
+) -> FloatArray:  # fmt: skip
     """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
     runs = Runs.settled(laid.space / "runs.json", cluster, laid.n, plan)
     fit = ViewsFit(runs, laid, plan, copies)
@@ -95,7 +88,7 @@ class ViewsFit:
     copies: Copies
 
     def learn(self, tree: Tree, random_state: Any, approximate: Approximation | None) -> tuple[Composite, FloatArray]:
-        """The views, and the parts of all rows, given the spanning tree of all rows.
+        """Compute the views, and the parts of all rows, given the spanning tree of all rows.
 
         Large arrays are in files, and rows are searched by the trees of parts.
         """
@@ -128,7 +121,7 @@ class ViewsFit:
         return LogEncoding(**load_arrays(folder))
 
     def logged_rows(self) -> LaidRows:
-        """The different rows, encoded, in a folder of their own that is laid out as that of all rows."""
+        """Encode the different rows, in a folder of their own that is laid out as that of all rows."""
         space, kept, m = Workspace(self.laid.space / "logged"), self.copies.kept, len(self.copies.kept)
         if not (space / "sample.npy").exists():
             (space / "samples").mkdir(parents=True, exist_ok=True)
@@ -171,7 +164,7 @@ class ViewsFit:
         return load_draws(folder)
 
     def _raw(self, plain: Joining, logged: Joining) -> tuple[FloatArray, ...]:
-        """What `Composite.own_raw` gives; the views that look at rows themselves do so in tasks."""
+        """Compute what `Composite.own_raw` gives; the views that look at rows themselves do so in tasks."""
         space = self.laid.space
         done, folder, m = space / "values.npy", space / "values", len(plain.own)
         if not done.exists():
@@ -186,12 +179,12 @@ class ViewsFit:
 
 
 def _in_files(folder: Path, joining: Joining, search: Any) -> Joining:
-    """The joining with its arrays in files, for workers to open instead of being sent, and another search."""
+    """Return the joining with its arrays in files, for workers to open instead of being sent, and another search."""
     return replace(joining, search=search, **map_arrays(folder, {name: getattr(joining, name) for name in _ARRAYS}))
 
 
 def _encoded_too(cluster: Cluster) -> Cluster:
-    """The cluster, whose reports say that a stage is done for encoded rows: it was done for plain rows before."""
+    """Return the cluster with reports that name encoded rows: each stage was done for plain rows before."""
     again, report = copy.copy(cluster), cluster.report
     again.report = lambda stage, done, total: report(f"{stage} (encoded)", done, total)
     return again
@@ -240,7 +233,7 @@ def view(encoded_file: Path, start: int, stop: int, draws: Path, margins: Path, 
 
 
 def load_draws(folder: Path) -> tuple[Sampling, Sampling]:
-    """The coarse and the fine view."""
+    """Load the coarse and the fine view."""
     arrays = load_arrays(folder)
     coarse, fine = (Sampling(arrays[f"{name}_members"], arrays[f"{name}_nodes"]) for name in ("coarse", "fine"))
     return coarse, fine
@@ -261,7 +254,7 @@ def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatAr
     first, second, columns = (n - 1) // 2, n // 2, np.arange(len(low))
     least, most = keys_of(low), keys_of(high)
     below, inside = np.zeros(len(low), dtype=np.int64), np.full(len(low), n)
-    bins = max(_FEWEST_BINS, min(_MOST_BINS, runs.n_rows // 64))  # what tasks tell stays small beside their rows
+    bins = max(_FEWEST_BINS, min(_MOST_BINS, runs.n_rows // 64))  # keeps results of tasks smaller than their rows
     while ((inside > _MOST_PICKED) & (least < most)).any():
         counts = np.zeros((len(low), bins), dtype=np.int64)
         for some in runs.each(_STAGE, count_keys, file, n, least, most, bins):
@@ -286,32 +279,23 @@ def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatAr
 
 
 def keys_of(values: FloatArray) -> Keys:
-    """Whole numbers in the order of the values, one for each number that there is.
-
-    >>> keys = keys_of(np.array([-1.0, -0.0, 0.0, 5e-324, 2.0]))
-    >>> [int(later - sooner) for sooner, later in zip(keys[1:3], keys[2:4])], bool(keys[0] < keys[1] < keys[4])
-    ([0, 1], True)
-    """
+    """Map floats to whole numbers in the same order, one for each float that exists."""
     bits = (values + 0.0).view(np.uint64)  # there is but one zero
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
 def values_of(keys: Keys) -> FloatArray:
-    """The values again.
-
-    >>> values_of(keys_of(np.array([-3.5, 0.0, 1e300]))).tolist()
-    [-3.5, 0.0, 1e+300]
-    """
+    """Map keys back to floats."""
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
 
 
 def bin_widths(least: Keys, most: Keys, bins: int) -> Keys:
-    """How many keys make one of so many bins, of which the first begins at `least` and the last reaches `most`."""
+    """Compute how many keys make one of so many bins, the first from `least`, the last to `most`."""
     return (most - least) // np.uint64(bins) + np.uint64(1)
 
 
 def count_keys(file: Path, start: int, stop: int, least: Keys, most: Keys, bins: int) -> NDArray[np.uint32]:
-    """(p, bins): how many of each column's keys are in which bin."""
+    """Count each column's keys in bins, (p, bins)."""
     counts = np.zeros((len(least), bins), dtype=np.uint32)
     widths = bin_widths(least, most, bins)
     for d, column in enumerate(load_rows(file, start, stop).T):
@@ -322,7 +306,7 @@ def count_keys(file: Path, start: int, stop: int, least: Keys, most: Keys, bins:
 
 
 def pick_keys(file: Path, start: int, stop: int, least: Keys, most: Keys) -> tuple[list[Keys], Keys]:
-    """Each column's keys from `least` to `most`, unless these are one and the same, and the next one above."""
+    """Return each column's keys from `least` to `most`, unless these are the same, and the next one above."""
     picked, above = [], np.full(len(least), _LAST)
     for d, column in enumerate(load_rows(file, start, stop).T):
         keys = keys_of(column)

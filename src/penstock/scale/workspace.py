@@ -1,6 +1,6 @@
-"""The folder of a job: what tasks leave for each other, and what a driver that was killed goes on from.
+"""The folder of a job: what tasks leave for each other, and from which a driver that was killed continues.
 
-All that tasks hand on lies in files, written under another name and then renamed: a task that is asked again, after its
+All results of tasks lie in files, written under another name and then renamed: a task that is run again, after its
 worker was lost, finds all its inputs and at worst writes the same bytes once more.
 """
 
@@ -42,9 +42,9 @@ class Workspace:
         return self.folder / name
 
     def claim(self) -> None:
-        """Make the folder, for this user alone as it will hold rows, or refuse it if it holds what is not a job.
+        """Create the folder, for this user alone as it will hold rows; refuse it if it holds anything but a job.
 
-        One that is there keeps its rights: its owner has decided who may read it.
+        An existing folder keeps its rights: its owner has decided who may read it.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
@@ -72,24 +72,17 @@ class Workspace:
 
 @contextmanager
 def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
-    """The folder given, or one that is gone in the end."""
+    """Open the folder given, or a temporary one."""
     if folder is not None:
         space = Workspace(Path(folder).resolve())
         space.claim()
-        with _locked(space / ".lock"):
+        with (space / ".lock").open("w") as stream:  # the lock goes with the process, however it ends
+            if not lock(stream.fileno()):
+                raise WorkspaceError(f"Another process is at work in the folder {space.folder}.")
             yield space
         return
     with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as temporary:
         yield Workspace(Path(temporary))
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Refuse a folder that another process works in; its lock goes with it, however it ends."""
-    with file.open("w") as stream:
-        if not lock(stream.fileno()):
-            raise WorkspaceError(f"Another process is at work in the folder {file.parent}.")
-        yield
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -102,12 +95,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def save_array(path: Path, values: Any) -> None:
-    """An array as a file of its own, whole or not at all."""
+    """Save an array as a file of its own, wholly or not at all."""
     _replace(path, lambda stream: np.save(stream, np.ascontiguousarray(values), allow_pickle=False))
 
 
 def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
-    """Arrays in a folder, a file each; the folder appears when all of them are there."""
+    """Save arrays in a folder, a file each; the folder appears when all of them are there."""
     if folder.exists():
         return
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
@@ -124,7 +117,7 @@ def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def open_array(path: Path) -> Any:
-    """A saved array, read from the file as it is used.
+    """Open a saved array, read from the file as it is used.
 
     Copy-on-write, because kernels are compiled for arrays that can be written to; nothing is.
     """
@@ -139,14 +132,7 @@ def map_arrays(folder: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pickle_by_path(thing: Any) -> bytes:
-    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_array(Path(folder) / "zeros.npy", np.zeros(10_000))
-    ...     packed = pickle_by_path({"zeros": open_array(Path(folder) / "zeros.npy")})
-    ...     len(packed) < 500, pickle.loads(packed)["zeros"].shape
-    (True, (10000,))
-    """
+    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again."""
     stream = io.BytesIO()
     _PicklerByPath(stream).dump(thing)
     return stream.getvalue()
@@ -166,12 +152,12 @@ def open_arrays(folder: Path) -> dict[str, Any]:
 
 
 def load_arrays(folder: Path) -> dict[str, Any]:
-    """Arrays of a folder, in memory."""
+    """Load the arrays of a folder into memory."""
     return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
 
 
 def create_array(path: Path, shape: tuple[int, ...]) -> None:
-    """Room for an array of float64 that tasks fill in slice by slice; kept if it is there already."""
+    """Create a file for an array of float64 that tasks fill slice by slice; an existing one is kept."""
     if path.exists():
         return
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -180,7 +166,7 @@ def create_array(path: Path, shape: tuple[int, ...]) -> None:
 
 
 def fill_rows(path: Path, start: int, rows: FloatArray) -> None:
-    """Write rows into their place in an array made by `create_array`; twice does no harm."""
+    """Write rows into their place in an array made by `create_array`; repeating it is harmless."""
     offset = np.load(path, mmap_mode="r").offset + start * rows.shape[1] * 8
     with path.open("r+b") as stream:
         stream.seek(offset)
@@ -188,7 +174,7 @@ def fill_rows(path: Path, start: int, rows: FloatArray) -> None:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a saved array has no entries: such a file cannot be mapped."""
+    """Tell whether a saved array has no entries: such a file cannot be mapped."""
     with path.open("rb") as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -221,7 +221,7 @@ def _anchors(blocks: Sequence[Block]) -> list[str]:
 
 
 def to_text(blocks: Iterable[Block], title: str, image_folder: str) -> str:
-    """Render GitHub's Markdown, with pictures in a folder beside it. The same blocks make the same text.
+    """Render GitHub's Markdown, with pictures in a folder next to it. The same blocks make the same text.
 
     >>> print(to_text([Paragraph("1. is **not** a list, <b> is not bold")], "A | B", "images"), end="")
     # A \\| B

@@ -165,7 +165,7 @@ def _provenance_table(known: pd.DataFrame, used: pd.DataFrame) -> DataTable:
     )
     numeric = ["rows", "attributes", "anomalies"]
     formats = dict.fromkeys([*numeric, *(f"{name} (paper)" for name in numeric), "duplicates"], count)
-    caption = "Data sets as used, beside the paper's Table 1. Duplicates are rows equal to an earlier one."
+    caption = "Data sets as used, compared with the paper's Table 1. Duplicates are rows equal to an earlier one."
     titles = dict.fromkeys(numeric, "used") | {f"{name} (paper)": "paper" for name in numeric}
     groups = [("", 1), *((name, 2) for name in numeric), ("", 2)]
     return make_table(frame, caption, formats, titles=titles, groups=groups)
@@ -334,13 +334,13 @@ _MATCH, _OTHER_WAY = " ✓", "†"
 
 
 def true_detections(material: Material) -> list[Block] | str:
-    """Paper, our median and our best beside each other, and as a picture per method."""
+    """Paper, our median and our best side by side, and as a picture per method."""
     if not material.detections:
         return "no method of the paper's tables has a result on one of its data sets"
     blocks: list[Block] = []
     drawn: set[str] = set()
     for name, table in material.detections.items():
-        blocks += [Heading(3, _CAPTIONS[name]), _beside(table, _CAPTIONS[name], _marked(material)), _counts(table)]
+        blocks += [Heading(3, _CAPTIONS[name]), _with_paper(table, _CAPTIONS[name], _marked(material)), _counts(table)]
         for method in pd.unique(table["method"]):
             lines = table[table["method"] == method]
             if method not in drawn and (lines["runs"] > 0).any():
@@ -349,7 +349,7 @@ def true_detections(material: Material) -> list[Block] | str:
     return blocks
 
 
-def _beside(table: pd.DataFrame, caption: str, marked: set[tuple[str, str]]) -> DataTable:
+def _with_paper(table: pd.DataFrame, caption: str, marked: set[tuple[str, str]]) -> DataTable:
     methods = [str(method) for method in pd.unique(table["method"])]
     by_cell = {(line["dataset"], line["method"]): line for line in table.to_dict("records")}
     cells = []
@@ -401,7 +401,7 @@ def _picture(material: Material, method: str, lines: pd.DataFrame) -> Picture:
         f"{plain(method)}: the paper's figure (ring) and ours (dot: median, bar: range over seeds), as a share of the "
         "anomalies. At the right: the paper's number | our median."
     )
-    title = f"{method}: share of anomalies found per data set, the paper's figure beside ours"
+    title = f"{method}: share of anomalies found per data set, the paper's figure and ours"
     return Picture(file_name("paper", method), draw_paper(compared, title), title, caption)
 
 
@@ -464,7 +464,7 @@ def attributes(material: Material) -> list[Block] | str:
 
 
 def other_variants(material: Material) -> list[Block] | str:
-    """What the same method finds on other variants of the data, beside the paper's figure."""
+    """What the same method finds on other variants of the data, with the paper's figure."""
     rows = material.rows[(material.rows["part"] == "variants") & (material.rows["status"] == "ok")]
     if rows.empty:
         return "no other variant of a data set was run"

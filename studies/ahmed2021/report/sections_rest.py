@@ -158,7 +158,7 @@ def _named(method: str, material: Material) -> str:
 
 
 def times(material: Material) -> list[Block] | str:
-    """Against the number of rows, and on ALOI beside the paper's words."""
+    """Against the number of rows, and on ALOI compared with the paper's words."""
     table = run_times(material.main)
     table = table[table["fit_seconds"].notna()]
     if table.empty:
@@ -258,7 +258,7 @@ _MOST = 200  # failures that are listed one by one
 
 
 def peers(material: Material) -> list[Block] | str:
-    """The methods of the paper, and beside them others and controls that do next to nothing."""
+    """The methods of the paper, others, and controls that do next to nothing."""
     if not (material.main["status"] == "ok").any():
         return "no method has a result"
     frame = method_summary(material.main).drop(columns=["mean_roc_auc", "median_roc_auc"]).reset_index()

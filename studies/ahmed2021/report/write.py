@@ -30,7 +30,7 @@ SECTIONS: tuple[tuple[str, Callable[[Material], list[Block] | str]], ...] = (
     ("About this study", sections_paper.about),
     ("What reproduces, what does not", sections_paper.summary),
     ("Data sets", sections_paper.data_sets),
-    ("True detections beside the paper's", sections_paper.true_detections),
+    ("True detections compared with the paper's", sections_paper.true_detections),
     ("Better, equal, close, worse", sections_paper.performance_table),
     ("Ranks of the offline methods", sections_rest.offline_ranks),
     ("Ranks of all methods", sections_rest.all_ranks),
@@ -95,7 +95,7 @@ def to_markdown(
     overlaps: Sequence[Overlap] = (),
     image_folder: str = "images",
 ) -> str:
-    """Render the same as GitHub's Markdown, with figures in a folder beside it; the same results make the same text.
+    """Render the same as GitHub's Markdown, with figures in a folder next to it; the same results make the same text.
 
     >>> from penstock.bench.results import frame_of
     >>> from studies.ahmed2021.rows import LABELS
@@ -116,7 +116,7 @@ def write_study(
 ) -> list[Path]:
     """Write study.html and reproduction.md into a folder, each wholly or not at all.
 
-    The Markdown may go to another file, `markdown`. Its figures are beside it, in images/ and there in a folder of its
+    The Markdown may go to another file, `markdown`. Its figures are next to it, in images/ and there in a folder of its
     name: images/reproduction/*.svg.
 
     Returns
