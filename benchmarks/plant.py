@@ -115,9 +115,12 @@ SETS: dict[str, Callable[[list[int]], Iterator[Series]]] = {
 
 def sensors(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
     """Sensors judged by each other over time."""
+    detector, found = SensorDetector(random_state=0), np.empty(len(X))
     if good is None:
-        return SensorDetector(random_state=0).fit(X, time=time).scores_
-    return SensorDetector(random_state=0).fit(X[good], time=time[good]).score_series(X, time=time)
+        found[:] = detector.fit(X, time=time).scores_
+    else:
+        found[:] = detector.fit(X[good], time=time[good]).score_series(X, time=time)
+    return found
 
 
 def row_detector(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]:
@@ -286,6 +289,7 @@ def draw_picture(path: Path) -> None:
     """Draw one fault of the simulated plant: readings and expected values, residuals, evidence, score and incident."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
+    from matplotlib.dates import ConciseDateFormatter
 
     import penstock
 
@@ -322,7 +326,7 @@ def draw_picture(path: Path) -> None:
     for axis in axes:
         axis.title.set_fontsize(10)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[3].xaxis.set_major_formatter(mpl.dates.ConciseDateFormatter(axes[3].xaxis.get_major_locator()))
+    axes[3].xaxis.set_major_formatter(ConciseDateFormatter(axes[3].xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -22,7 +22,7 @@ FOUND = list(FAULT)
 
 @pytest.fixture(scope="module")
 def findings():
-    return detect(plant(), top=5)
+    return detect(plant(), method="detector", top=5)
 
 
 def test_the_fault_is_found_dated_and_explained(findings):
@@ -44,16 +44,18 @@ def sources(folder):
     return {"path": path, "text": str(path), "files": halves, "table": read_table(table), "shuffled": table.iloc[::-1]}
 
 
+@pytest.mark.parametrize("method", ["detector", "sensors"])
 @pytest.mark.parametrize("kind", ["path", "text", "files", "table", "shuffled"])
-def test_the_same_table_gives_the_same_findings(kind, findings, tmp_path):
-    again = detect(sources(tmp_path)[kind], top=5)
-    assert (again.scores == findings.scores).all()
-    assert (again.flags == findings.flags).all()
-    assert again.table.time.equals(findings.table.time)
+def test_the_same_table_gives_the_same_findings(kind, method, tmp_path):
+    first, again = (detect(source, method=method, top=5) for source in (plant(), sources(tmp_path)[kind]))
+    assert (again.scores == first.scores).all()
+    assert (again.flags == first.flags).all()
+    assert again.table.time.equals(first.table.time)
 
 
 def test_arrays_are_taken_and_have_no_time(findings):
     bare = detect(plant(time=False).to_numpy(), top=5)
+    assert bare.method == findings.method == "Detector"
     assert (bare.scores == findings.scores).all()
     assert bare.table.time is None
     assert bare.events.loc[1, ["start", "end", "duration", "rows"]].tolist() == [200, 204, 5, 5]
@@ -62,17 +64,17 @@ def test_arrays_are_taken_and_have_no_time(findings):
 
 
 def test_the_same_seed_gives_the_same_findings(findings):
-    again = detect(plant(), top=5, random_state=0)
+    again = detect(plant(), method="detector", top=5, random_state=0)
     assert (again.scores == findings.scores).all()
     assert again.expected.equals(findings.expected)
-    other = detect(plant(), top=5, random_state=1)
+    other = detect(plant(), method="detector", top=5, random_state=1)
     assert (other.scores != findings.scores).any()
 
 
 def test_a_label_is_no_input_and_is_compared_with(findings):
     table = plant()
     table["fault"] = [int(row in FAULT) for row in range(len(table))]
-    labelled = detect(table, label="fault", top=5)
+    labelled = detect(table, label="fault", method="detector", top=5)
     assert "fault" not in labelled.names
     assert (labelled.scores == findings.scores).all()
     assert (labelled.agreement.n_known, labelled.agreement.n_found, labelled.agreement.precision_at_n) == (5, 1, 1.0)
@@ -110,7 +112,7 @@ def test_strict_refuses_instead():
         detect(odd_table(), strict=True)
     with pytest.raises(TableError, match="strict refuses"):
         detect(plant().iloc[::-1], strict=True)
-    fine = detect(odd_table(), strict=True, exclude=["limit", "copy", "kind"], top=5)
+    fine = detect(odd_table(), strict=True, exclude=["limit", "copy", "kind"], method="detector", top=5)
     assert rows_found(fine) == FOUND
 
 
@@ -186,7 +188,7 @@ def test_stages_are_told():
     assert stages == [
         "reading the table",
         "checking 6 columns",
-        "fitting Detector to 260 rows",
+        "fitting SensorDetector to 260 rows",
         "scoring 260 rows",
         "explaining 1 event",
     ]
@@ -264,7 +266,7 @@ def labelled() -> pd.DataFrame:
 
 
 def test_known_faults_in_the_training_period_are_not_counted():
-    found = detect(labelled(), label="fault", train_until="2024-05-01", top=5).agreement
+    found = detect(labelled(), label="fault", train_until="2024-05-01", method="detector", top=5).agreement
     assert found.faults["judged"].tolist() == [False, True]
     assert (found.n_found, found.n_judged_faults, len(found.faults)) == (1, 1, 2)
     assert (found.n_known, found.n_judged, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
@@ -361,7 +363,7 @@ def test_a_model_knows_the_column_of_groups():
     ("options", "words"),
     [
         ({"group": "unit"}, r"has no column 'unit' \(given as group\)"),
-        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it tells no groups"),
+        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it is no column of groups"),
         ({"group": "run", "columns": ["run", "oil"]}, "'run' cannot be an input and the group"),
         ({"group": "fault", "label": "fault"}, "'fault' cannot be the group and the label"),
         ({"group": "time", "time": "time"}, "'time' cannot be the group and the time"),
@@ -465,10 +467,10 @@ def test_rows_that_follow_each_other_closely_make_rates_doubtful():
     close = pd.concat([time, table], axis=1)
     shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
     for rows in (close, table):  # with time stamps and without
-        found = penstock.detect(rows)
+        found = penstock.detect(rows, method="detector")
         assert "too low for later rows" in kinds(found)["like the row before"]
         assert found.caution == ONLY_RANKS
-        later = penstock.fit_model(rows[:300]).score(rows[300:], top=5)
+        later = penstock.fit_model(rows[:300], method="detector").score(rows[300:], top=5)
         assert "like the row before" in kinds(later)
         assert later.rates is later.threshold_rate is None
     for other, method in ((shuffled, "detector"), (close, "knn")):

@@ -18,13 +18,14 @@ from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
 
 
-@pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online", "views"])
+@pytest.fixture(scope="module", params=["all", "modes", "period", "mean", "knn in modes", "online", "views", "sensors"])
 def findings(request):
     options = {
         "all": {"top": 12, "method": "nsnmf"},
         "modes": {"top": 12, "method": "nsnmf", "modes": "state"},
         "period": {"top": 12, "method": "nsnmf", "train_until": "2024-05-01"},
-        "views": {"top": 12, "modes": "state"},
+        "views": {"top": 12, "method": "detector", "modes": "state"},
+        "sensors": {"top": 60, "modes": "state"},
         "mean": {"top": 12, "method": "mean"},
         "knn in modes": {"top": 12, "method": "knn", "modes": "state", "train_until": "2024-05-01"},
         "online": {"top": 12, "method": "online", "exclude": "state"},
@@ -45,11 +46,13 @@ def test_shares_are_sorted_and_no_more_than_all(findings):
             assert findings.expected.loc[findings.values.index[row.position], row.variable] == row.expected
 
 
-def test_shares_are_of_squared_residuals_or_of_scores_where_those_are_told(findings):
+def test_shares_are_of_squared_residuals_or_of_scores_or_evidence_where_those_are_told(findings):
     for event in findings.events.index:
         rows, peak = findings.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
         rows = rows[findings.modes[rows] == findings.modes[peak]]
-        if findings.contributions is None:
+        if findings.evidence is not None:
+            weights = (findings.evidence[rows] ** 2).sum(axis=0)
+        elif findings.contributions is None:
             weights = (residuals(findings, rows) ** 2).sum(axis=0)
         else:
             weights = np.maximum(findings.contributions.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0)
@@ -79,14 +82,18 @@ def test_neighbors_are_usual_rows_of_the_same_mode(findings):
             assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
 
 
-def test_expected_is_the_mean_of_the_neighbors_unless_it_is_rebuilt(findings):
+def test_expected_is_the_mean_of_the_neighbors_unless_the_detector_says_it(findings):
     for event in findings.events.index:
         why, peak = findings.explain(event), int(findings.events.loc[event, "peak_row"])
         mean = findings.values.iloc[why.neighbors["position"]].mean()
         assert why.rebuilt == findings.rebuilt == hasattr(findings.parts[0].part.detector, "inverse_transform")
         assert (", rebuilt as " in str(why)) == why.rebuilt
         assert (", expected " in str(why)) != why.rebuilt
-        if not why.rebuilt:
+        if findings.evidence is not None:
+            detector = next(each.part.detector for each in findings.parts if peak in each.rows)
+            given_others = detector.expected(findings.values.to_numpy()[[peak]])[0]
+            np.testing.assert_allclose(findings.expected.iloc[peak], given_others, rtol=1e-12)
+        elif not why.rebuilt:
             np.testing.assert_allclose(findings.expected.iloc[peak], mean, rtol=1e-12)
             shown = why.comparison
             np.testing.assert_allclose(shown["expected"], shown.filter(like="neighbor").mean(axis=1), rtol=1e-12)
@@ -264,7 +271,7 @@ def recommended(request):
         "modes": {"top": 12, "modes": "state"},
         "period": {"top": 12, "train_until": "2024-05-01"},
     }[request.param]
-    return detect(two_modes(), **options)
+    return detect(two_modes(), method="detector", **options)
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +286,7 @@ def test_scores_are_the_detectors_own_in_every_mode(recommended):
 
 
 def test_rates_are_those_of_the_detector_of_the_mode():
-    recommended = detect(two_modes(), modes="state", train_until="2024-05-02", top=12)
+    recommended = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", top=12)
     assert np.isnan(recommended.rates[~recommended.flags]).all()
     for judged in recommended.parts:
         found = judged.rows[recommended.flags[judged.rows]]
@@ -323,7 +330,7 @@ def test_equal_scores_share_their_ranks():
 def test_a_rank_after_a_training_period_is_among_the_rows_after_it():
     walk = np.cumsum(np.random.default_rng(0).normal(size=(400, 6)), axis=0)
     slow = plant(400)[["time"]].join(pd.DataFrame(walk).add_prefix("sensor_"))
-    found = detect(slow, train_until="2024-05-01", top=5)
+    found = detect(slow, method="detector", train_until="2024-05-01", top=5)
     assert "like the row before" in {note.kind for note in found.notes}
     assert found.rates is found.threshold_rate is None
     n_new = int((found.judged & ~found.trained).sum())
@@ -372,7 +379,7 @@ def test_parts_add_up_to_the_score_of_the_peak_to_the_last_bit(recommended):
 
 
 def test_a_variable_that_is_as_expected_keeps_its_share():
-    found = detect(plant(), top=5)
+    found = detect(plant(), method="detector", top=5)
     before = found.explain(1).variables
     found = replace(found, expected=found.expected.assign(**{HOT: found.values[HOT]}))
     after, shares = explain(found, 1).variables, found.shares[0]
@@ -400,7 +407,7 @@ def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
 
 
 def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
-    found = detect(two_modes(), modes="state", train_until="2024-05-02", top=40, gap=0)
+    found = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", top=40, gap=0)
     learnt = {judged.part.mode: len(judged.part.training_scores) for judged in found.parts}
     beyond = set()
     for event, peak in found.events["peak_row"].items():
@@ -410,7 +417,7 @@ def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
         assert ("(extrapolated)" in found.rarity["sentence"][event]) == extrapolated
         assert found.rarity["figure"][event] == how_rare(rate, extrapolated=extrapolated)
     assert beyond == {True, False}
-    far = detect(two_modes(), modes="state", train_until="2024-05-02", threshold=Fixed(1000.0))
+    far = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", threshold=Fixed(1000.0))
     assert "(extrapolated)" in far.threshold_rarity
 
 
@@ -440,7 +447,7 @@ def test_a_share_is_a_rate_of_false_alarms(model, rate):
 def test_a_share_of_other_methods_is_one_of_the_rows():
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
     assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
-    assert detect(plant(), threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
+    assert detect(plant(), method="detector", threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
 
 
 @pytest.mark.parametrize(

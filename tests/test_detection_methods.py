@@ -50,6 +50,13 @@ def test_what_is_expected_is_in_the_users_units(found):
         rebuilt = np.vstack([detector.embedding_, detector.transform(values[144:])]) @ detector.components_
         np.testing.assert_allclose(in_units, part.scale * (scaled - rebuilt), atol=1e-9)
         np.testing.assert_allclose(np.sqrt((residuals(findings) ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
+    elif method == "sensors":  # given the others, its own reading left out
+        values, expected = findings.values.to_numpy(), findings.expected.to_numpy()
+        assert (np.median(np.abs(in_units), axis=0) < values.std(axis=0)).all()
+        for column in range(values.shape[1]):
+            changed = values[[150]] + 100.0 * (np.arange(values.shape[1]) == column)
+            rebuilt = part.detector.expected(changed)[0]
+            assert (np.isclose(rebuilt, expected[150], rtol=1e-9) == (np.arange(values.shape[1]) == column)).all()
     else:
         assert (np.isfinite(in_units).all(axis=1) == findings.flags).all()
 

@@ -229,15 +229,15 @@ def test_training_rows_without_a_common_reading_are_named_where_it_matters():
         r"of the training rows: no input has a reading in both\. Leave out one of them, or exclude columns"
     )
     with pytest.raises(TableError, match=message):
-        detect(table)
+        detect(table, method="detector")
     swapped = table.iloc[::-1]  # rows are sorted by time, and named as they are numbered in the source
     with pytest.raises(TableError, match=r"row 590 \(2024-05-01 09:00:00\) with row 579 \(2024-05-01 20:00:00\)"):
         detect(swapped.reset_index(drop=True), method="knn")
     with pytest.raises(TableError, match=r"compare row 9 with row 20 \(counted"):
         detect(table.drop(columns="time"), method="gnmf")
-    for method in ("nmf", "mean"):  # no rows are compared
+    for method in ("nmf", "mean", "sensors"):  # no rows are compared
         assert detect(table, method=method, top=8).judged.sum() == 599
-    model = fit_model(table.drop(index=20))
+    model = fit_model(table.drop(index=20), method="detector")
     assert np.isfinite(score(model, table.iloc[[9, 20]]).scores).all()
     with pytest.raises(TableError, match=r"row 9 .* with row 20 .* of the training rows of mode on: no input"):
-        detect(table.assign(state=np.where(np.arange(600) < 500, "on", "off")), modes="state")
+        detect(table.assign(state=np.where(np.arange(600) < 500, "on", "off")), method="detector", modes="state")

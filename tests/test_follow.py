@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.io import InputError, RowSource, TableOptions, open_feed
-from penstock.io.follow import FollowFeed
+from penstock.io.feeds import FollowFeed
 
 HEADER = "time,a\n"
 Follower = Callable[[Path], RowSource]

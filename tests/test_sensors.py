@@ -234,9 +234,10 @@ def test_rates_of_episodes_are_their_slow_twin(n, seed, faults):
     location, slope = naive.episode_rate(scores.tolist(), rate.block)
     np.testing.assert_allclose([rate.location, rate.slope], [location, slope], rtol=1e-9)
     for score in (location + slope, location + 5 * slope):
-        slow = naive.expected(score, location, slope, rate.block, n)
-        np.testing.assert_allclose(rate.expected(np.array([score]), n), [slow], rtol=1e-6)
-        np.testing.assert_allclose(rate.score_expected(slow, n), score, rtol=1e-6)
+        for rows in (n, 1):
+            slow = naive.expected(score, location, slope, rate.block, rows)
+            np.testing.assert_allclose(rate.expected(np.array([score]), rows), [slow], rtol=1e-6)
+            np.testing.assert_allclose(rate.score_expected(slow, rows), score, rtol=1e-6)
 
 
 def test_rates_of_episodes_are_not_too_small_on_independent_and_on_slow_scores():

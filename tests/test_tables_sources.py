@@ -96,7 +96,7 @@ def test_areas_with_different_columns_are_joined_on_time(tmp_path):
     ("other", "message"),
     [
         (pd.DataFrame({"time": HOURS, "a": 1.0, "c": 2.0}), "x.csv and y.csv share some columns .'a'. but not all"),
-        (pd.DataFrame({"c": np.arange(6.0)}), "y.csv has other columns than the files beside it, and no time"),
+        (pd.DataFrame({"c": np.arange(6.0)}), "y.csv has other columns than the other files, and no time"),
         (pd.DataFrame({"time": HOURS[[0, 0, 1]], "c": 1.0}), "y.csv has 1 time stamps that are missing or come more"),
         (
             pd.DataFrame({"time": HOURS.tz_localize("UTC"), "c": 1.0}),
@@ -136,7 +136,7 @@ def test_lists_beside_the_table_in_a_folder_are_left_out_and_named(tmp_path):
 def test_without_any_time_no_file_is_left_out(tmp_path):
     written(tmp_path, "x.csv", pd.DataFrame({"a": np.arange(6.0)}))
     written(tmp_path, "y.csv", pd.DataFrame({"b": np.arange(6.0)}))
-    with pytest.raises(TableError, match=r"x\.csv has other columns than the files beside it, and no time"):
+    with pytest.raises(TableError, match=r"x\.csv has other columns than the other files, and no time"):
         read_table(tmp_path)
 
 

@@ -86,8 +86,13 @@ def _csv(make: Callable[[], pd.DataFrame]) -> Callable[[Path], None]:
 
 # Name of the pin: how to write the table, and the options of the command.
 DETECT: dict[str, tuple[Callable[[Path], None], list[str]]] = {
-    "default": (_csv(plant), ["--top", "12", "--label", "fault"]),
-    "trained": (_csv(plant), ["--train-until", "2024-05-02 12:00", "--threshold", "0.01"]),
+    "default": (_csv(plant), ["--label", "fault"]),
+    "trained": (_csv(plant), ["--train-until", "2024-05-02 12:00"]),
+    "detector": (_csv(plant), ["--top", "12", "--label", "fault", "--method", "detector"]),
+    "detector-trained": (
+        _csv(plant),
+        ["--train-until", "2024-05-02 12:00", "--threshold", "0.01", "--method", "detector"],
+    ),
     "modes": (_csv(modes), ["--mode", "state", "--method", "nsnmf", "--similarity", "relative", "--top", "15"]),
     "holes": (_csv(holes), ["--method", "nsnmf", "--similarity", "normalized", "--top", "10", "--gap", "1h"]),
     "odd-text": (odd_text, ["--method", "knn", "--top", "10"]),
@@ -96,6 +101,7 @@ DETECT: dict[str, tuple[Callable[[Path], None], list[str]]] = {
 }
 METHODS: dict[str, dict[str, Any]] = {
     "Detector": {"random_state": 0},
+    "SensorDetector": {"random_state": 0},
     "NSNMF": {"random_state": 0, "n_components": 3},
     "LaplacianNSNMF": {"random_state": 0, "n_components": 3},
     "NMF": {"random_state": 0, "n_components": 3},

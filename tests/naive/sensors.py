@@ -138,5 +138,5 @@ def episode_rate(scores, block):
 
 
 def expected(score, location, slope, block, rows):
-    """Blocks in so many rows whose maximum is at least this score."""
-    return rows / block * (1 - math.exp(-math.exp(-(score - location) / slope)))
+    """Blocks in so many rows, at least one, whose maximum is at least this score."""
+    return max(rows / block, 1) * (1 - math.exp(-math.exp(-(score - location) / slope)))

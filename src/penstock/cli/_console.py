@@ -1,4 +1,4 @@
-"""Talk to the terminal: errors, output, the stage of long work, Ctrl-C and SIGTERM."""
+"""Errors, output, the status of long work, Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 
 class CommandError(Exception):
-    """An expected error: shown in one line, without a traceback. 2 as exit code: the command was given wrongly."""
+    """An expected error, shown in one line without a traceback; exit code 2 if the command was given wrongly."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -23,19 +23,19 @@ class CommandError(Exception):
 
 
 def printable(text: str) -> str:
-    """The text with a mark for each character that a terminal would obey instead of showing it.
+    """Replace each character that a terminal would obey instead of showing it.
 
-    Column names and times come from the data: what they hold must not move the cursor or change the title.
+    Column names and times come from the data: they must not move the cursor or change the title.
 
     >>> printable("10:00" + chr(27) + "[2J")
     '10:00�[2J'
     """
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
+    return text if text.isprintable() else "".join(each if each.isprintable() else "�" for each in text)
 
 
 def print_text(text: str) -> None:
-    """Print a text; without a reader that is the end of it, and no failure."""
-    if sys.stdout is None:  # closed before we began
+    """Print a text; that the reader has closed the pipe is no failure."""
+    if sys.stdout is None:  # closed before the start
         return
     encoding = sys.stdout.encoding or "utf-8"
     try:
@@ -49,7 +49,7 @@ def print_text(text: str) -> None:
 
 
 def _discard() -> None:
-    """Let what is still in the buffer go nowhere: Python would complain of it at the end."""
+    """Discard what is still in the buffer: Python would report it at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())
@@ -62,30 +62,33 @@ def _discard() -> None:
 _PATIENCE = 2.0  # seconds
 
 
+def live_status(render: Callable[[], Any]) -> Any:
+    """Start a status on standard error, drawn by `render`; None where that is not a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(stderr=True), get_renderable=render, refresh_per_second=4, transient=True)
+    live.start()
+    return live
+
+
 class Stages:
     """Inside this block, call it with the name of each stage that begins. Shows nothing in a pipe, or if `quiet`."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._stage = ""
-        self._live: Any = None
+        self._quiet, self._stage = quiet, ""
         self._started = time.monotonic()
 
     def __call__(self, stage: str) -> None:
         self._stage = printable(stage)
 
     def __enter__(self) -> Self:
-        if self._shown:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(
-                console=Console(stderr=True), get_renderable=self._status, refresh_per_second=4, transient=True
-            )
-            self._live.start()
+        self._live = None if self._quiet else live_status(self._status)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -100,7 +103,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Inside this block the first signal is only noted; a second one ends the process at once.
+    """Inside this block the first SIGINT or SIGTERM is only noted; a second one ends the process at once.
 
     >>> with StopSignals() as stop:
     ...     stop.requested()
@@ -112,30 +115,35 @@ class StopSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def requested(self) -> bool:
+        """Return whether a signal has come."""
         return self.number is not None
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        # A second signal ends the command without waiting, for example for a reader that no longer takes the output.
+        # A second signal ends the command without waiting, for example for a reader that does not read.
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
 
 
 @contextmanager
 def cleaning_up() -> Iterator[None]:
-    """Inside this block SIGTERM ends the process as Ctrl-C does, through all that tidies up on the way."""
-    if threading.current_thread() is not threading.main_thread():  # others cannot hear signals
+    """Inside this block SIGTERM ends the process as Ctrl-C does, with all cleaning up on the way."""
+    if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield
         return
-    before = signal.signal(signal.SIGTERM, _end)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)  # as shells have it
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
@@ -143,11 +151,10 @@ def cleaning_up() -> Iterator[None]:
 
 
 @contextmanager
-def deaf_children() -> Iterator[None]:
-    """Processes started inside this block, or later by threads that begin in it, do not hear Ctrl-C.
+def children_without_interrupt() -> Iterator[None]:
+    """Processes started inside this block, or later by threads that begin in it, ignore Ctrl-C.
 
-    A terminal sends it to all of them at once. They would die with a traceback each, where the one who started them
-    is about to end them in an orderly way.
+    A terminal sends it to all processes at once: children would print a traceback each, before their parent ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -157,8 +164,4 @@ def deaf_children() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a Ctrl-C of the meantime is heard now
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)  # as shells have it
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a Ctrl-C of the meantime works now

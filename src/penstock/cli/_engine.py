@@ -16,7 +16,7 @@ import typer
 
 from penstock._messages import counted
 from penstock._types import FloatArray
-from penstock.cli._console import CommandError, Stages, deaf_children
+from penstock.cli._console import CommandError, Stages, children_without_interrupt
 from penstock.cli._options import place_of
 from penstock.detection import METHODS, Findings, Model, make_detector
 from penstock.detection.model import FitRows
@@ -28,26 +28,35 @@ Result = TypeVar("Result", Findings, Model)
 
 @dataclass(frozen=True)
 class Engine:
-    """What `--engine` says: the text, the place where it was given, for messages, and the scheduler's address."""
+    """The option `--engine`: its text, where it was given, for messages, and the scheduler to connect to."""
 
     text: str
     place: str
-    scheduler: str | None  # where to connect; None to start workers
+    scheduler: str | None  # None to start workers
 
     @classmethod
     def of(cls, context: typer.Context) -> Engine:
-        """As the options have it; refuses an unknown engine, and a method that it cannot fit."""
+        """Return the engine of a command; raise for an unknown one, and for a method that it cannot fit."""
         text, place = context.params["engine"], place_of(context, "engine")
         address = _ADDRESS.fullmatch(text)
         if text not in ("local", "dask") and (address is None or not 0 < int(address[2]) < 2**16):
             raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.", exit_code=2)
         if text != "local":
-            _refuse_method(context.params["method"], f"{place} {text}")
+            from penstock.scale.fitting import SUPPORTED
+
+            method = context.params["method"]
+            able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
+            if method.lower() not in able:
+                raise CommandError(
+                    f"{place} {text} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or "
+                    f"--engine local.",
+                    exit_code=2,
+                )
         return cls(text, place, None if address is None else f"tcp://{address[1]}")
 
     @contextmanager
     def fitting(self, stages: Stages) -> Iterator[FitRows | None]:
-        """How to fit inside this block, None for a detector's own way; workers started for it are closed at its end."""
+        """Yield how to fit, None for a detector's own way; workers started for it are closed at the end."""
         if self.text == "local":
             yield None
             return
@@ -55,17 +64,15 @@ class Engine:
             yield lambda detector, rows: self._fit(detector, rows, client, stages)
 
     def noted(self, result: Result) -> Result:
-        """Findings or a model whose settings tell of the engine, unless it is the usual one."""
-        if self.text == "local":
-            return result
-        return replace(result, settings={**result.settings, "engine": self.text})
+        """Return findings or a model with the engine in the settings, unless it is the usual one."""
+        return result if self.text == "local" else replace(result, settings={**result.settings, "engine": self.text})
 
     @contextmanager
     def _client(self, stages: Stages) -> Iterator[Any]:
         from penstock import scale
 
         with ExitStack() as opened:
-            with self._plain_errors(), deaf_children():
+            with self._plain_errors(), children_without_interrupt():
                 if self.scheduler is None:
                     stages("starting workers")
                     client = opened.enter_context(scale.local_client(quiet=True))
@@ -83,7 +90,7 @@ class Engine:
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
-        """What is wrong with a cluster, or that its extra is not installed, ends the command with one line."""
+        """End the command with one line for problems with a cluster, or if its extra is not installed."""
         from penstock.scale import ClusterError
 
         try:
@@ -94,19 +101,8 @@ class Engine:
             raise CommandError(f"{self.place}: {_LOST}", exit_code=2) from None
 
 
-def _refuse_method(method: str, engine: str) -> None:
-    from penstock.scale.fitting import SUPPORTED
-
-    able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
-    if method.lower() not in able:
-        raise CommandError(
-            f"{engine} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or --engine local.",
-            exit_code=2,
-        )
-
-
 def _refuse_missing(rows: FloatArray, engine: str) -> None:
-    """Refuse here what `penstock.scale` would refuse in words for programmers."""
+    """Raise for missing values in terms of the command's options; `penstock.scale` names parameters."""
     missing = np.isnan(rows)
     if missing.any():
         inputs = counted(int(missing.any(axis=0).sum()), "input")
@@ -120,7 +116,7 @@ def _refuse_missing(rows: FloatArray, engine: str) -> None:
 
 @contextmanager
 def _quiet_dask() -> Iterator[None]:
-    """Inside this block Dask logs and warns of nothing: it is not for users, and what goes wrong is raised as well."""
+    """Inside this block Dask logs and warns of nothing: errors are raised as well."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

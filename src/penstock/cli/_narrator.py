@@ -1,4 +1,4 @@
-"""What `penstock watch` says on standard error: a live status on a terminal, malformed lines, a summary."""
+"""Report on `penstock watch` on standard error: a live status on a terminal, malformed lines, a summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock._messages import counted
 from penstock._types import StreamScores
-from penstock.cli._console import printable
+from penstock.cli._console import live_status, printable
 from penstock.cli._options import join_names
 from penstock.io import Batch, Fault
 from penstock.live import Counts, Monitor, Observer, with_names
@@ -28,51 +28,47 @@ _SHOWN_ANOMALIES = 5
 
 
 class Narrator:
-    """Tells a person what goes on. Verdicts go elsewhere; without `status`, none is shown while they come."""
+    """Report what happens while a stream is watched; `status` shows a live status on a terminal."""
 
     def __init__(self, *, quiet: bool, status: bool = True) -> None:
-        self._quiet = quiet
-        self._counts = Counts()
-        self._live: Any = None
+        self._quiet, self._counts = quiet, Counts()
         self._anomalies: deque[tuple[str, str, str]] = deque(maxlen=_SHOWN_ANOMALIES)
         self._started = self._reported = time.monotonic()
-        self._samples_before = 0
-        self._faults = 0
-        self._unreported = 0
+        self._samples_before = self._faults = self._unreported = 0
         self._watch: Monitor | None = None
         self._scored = False
         self.text_columns = TextColumns()
-        if status and not quiet and sys.stderr is not None and sys.stderr.isatty():
-            self._begin_status()
+        self._live = live_status(self._status) if status and not quiet else None
 
     def observer(self) -> Observer:
+        """Return the functions that the monitor calls."""
         return Observer(self._verdicts, self._fault, self.say)
 
     def say(self, text: str) -> None:
-        """One line on standard error, above the status if there is one."""
+        """Write a line to standard error, above the status if there is one."""
         text = printable(text)
         if self._live is not None:
             self._live.console.print(f"penstock: {text}", markup=False, highlight=False, soft_wrap=True)
-        elif sys.stderr is not None:  # None: it was closed before we began
+        elif sys.stderr is not None:  # None: it was closed before the start
             sys.stderr.write(f"penstock: {text}\n")
             sys.stderr.flush()
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
-        """Inside this block, what Python would warn of is said like everything else."""
+        """Inside this block, Python's warnings are reported like everything else."""
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = lambda message, *_, **__: self._warn(" ".join(str(message).split()))
             yield
 
     def begin(self, watch: Monitor) -> None:
-        """The watch is open; it may have counted before."""
+        """Take a monitor that is open; it may have counted before."""
         self._watch = watch
         self._counts, self._samples_before = watch.counts, watch.counts.samples
         self._started = time.monotonic()
 
     def end(self, counts: Counts | None) -> None:
-        """Take the status away and, if all went well, sum up."""
+        """End the status and, if all went well, write the summary."""
         self._report_rest()
         if self._live is not None:
             self._live.stop()
@@ -87,7 +83,7 @@ class Narrator:
         self.say(text if self._watch is None else with_names(text, self._watch.variable_names))
 
     def _warmup_in_words(self, samples: int) -> str:
-        """Why there was no score at all, if the input was too short for one."""
+        """Say why there was no score at all, if the input was too short for one."""
         warmup = 0 if self._watch is None else self._watch.warmup
         if self._scored or not 0 < samples <= warmup:
             return ""
@@ -119,15 +115,6 @@ class Narrator:
             self.say(f"{self._unreported:,} more malformed, the last: {self._last}")
             self._unreported, self._reported = 0, time.monotonic()
 
-    def _begin_status(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._live = Live(
-            console=Console(stderr=True), get_renderable=self._status, refresh_per_second=4, transient=True
-        )
-        self._live.start()
-
     def _status(self) -> Any:
         from rich.console import Group
         from rich.text import Text
@@ -158,7 +145,7 @@ _NOT_A_NUMBER = re.compile(r'column ("(?:[^"\\]|\\.)*") holds .*, which is not a
 
 
 class TextColumns:
-    """Counts which columns the malformed lines are malformed for.
+    """Count for which columns lines are malformed.
 
     >>> columns = TextColumns()
     >>> columns.note('column "run" holds "a/1", which is not a number')
@@ -172,15 +159,15 @@ class TextColumns:
         self._lines: Counter[str] = Counter()
 
     def note(self, reason: str) -> None:
+        """Count the reason why a line is malformed."""
         found = _NOT_A_NUMBER.fullmatch(reason)
         if found:
             self._lines[found[1]] += 1
 
     def hint(self, samples: int) -> str:
-        """What to do, if one column is text in more lines than there were samples; else ""."""
+        """Return what to do, if one column is text in more lines than there were samples; else ""."""
         for name, lines in self._lines.most_common(1):
             if lines > samples:
-                return (
-                    f"column {name} is text; leave it out with --exclude {shlex.quote(join_names([json.loads(name)]))}"
-                )
+                excluded = shlex.quote(join_names([json.loads(name)]))
+                return f"column {name} is text; leave it out with --exclude {excluded}"
         return ""

@@ -7,7 +7,7 @@ import datetime as dt
 import inspect
 import io
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -141,22 +141,20 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     known = {option_name(parameter): str(parameter.name) for parameter in context.command.params}
     hints = get_type_hints(context.command.callback)
     defaults: dict[str, Any] = {}
-    for key, value in _read(path).items():
-        if key not in known or key == "config":
-            hint = closest(key.replace("_", "-"), list(known)) or f" See '{context.command_path} --help' for the names."
-            raise CommandError(f"{path}: unknown key {key!r}.{hint}", exit_code=2)
-        defaults[known[key]] = _checked(value, hints[known[key]], f"{path}: {key}")
-    context.default_map = defaults
-    return path
-
-
-def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
     except (ValueError, RecursionError) as error:  # errors of TOML and of UTF-8, and brackets without end
         raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+    for key, value in given.items():
+        if key not in known or key == "config":
+            close = get_close_matches(key.replace("_", "-"), known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"See '{context.command_path} --help' for the names."
+            raise CommandError(f"{path}: unknown key {key!r}. {hint}", exit_code=2)
+        defaults[known[key]] = _checked(value, hints[known[key]], f"{path}: {key}")
+    context.default_map = defaults
+    return path
 
 
 def _checked(value: Any, hint: Any, place: str) -> Any:
@@ -169,29 +167,17 @@ def _checked(value: Any, hint: Any, place: str) -> Any:
         return value
     if Path in kinds and not isinstance(value, str):
         raise CommandError(f"{place} must be the path of a file, in quotes; got {value!r}.", exit_code=2)
-    several = [_text(each, place, value) for each in (value if isinstance(value, list) else [value])]
+    several = []
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, str | int | float | dt.date) or isinstance(each, bool):
+            raise CommandError(f"{place} must be a text; got {value!r}.", exit_code=2)
+        several.append(str(each))
     if list in (get_origin(kind) for kind in kinds):
         return several
     return join_names(several) if isinstance(value, list) else several[0]
 
 
-def _text(each: Any, place: str, value: Any) -> str:
-    if not isinstance(each, str | int | float | dt.date) or isinstance(each, bool):
-        raise CommandError(f"{place} must be a text; got {value!r}.", exit_code=2)
-    return str(each)
-
-
 # Names that people type.
-
-
-def closest(name: str, known: Sequence[str]) -> str:
-    """Return a question that follows a complaint; "" if nothing known is near.
-
-    >>> closest("windw", ["rate", "window"])
-    " Did you mean 'window'?"
-    """
-    close = get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def join_names(names: Iterable[str]) -> str:

@@ -130,8 +130,7 @@ class _Bar:
 
     def __init__(self, *, quiet: bool) -> None:
         self._bar: Any = None
-        self._task: Any = None
-        self._trouble = 0
+        self._failed = 0
         self._shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
 
     def __enter__(self) -> _Bar:
@@ -140,12 +139,10 @@ class _Bar:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
 
-            self._bar = RichProgress(
-                *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()),
-                TextColumn("{task.description}", markup=False),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+            last = TextColumn("{task.description}", markup=False)
+            console = Console(stderr=True)
+            self._bar = RichProgress(BarColumn(), MofNCompleteColumn(), *times, last, console=console, transient=True)
             self._task = self._bar.add_task("reading the data sets", total=None)
             self._bar.start()
         return self
@@ -155,9 +152,9 @@ class _Bar:
             self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        if progress.outcome["status"] != "ok":
-            self._trouble += 1
+        """Show a cell that has been run."""
+        self._failed += progress.outcome["status"] != "ok"
         if self._bar is not None:
-            trouble = f", {counted(self._trouble, 'cell')} without result" if self._trouble else ""
-            words = printable(f"{progress.cell.method.name} on {progress.cell.dataset}{trouble}")
+            failed = f", {counted(self._failed, 'cell')} without result" if self._failed else ""
+            words = printable(f"{progress.cell.method.name} on {progress.cell.dataset}{failed}")
             self._bar.update(self._task, total=progress.total, completed=progress.done, description=words)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from penstock.cli._console import Stages, cleaning_up, print_text, printable
 from penstock.cli._engine import Engine
 from penstock.cli._options import chosen_options, plain_errors
 from penstock.cli._summary import note_lines, summary_lines
-from penstock.detection import Findings, Model, check_options, detect, fit_model, load_model
+from penstock.detection import Findings, check_options, detect, fit_model, load_model
 from penstock.io import Notebook, files_of
 from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import DEFAULT_METHOD, PAPERS_METHOD
@@ -42,42 +41,43 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 def run_detect(context: typer.Context) -> int:
     """Carry out `penstock detect`, and return its exit code."""
-    outputs, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
+    paths, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
     engine = Engine.of(context)
     with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
             findings = engine.noted(detect(_source(context), **given, fit_rows=fit_rows, progress=stages))
-        files = outputs.write(findings, stages)
-    return _conclude(context, findings, files, said, _method_hint(context))
+        _write(context, findings, paths, stages)
+    return _conclude(context, findings, paths, said, _method_hint(context))
 
 
 def run_fit(context: typer.Context) -> int:
     """Carry out `penstock fit`, and return its exit code."""
-    outputs, given = _outputs(context, "model"), _given(context, FitOptions)
+    path, given = _outputs(context, "model")["model"], _given(context, FitOptions)
     engine = Engine.of(context)
-    path: Path = context.params["model"]
     with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
             model = engine.noted(fit_model(_source(context), **given, fit_rows=fit_rows, progress=stages))
         stages(f"writing {path}")
         with plain_errors(context, f"{path} could not be written: "):
-            model.save(path, overwrite=outputs.overwrite)
+            model.save(path, overwrite=context.params["overwrite"])
     if not context.params["quiet"]:
-        notes = note_lines([*map(str, model.notes), *said])
-        lines = [_in_words(model), *_method_hint(context), *notes, "", f"Written: {path}"]
+        kind, rows, inputs = type(model.parts[0].detector).__name__, len(model.training_scores), len(model.inputs.names)
+        modes = "" if len(model.parts) == 1 else f" in {len(model.parts)} operating modes"
+        lines = [f"{kind} has learnt from {rows:,} rows of {inputs:,} inputs{modes}.", *_method_hint(context)]
+        lines += [*note_lines([*map(str, model.notes), *said]), "", f"Written: {path}"]
         print_text("\n".join(map(printable, lines)))
     return 0
 
 
 def run_score(context: typer.Context) -> int:
     """Carry out `penstock score`, and return its exit code."""
-    outputs, given = _outputs(context, *_RESULTS), _given(context, ScoreOptions)
+    paths, given = _outputs(context, *_RESULTS), _given(context, ScoreOptions)
     with plain_errors(context):
         model = load_model(context.params["model"])
     with _working(context) as (stages, said):
         findings = model.score(_source(context), **given, progress=stages)
-        files = outputs.write(findings, stages)
-    return _conclude(context, findings, files, said)
+        _write(context, findings, paths, stages)
+    return _conclude(context, findings, paths, said)
 
 
 def _given(context: typer.Context, job: type[DetectOptions | FitOptions | ScoreOptions]) -> dict[str, Any]:
@@ -128,36 +128,31 @@ def _source(context: typer.Context) -> str | list[str]:
     return sources[0] if len(sources) == 1 else sources
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """Where results go, by the name of the option."""
+def _write(context: typer.Context, findings: Findings, paths: dict[str, Path], stages: Stages) -> None:
+    """Write findings to files, by the name of the option."""
+    for name, path in paths.items():
+        stages(f"writing {path}")
+        given: dict[str, Any] = {"overwrite": context.params["overwrite"]}
+        with plain_errors(context, f"{path} could not be written: "):
+            if name == "output":
+                write_findings(findings, path, **given)
+            elif name == "scores":
+                write_scores(findings, path, **given)
+            else:
+                from penstock.report import write_html
 
-    context: typer.Context
-    paths: Mapping[str, Path]
-    overwrite: bool
-
-    def write(self, findings: Findings, progress: Callable[[str], None]) -> list[Path]:
-        """Write all of them, and return where."""
-        for name, path in self.paths.items():
-            progress(f"writing {path}")
-            with plain_errors(self.context, f"{path} could not be written: "):
-                if name == "output":
-                    write_findings(findings, path, overwrite=self.overwrite)
-                elif name == "scores":
-                    write_scores(findings, path, overwrite=self.overwrite)
-                else:
-                    from penstock.report import write_html
-
-                    write_html(findings, path, overwrite=self.overwrite, progress=progress)
-        return list(self.paths.values())
+                write_html(findings, path, **given, progress=stages)
 
 
-def _outputs(context: typer.Context, *names: str) -> _Outputs:
+def _outputs(context: typer.Context, *names: str) -> dict[str, Path]:
     """Return the files to be written; raise for one that cannot be, is read here, or is named twice."""
     given = context.params
     with plain_errors(context):
         files = files_of(given["source"], Notebook("the table"))
-        _check_once(files)
+        real_paths = [os.path.realpath(file) for file in files]
+        for place, file in enumerate(files):
+            if real_paths[place] in real_paths[:place]:  # a row that is there twice does not look anomalous
+                raise ValueError(f"{file} is named twice. Name each file once.")
     inputs = [*files, *(given[name] for name in ("config", "units", "model") if name not in names and given.get(name))]
     folders = [Path(source) for source in given["source"] if Path(source).is_dir()]
     paths = {name: given[name] for name in names if given[name] is not None}
@@ -173,15 +168,7 @@ def _outputs(context: typer.Context, *names: str) -> _Outputs:
             seen[real] = name
             _check_not_read(path, inputs, folders)
             refuse_existing([path], given["overwrite"])
-    return _Outputs(context, paths, given["overwrite"])
-
-
-def _check_once(files: list[Path]) -> None:
-    """Raise for a file that is named twice: a row that is there twice does not look anomalous."""
-    seen: dict[str, Path] = {}
-    for file in files:
-        if seen.setdefault(os.path.realpath(file), file) is not file:
-            raise ValueError(f"{file} is named twice. Name each file once.")
+    return paths
 
 
 def _check_place(path: Path) -> None:
@@ -216,10 +203,10 @@ def _check_not_read(path: Path, inputs: Sequence[Path], folders: Sequence[Path])
 
 
 def _conclude(
-    context: typer.Context, findings: Findings, files: list[Path], said: list[str], hint: Sequence[str] = ()
+    context: typer.Context, findings: Findings, paths: dict[str, Path], said: list[str], hint: Sequence[str] = ()
 ) -> int:
     """Print what was found, and return the exit code."""
-    given = context.params
+    given, files = context.params, list(paths.values())
     if given["json"]:
         summary = {**summarize(findings), "files": [str(path) for path in files]}
         print_text(as_json(summary, indent=2, ensure_ascii=True))
@@ -234,10 +221,3 @@ def _method_hint(context: typer.Context) -> list[str]:
     if source is None or source.name != "DEFAULT":
         return []
     return [f"Method {DEFAULT_METHOD} is the default; --method {PAPERS_METHOD} is the paper's NS-NMF."]
-
-
-def _in_words(model: Model) -> str:
-    kind: Any = type(model.parts[0].detector).__name__
-    modes = "" if len(model.parts) == 1 else f" in {len(model.parts)} operating modes"
-    rows, inputs = len(model.training_scores), len(model.inputs.names)
-    return f"{kind} has learnt from {rows:,} rows of {inputs:,} inputs{modes}."

@@ -1,4 +1,4 @@
-"""What was found, in plain words for a terminal."""
+"""Write findings as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,42 +13,35 @@ from penstock.cli._console import printable
 from penstock.detection import Findings
 
 _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 7, 20
-_NAMED, _MOST_SIGNS = 3, 60  # variables of an event, and signs of their names
+_NAMED, _LONGEST = 3, 60  # variables of an event, and characters of their names
 
 
 def summary_lines(
     findings: Findings, files: Sequence[Path], warnings: Sequence[str] = (), hint: Sequence[str] = ()
 ) -> list[str]:
-    """Rows, method, findings, events, days, what was changed or is odd, agreement with labels, where the files are.
-
-    hint : what is to be said of the method.
-    """
-    lines = [
-        *_rows(findings),
-        *hint,
-        *_counts(findings),
-        *_event_lines(findings),
-        *_days(findings),
-        *_agreement(findings),
-    ]
-    lines += note_lines([*map(str, findings.notes), *warnings])
+    """Return lines on rows, findings, events, days, agreement with labels, notes and files; `hint` is on the method."""
+    lines = [_rows(findings), *hint, *_counts(findings), *_event_lines(findings)]
+    days = findings.days
+    if len(days):
+        texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
+        lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
+    lines += [*_agreement(findings), *note_lines([*map(str, findings.notes), *warnings])]
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
 
 
 def note_lines(notes: Sequence[str]) -> list[str]:
-    """What was changed, left out or odd; nothing if nothing was."""
+    """Return lines on what was changed, left out or is odd; none if nothing is."""
     return ["", "Worth knowing:", *(f"  {note}" for note in _first(notes, _MOST_NOTES))] if notes else []
 
 
-def _rows(findings: Findings) -> Iterator[str]:
+def _rows(findings: Findings) -> str:
     time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
     span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
     some = "all" if judged == rows else f"{judged:,}"
-    inputs = counted(len(findings.names), "input")
-    kind = findings.method
-    yield f"{findings.table.source}: {counted(rows, 'row')}{span}, {some} judged by {kind} with {inputs}."
+    how = f"{some} judged by {findings.method} with {counted(len(findings.names), 'input')}"
+    return f"{findings.table.source}: {counted(rows, 'row')}{span}, {how}."
 
 
 def _counts(findings: Findings) -> Iterator[str]:
@@ -62,18 +55,15 @@ def _counts(findings: Findings) -> Iterator[str]:
         yield f"No findings: no score is above {above}."
         return
     days = f" on {counted(len(findings.days), 'day')}" if findings.table.time is not None else ""
-    which = f"{_highest(found)} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
+    highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
+    which = f"{highest} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
     yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
     if findings.caution:
         yield findings.caution
 
 
-def _highest(found: int) -> str:
-    return "the highest score" if found == 1 else f"the {found:,} highest scores"
-
-
 def _event_lines(findings: Findings) -> Iterator[str]:
-    """The events with the highest scores, as a table."""
+    """Yield a table of the events with the highest scores."""
     events = findings.events.sort_values("rank").head(_MOST_EVENTS)
     if not len(events):
         return
@@ -99,7 +89,7 @@ def _event_lines(findings: Findings) -> Iterator[str]:
 
 
 def _variables(findings: Findings, event: int) -> str:
-    """The first variables behind an event; where there are none, what was set."""
+    """Return the first variables behind an event; where there are none, its settings."""
     why = findings.explanations.get(event)
     if why is None:
         return ""
@@ -109,15 +99,7 @@ def _variables(findings: Findings, event: int) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 1]}…"
-
-
-def _days(findings: Findings) -> Iterator[str]:
-    days = findings.days
-    if len(days):
-        texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
-        yield ""
-        yield f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _agreement(findings: Findings) -> Iterator[str]:
@@ -129,18 +111,14 @@ def _agreement(findings: Findings) -> Iterator[str]:
     if not judged:
         yield "Label: none of the known faults was judged." if faults else "Label: it knows of no fault."
         return
-    precision = agreement.precision_at_n
-    share = (
-        "" if pd.isna(precision) else f"; {precision:.0%} of the {agreement.n_ranked:,} highest scores are known rows"
-    )
+    precision, horizon = agreement.precision_at_n, agreement.horizon
+    some = "" if pd.isna(precision) else f"{precision:.0%} of the {agreement.n_ranked:,} highest scores"
+    share = f"; {some} are known rows" if some else ""
     which = "known fault" if judged == faults else "known and judged fault"
     earlier = agreement.n_found - agreement.n_inside
-    before = f", {earlier:,} more only an alarm up to {_length(agreement.horizon)} before" if earlier else ""
+    span = counted(horizon, "row") if isinstance(horizon, int) else duration_in_words(horizon.total_seconds())
+    before = f", {earlier:,} more only an alarm up to {span} before" if earlier else ""
     yield f"Label: a finding inside {agreement.n_inside:,} of {counted(judged, which)}{before}{share}."
-
-
-def _length(length: pd.Timedelta | int) -> str:
-    return counted(length, "row") if isinstance(length, int) else duration_in_words(length.total_seconds())
 
 
 def _first(texts: Sequence[str], most: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,6 @@ from penstock.cli._console import CommandError
 from penstock.cli._options import chosen_options, plain_errors, with_options
 from penstock.live.options import WatchOptions
 
-_SIGNALLED = 128  # what shells add to the number of a signal
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No status, no summary; errors are shown.", rich_help_panel="Output")
 ]
@@ -38,8 +38,6 @@ def watch(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
 
 def _run(options: WatchOptions, *, quiet: bool) -> int:
     """Monitor until the end, and return the exit code of the command."""
-    import sys
-
     from penstock.cli._console import StopSignals
     from penstock.cli._narrator import Narrator
     from penstock.io import InputError, OutputError, SnapshotError
@@ -62,7 +60,7 @@ def _run(options: WatchOptions, *, quiet: bool) -> int:
     finally:
         narrator.end(counts)
     if stop.number is not None:
-        return _SIGNALLED + stop.number
+        return 128 + stop.number  # as shells have it
     if counts.malformed and not counts.samples:
         hint = narrator.text_columns.hint(samples=0)
         raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.", exit_code=2)

@@ -14,18 +14,6 @@ from penstock.columns.rules import (
 )
 
 __all__ = [
-    "LIKE_A_LABEL",
-    "ColumnReport",
-    "Encoding",
-    "InputChoice",
-    "LeftOut",
-    "RowRule",
-    "RuleError",
-    "check_columns",
-    "choose_inputs",
-    "order_to_stamp",
-    "parse_duration",
-    "parse_rule",
-    "quote_name",
-    "quote_text",
-]
+    "LIKE_A_LABEL", "ColumnReport", "Encoding", "InputChoice", "LeftOut", "RowRule", "RuleError", "check_columns",
+    "choose_inputs", "order_to_stamp", "parse_duration", "parse_rule", "quote_name", "quote_text",
+]  # fmt: skip

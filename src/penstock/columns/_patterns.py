@@ -18,23 +18,21 @@ _STRONG = re.compile(
     r"|truth|changepoints?",
     re.IGNORECASE,
 )
-_WEAK = re.compile(r"targets?|class(es)?", re.IGNORECASE)  # of other things too, unless the whole name is about a label
-_BESIDE = re.compile(
+_WEAK = re.compile(r"targets?|class(es)?", re.IGNORECASE)  # only if the whole name is about a label
+_OTHER_WORDS = re.compile(
     r"is|has|in|the|a|y|true|ground|point|points|change|normal|or|id|no|nr|num|number|code|type|name|index|kind|state|status"
     r"|[0-9]+",
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-zäöü])(?=[A-ZÄÖÜ])")
-MOST_KINDS = 50  # of a label
+MOST_KINDS = 50  # different values of a label
 _LARGEST = 100
-_CODES = (-99, -999, -9999, -99999)  # of rows of which nothing is known
+_CODES = (-99, -999, -9999, -99999)  # of rows without a label
 
 
 def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> bool:
-    """Whether a column is named like a label and has few values, as labels have.
-
-    values : the different ones.
+    """Return whether a column is named like a label and its different `values` are few, as those of labels.
 
     Numbers are 0 and 1, 1 and −1, or small whole numbers with 0 or 1 among them; −999 and such stand for "unknown".
     With more than two (other) values, all words of the name must be about a label: "fault number" is one, "fault
@@ -50,7 +48,7 @@ def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> 
     (False, False)
     """
     words = _WORDS.findall(_CAMEL.sub("_", name))
-    whole = all(_STRONG.fullmatch(word) or _WEAK.fullmatch(word) or _BESIDE.fullmatch(word) for word in words)
+    whole = all(_STRONG.fullmatch(word) or _WEAK.fullmatch(word) or _OTHER_WORDS.fullmatch(word) for word in words)
     strong = any(map(_STRONG.fullmatch, words)) or "change point" in " ".join(words).casefold()
     if not (strong or (whole and any(map(_WEAK.fullmatch, words)))):
         return False
@@ -68,7 +66,7 @@ _CODE_FARTHER = 100.0  # times as far is asked of a code among them
 
 
 def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
-    """Values that come again and again, and lie farther from all others than these are apart: how often each comes.
+    """Return values that repeat, and lie farther from all others than these are apart, with their counts.
 
     Others are apart by the range of their middle 98 %. No code is 0, which a pump that is off delivers.
 
@@ -76,12 +74,14 @@ def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
     {-9999.0: 4}
     """
     found: dict[float, int] = {}
-    rest = ordered
     while True:
-        for value, others in _ends(rest):
-            if _is_code(value, others, len(rest) - len(others)):
-                found[value] = len(rest) - len(others)
-                rest = others
+        low, high = float(ordered[0]), float(ordered[-1])
+        above = ordered[np.searchsorted(ordered, low, "right") :]
+        below = ordered[: np.searchsorted(ordered, high, "left")]
+        for value, others in ((low, above), (high, below)):
+            if _is_code(value, others, len(ordered) - len(others)):
+                found[value] = len(ordered) - len(others)
+                ordered = others
                 break
         else:
             return found
@@ -107,15 +107,6 @@ def extent_of_outliers(ordered: FloatArray) -> tuple[float, float]:
     return farthest, 0.0
 
 
-def _ends(ordered: FloatArray) -> list[tuple[float, FloatArray]]:
-    """The smallest and the largest value, each with the values that differ from it."""
-    low, high = ordered[0], ordered[-1]
-    return [
-        (float(low), ordered[np.searchsorted(ordered, low, "right") :]),
-        (float(high), ordered[: np.searchsorted(ordered, high, "left")]),
-    ]
-
-
 def _is_code(value: float, others: FloatArray, times: int) -> bool:
     if times < _FEWEST_TIMES or len(others) < _FEWEST_OTHERS or value == 0:
         return False
@@ -134,7 +125,7 @@ _SMALL = 0.05  # of the range: a usual rise
 
 
 def resets_of_counter(values: FloatArray) -> int | None:
-    """How often a counter starts anew; None if the column is none.
+    """Return how often a counter starts anew; None if the column is no counter.
 
     >>> resets_of_counter(np.arange(50.0)), resets_of_counter(np.arange(50.0) % 30), resets_of_counter(np.ones(50))
     (0, 1, None)
@@ -162,14 +153,14 @@ _MOVING = 0.5  # of the steps apart from its usual values are changes, and of al
 
 @dataclass(frozen=True)
 class Run:
-    """Some rows in a row: where they start, and how many they are."""
+    """Consecutive rows: the first one, and how many they are."""
 
     start: int
     length: int
 
 
 def longest_true(mask: NDArray[np.bool_]) -> Run:
-    """The longest run in which a condition holds.
+    """Return the longest run in which a condition holds.
 
     >>> longest_true(np.array([True, False, True, True, False]))
     Run(start=2, length=2)
@@ -195,9 +186,9 @@ class EqualRuns:
     elsewhere: float
 
     def stood_still(self, n_distinct: int) -> bool:
-        """Whether the longest run stands out from the column's own history.
+        """Return whether the longest run stands out from the column's own history.
 
-        A level that it often has, such as no flow while the pump is off, is no standstill, nor is a set point's.
+        A level that it often has, such as no flow while the pump is off, is no standstill, nor is that of a set point.
         """
         has_history = self.count > _FEWEST_RUNS and n_distinct >= _FEWEST_LEVELS
         stands_out = self.longest.length >= max(_SHORTEST, _FARTHER * self.usual)
@@ -205,7 +196,7 @@ class EqualRuns:
 
 
 def equal_runs(values: FloatArray) -> EqualRuns:
-    """Runs of equal values.
+    """Return the runs of equal values.
 
     >>> runs = equal_runs(np.array([1.0, 2.0, 2.0, 2.0, 3.0, 4.0, 4.0]))
     >>> runs.longest, runs.usual, runs.count
@@ -225,7 +216,7 @@ def equal_runs(values: FloatArray) -> EqualRuns:
 
 
 def is_setting(values: FloatArray) -> bool:
-    """Whether values change seldom, and rather by going from one usual value to another than by moving apart from them.
+    """Return whether values change seldom, and mostly from one usual value to another.
 
     Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not.
 
@@ -260,12 +251,12 @@ BoolArray = NDArray[np.bool_]
 
 
 def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
-    """For each column that equals an earlier one, or lies with it on a straight line to rounding: which one.
+    """Return, for each column that equals an earlier one or lies with it on a straight line to rounding, which one.
 
-    Instead of all pairs, the columns, each of mean 0 and length 1, are projected onto three random directions: copies
-    fall on the same place, or on the mirrored one. Only columns on the same place are compared in full, so that the
-    time grows with the number of columns and not with its square. Columns with values missing in different rows are
-    compared by `_copies_across_holes`, if both are known in 90 % of the rows.
+    The columns, each of mean 0 and length 1, are projected onto three random directions, where copies have the same
+    place, or the mirrored one. Only columns at the same place are compared in full, so that the time grows with the
+    number of columns and not with its square. Columns with values missing in different rows are compared by
+    `_copies_across_holes`, if both are known in 90 % of the rows.
 
     >>> celsius = np.linspace(0, 30, 40) ** 2
     >>> columns = np.column_stack([celsius, np.sqrt(celsius), 32 + 1.8 * celsius])
@@ -273,7 +264,9 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
     {'fahrenheit': 'celsius'}
     """
     if len(columns) < _FEWEST_ROWS:
-        return _equal_columns(columns, names)
+        first: dict[bytes, str] = {}
+        origins = {name: first.setdefault(columns[:, place].tobytes(), name) for place, name in enumerate(names)}
+        return {name: origin for name, origin in origins.items() if name != origin}
     present = np.isfinite(columns)
     unit = _unit_columns(columns, present)
     places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
@@ -298,7 +291,7 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
 
 
 def copies_of_texts(texts: pd.DataFrame) -> dict[str, str]:
-    """For each column of text that is an earlier one, perhaps with other words for the same things: which one.
+    """Return, for each column of text that is an earlier one, perhaps in other words, which one.
 
     >>> copies_of_texts(pd.DataFrame({"state": ["on", "off", "on"], "zustand": ["an", "aus", "an"]}))
     {'zustand': 'state'}
@@ -314,7 +307,7 @@ def copies_of_texts(texts: pd.DataFrame) -> dict[str, str]:
 
 
 def _unit_columns(columns: FloatArray, present: BoolArray) -> FloatArray:
-    """Columns of mean 0 and length 1; 0 where a value is missing, and all 0 where a column is constant or too short."""
+    """Return columns of mean 0 and length 1; 0 where a value is missing, all 0 for a constant or too short column."""
     filled = np.where(present, columns, 0.0)
     largest = np.abs(filled).max(axis=0)
     filled = np.divide(filled, largest, out=filled, where=largest > 0)  # so that squares stay finite
@@ -327,10 +320,10 @@ def _unit_columns(columns: FloatArray, present: BoolArray) -> FloatArray:
 
 
 def _copies_across_holes(columns: FloatArray, present: BoolArray, found: dict[int, int]) -> dict[int, int]:
-    """Copies among the columns that are in none yet, of which at least one has values missing.
+    """Return copies among the columns that are no copies yet, of which at least one has values missing.
 
     On a straight line (x₁ − x₂) ÷ (x₃ − x₂) is the same in both, for any three rows that are known in both. Only
-    columns that agree in this for some rows taken at random are compared in full.
+    columns that agree in this for some random rows are compared in full.
     """
     shares = np.array([np.count_nonzero(column) for column in present.T]) / len(present)  # quicker than a mean
     known = [column for column in np.flatnonzero(shares >= _LEAST_COMMON).tolist() if column not in found]
@@ -363,12 +356,6 @@ def _same_where_known(columns: FloatArray, present: BoolArray, first: int, secon
     there = np.ones_like(pair, dtype=np.bool_)
     unit = _unit_columns(pair, there)
     return bool(unit[:, 0].any() and unit[:, 1].any() and _same(unit, there, 0, 1))
-
-
-def _equal_columns(columns: FloatArray, names: list[str]) -> dict[str, str]:
-    first: dict[bytes, str] = {}
-    origins = {name: first.setdefault(columns[:, place].tobytes(), name) for place, name in enumerate(names)}
-    return {name: origin for name, origin in origins.items() if name != origin}
 
 
 def _same(unit: FloatArray, present: BoolArray, first: int, second: int) -> bool:

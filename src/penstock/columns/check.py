@@ -30,7 +30,7 @@ _HARDLY_ANY, _MANY = 0.95, 0.2  # shares of missing values: grade D, grade C
 _FAR_OUTSIDE = 1000.0  # ranges of the middle 90 %: such a value leaves nothing of the others after scaling
 _MOST_LEVELS, _FEWEST_PER_LEVEL = 10, 10  # different numbers of a categorical column, and rows for each
 _MOST_CATEGORIES = 1000  # different texts
-_TIME_GRADES = {  # of notes that were made when the time was read
+_TIME_GRADES = {  # of notes on the time that were made while reading
     "missing times": "C", "contradictory dates": "C", "ambiguous dates": "C", "times that do not exist": "C",
     "time without date": "C", "duplicate times": "B", "order": "B", "gaps": "B", "irregular sampling": "B",
     "daylight saving": "B", "mixed offsets": "B", "mixed time formats": "A", "shortened times": "A",
@@ -144,13 +144,12 @@ class _Remarks:
         self._found.append((grade, sentence))
 
     def add_missing(self, share: float, gap: Run, time: pd.DatetimeIndex | None) -> None:
-        if not share:
-            return
-        across = _time_across(time, gap)
-        lasting = "" if across is None else f", {duration_in_words(across.total_seconds())}"
-        percent = f"{share:.0%}" if 0.01 <= share <= 0.99 else f"{share:.2%}"
-        grade = "D" if share > _HARDLY_ANY else "C" if share > _MANY else "B"
-        self.add(grade, f"{percent} of its values are missing, at most {gap.length:,} in a row{lasting}.")
+        if share:
+            across = _time_across(time, gap)
+            lasting = "" if across is None else f", {duration_in_words(across.total_seconds())}"
+            percent = f"{share:.0%}" if 0.01 <= share <= 0.99 else f"{share:.2%}"
+            grade = "D" if share > _HARDLY_ANY else "C" if share > _MANY else "B"
+            self.add(grade, f"{percent} of its values are missing, at most {gap.length:,} in a row{lasting}.")
 
     @property
     def graded(self) -> tuple[str, tuple[str, ...]]:

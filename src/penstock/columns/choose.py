@@ -22,8 +22,8 @@ class Encoding:
     """How the categories of a column become numbers, learnt once and applied to any rows.
 
     "one-hot": a column for each category, named "state=on", which is 1 in its rows and 0 in others.
-    "rarity": one column, in which each category is replaced by how rare it was: log(rows ÷ rows of this category), so
-    that a category of every row is 0, one of a tenth of the rows 2.3, and one of a thousandth 6.9.
+    "rarity": one column with log(rows ÷ rows of this category): 0 for a category of every row, 2.3 for one of a tenth
+    of the rows, 6.9 for one of a thousandth.
 
     A category that was not there when this was learnt is 0 in all columns of one-hot, and rarer than any other in
     rarity. A missing value is missing in every column.
@@ -45,13 +45,13 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns it makes."""
+        """Names of the columns it makes."""
         if self.method == RARITY:
             return (self.column,)
         return tuple(f"{self.column}={category}" for category in self.categories)
 
     def apply(self, values: pd.Series[Any]) -> FloatArray:
-        """Rows × `names`."""
+        """Return the encoded values, (rows, `names`)."""
         codes = pd.Index(self.categories).get_indexer(pd.Index(values))
         missing = values.isna().to_numpy()
         if self.method == RARITY:
@@ -65,7 +65,7 @@ class Encoding:
 
 
 def learn_encoding(column: str, values: pd.Series[Any], most_one_hot: int) -> Encoding:
-    """One-hot up to so many categories, rarity beyond."""
+    """Learn an encoding: one-hot up to so many categories, rarity beyond."""
     counts = values.value_counts()
     method = ONE_HOT if len(counts) <= most_one_hot else RARITY
     return Encoding(column, method, tuple(counts.index), tuple(int(count) for count in counts))
@@ -81,7 +81,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class InputChoice:
-    """What is made of the columns of a table; `apply` does it, to this table or to another with the same columns.
+    """The inputs made of the columns of a table; `apply` makes them of any table with the same columns.
 
     settings : those of `as_they_are` that are set rather than measured (`ColumnReport.setting`): inputs, but no causes.
     """
@@ -97,16 +97,16 @@ class InputChoice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns that `apply` returns."""
+        """Names of the columns that `apply` returns."""
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Of `names` those that may be named as the cause of an event: no settings, unless there is nothing else."""
+        """Those of `names` that may be the cause of an event: no settings, unless there is nothing else."""
         return tuple(name for name in self.names if name not in self.settings) or self.names
 
     def apply(self, table: Table) -> pd.DataFrame:
-        """The inputs as float64 with NaN for missing values, under the index of the table's values."""
+        """Return the inputs as float64 with NaN for missing values, under the index of the table's values."""
         values = table.values
         missing = [name for name in (*self.as_they_are, *(each.column for each in self.encoded)) if name not in values]
         if missing:
@@ -131,22 +131,26 @@ def choose_inputs(
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
     Left out are columns of grade D (no values, always the same, free text), copies of an earlier column, which would
-    count double, and columns that look like a label, which would give away what is to be found. Doubtful columns stay:
-    it is for people to judge them. Numbers go in as they are also when there are few different ones, as they have an
-    order.
+    count double, and columns that look like a label. Doubtful columns stay. Numbers go in as they are also when few of
+    them are different, as they have an order.
 
     Parameters
     ----------
     table : Table
-    reports : of `check_columns`, made if None
-    keep : names
-        Columns of numbers that are to go in whatever the report says, and columns that look like a label.
-    most_one_hot : int
+    reports : sequence of ColumnReport, optional
+        Of `check_columns`, made if None.
+    keep : collection of str, default=()
+        Columns of numbers that are inputs whatever the report says, and columns that look like a label.
+    most_one_hot : int, default=10
         Text with more categories than this is encoded by rarity, in one column: see `Encoding`.
-    strict : bool
+    strict : bool, default=False
         Raise instead of leaving out or encoding anything.
-    labels : bool
+    labels : bool, default=False
         Take columns that look like a label for inputs.
+
+    Returns
+    -------
+    InputChoice
 
     Examples
     --------
@@ -172,8 +176,10 @@ def choose_inputs(
         numeric = table.values[name].dtype.kind == "f"
         if name in keep and numeric:
             plain.append(name)
-        elif report.grade == "D" or report.duplicate_of is not None:
-            left_out.append(LeftOut(name, _why(report)))
+        elif report.grade == "D":
+            left_out.append(LeftOut(name, report.reasons[0]))
+        elif report.duplicate_of is not None:
+            left_out.append(LeftOut(name, f"It says the same as column {report.duplicate_of!r}."))
         elif report.label_like and not labels and name not in keep:
             left_out.append(LeftOut(name, LIKE_A_LABEL))
         elif numeric:
@@ -181,24 +187,15 @@ def choose_inputs(
         else:
             encoded.append(learn_encoding(name, table.values[name], most_one_hot))
     settings = tuple(name for name in plain if known[name].setting)
-    choice = InputChoice(tuple(plain), tuple(encoded), tuple(left_out), settings)
-    _refuse(choice, table.source, strict)
-    return choice
-
-
-def _why(report: ColumnReport) -> str:
-    copied = f"It says the same as column {report.duplicate_of!r}."
-    return report.reasons[0] if report.grade == "D" else copied
-
-
-def _refuse(choice: InputChoice, source: str, strict: bool) -> None:
-    if strict and (choice.left_out or choice.encoded):
-        odd = [f"{each.name!r} ({each.reason})" for each in choice.left_out]
-        odd += [f"{each.column!r} (It is text.)" for each in choice.encoded]
+    if strict and (left_out or encoded):
+        odd = [f"{each.name!r} ({each.reason})" for each in left_out]
+        odd += [f"{each.column!r} (It is text.)" for each in encoded]
         shown = ", ".join(odd[:3]) + (" …" if odd[3:] else "")
         raise TableError(
-            f"{source}: {len(odd)} columns cannot be inputs as they are: {shown}. Exclude them, or do without strict."
+            f"{table.source}: {len(odd)} columns cannot be inputs as they are: {shown}. Exclude them, or do without "
+            f"strict."
         )
-    if not choice.as_they_are and not choice.encoded:
-        reasons = "; ".join(f"{each.name!r}: {each.reason}" for each in choice.left_out[:3])
-        raise TableError(f"{source} has no column that can be an input ({reasons}). Choose other columns.")
+    if not plain and not encoded:
+        reasons = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out[:3])
+        raise TableError(f"{table.source} has no column that can be an input ({reasons}). Choose other columns.")
+    return InputChoice(tuple(plain), tuple(encoded), tuple(left_out), settings)

@@ -52,7 +52,7 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True)
 class _Name:
-    """A column, or `time` or `row` if not in backticks; if `maybe_text`, it is a text where it is none of them."""
+    """A column, or `time` or `row` if not in backticks; if `maybe_text`, a text where the table has none of them."""
 
     name: str
     ticked: bool
@@ -261,7 +261,7 @@ _HINTS = {
 _OPERANDS = ("word", "name", "number", "text")
 _COLUMNS = ("word", "name")
 _AFTER_SIDE = {"and": "condition", "or": "condition", "close": "done", "end": "done"}
-_NEXT = {  # what may follow, and what is then expected
+_NEXT = {  # state → kind of token that may follow → next state
     "condition": {"not": "condition", "open": "condition", "word": "column", "name": "column"}
     | {"number": "value", "text": "value"},
     "column": {"compare": "side", "missing": "done", "is": "missing"},
@@ -416,7 +416,7 @@ def _side(operand: _Operand, before: _Side | None, table: Table) -> _Side:
         return table.time
     if operand.name == "row" and not operand.ticked:
         return pd.Series(table.values.index.to_numpy(dtype=np.float64), name="row")
-    if operand.maybe_text and not (isinstance(before, pd.Series) and _holds_numbers(before)):
+    if operand.maybe_text and not (isinstance(before, pd.Series) and before.dtype.kind == "f"):
         return operand.name
     if is_time:
         raise RuleError(f"{table.source} has no time to compare with, nor a column 'time'.")
@@ -434,9 +434,8 @@ def _compare(left: _Side, sign: str, right: _Side) -> BooleanArray:
     meaning = _MEANING[sign]
     if isinstance(left, pd.DatetimeIndex):
         if not isinstance(right, str):
-            raise RuleError(
-                "The time is compared with a time stamp in quotes, such as '2024-05-31' or '2024-05-31 14:30'."
-            )
+            stamps = "'2024-05-31' or '2024-05-31 14:30'"
+            raise RuleError(f"The time is compared with a time stamp in quotes, such as {stamps}.")
         before, after = order_to_stamp(left, right)
         return _known(meaning(after.astype(np.int8) - before.astype(np.int8), 0))
     assert isinstance(left, pd.Series)
@@ -454,21 +453,17 @@ def _is_missing(side: _Side, n: int) -> BoolArray:
     return side.isna().to_numpy() if isinstance(side, pd.Series) else np.zeros(n, dtype=np.bool_)
 
 
-def _holds_numbers(column: pd.Series[Any]) -> bool:
-    return column.dtype.kind == "f"
-
-
 def _plain(side: _Side) -> Any:
     """Return numbers, or texts as objects, "" for missing ones: not every kind of text column can be compared."""
     if not isinstance(side, pd.Series):
         return side
-    return side.to_numpy() if _holds_numbers(side) else side.to_numpy(dtype=object, na_value="")
+    return side.to_numpy() if side.dtype.kind == "f" else side.to_numpy(dtype=object, na_value="")
 
 
 def _check_alike(left: pd.Series[Any], sign: str, right: float | str | pd.Series[Any]) -> None:
     """Raise where numbers meet texts, and where texts are to be larger or smaller."""
-    name, numbers = quoted(str(left.name)), _holds_numbers(left)
-    if isinstance(right, pd.Series) and numbers != _holds_numbers(right):
+    name, numbers = quoted(str(left.name)), left.dtype.kind == "f"
+    if isinstance(right, pd.Series) and numbers != (right.dtype.kind == "f"):
         first, second = (left, right) if numbers else (right, left)
         raise RuleError(
             f"Column {quoted(str(first.name))} holds numbers, but column {quoted(str(second.name))} holds text."

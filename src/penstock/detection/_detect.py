@@ -264,8 +264,8 @@ def detect(source: Any, **given: Any) -> Findings:
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: of a series, the rows as high as at most one
-        episode that chance gives in a period of this length; else 100 rows, the paper's list, but at most a twentieth
-        of all, and with a training period the threshold "auto".
+        episode that chance gives in a period of this length (or of that learnt from, if longer); else 100 rows, the
+        paper's list, but at most a twentieth of all, and with a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
         As `contamination` of the detectors; learnt from the training rows. For "detector" with a training period, a
         share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows

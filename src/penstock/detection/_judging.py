@@ -131,7 +131,7 @@ def judge(
     if learnt is not None and not candidates.any():
         raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
     chance = _chance(parts, scores, candidates)
-    flags, threshold = _flag(scores, candidates, model, cut, chance)
+    flags, threshold = _flag(scores, candidates, model, cut, _chance(parts, scores, candidates, as_long_as_learnt=True))
     contributions = contributions_of(parts, values, flags) if model.tells_rates else None
     _expect_similar(parts, values, scores, flags, expected, contributions)
     alike = _rows_like_the_last(parts) if model.tells_rates else []
@@ -203,7 +203,7 @@ def judge(
         rates=rates,
         threshold_rate=threshold_rate,
         contributions=contributions,
-        shares=_evidence_shares(grouped, evidence)
+        shares=_evidence_shares(grouped, prepared.modes, evidence)
         if contributions is None
         else _event_shares(grouped, prepared.modes, scores, contributions),
     )
@@ -241,11 +241,14 @@ def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArra
     return scores, expected, evidence
 
 
-def _chance(parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray) -> FloatArray | None:
+def _chance(
+    parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_learnt: bool = False
+) -> FloatArray | None:
     """How many episodes as high as each row a normal period of this length has; None where that is not known.
 
     For detectors that judge series. Each mode is a chance to find something, so its numbers count as often as there
-    are modes.
+    are modes. `as_long_as_learnt`: in a period at least as long as that learnt from, by which few rows are listed: in
+    a short one nearly every row would be as high as one that chance gives.
     """
     expected = np.full(len(scores), np.nan)
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
@@ -253,7 +256,8 @@ def _chance(parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolA
         later = learnt is None or not np.isin(mine, learnt).all()
         if not is_series(part.detector) or part.level(1.0, later=later) is None:
             return None
-        expected[mine] = part.detector.expected_by_chance(scores[mine], max(1, len(mine)), later=later)
+        n_rows = max(len(mine), len(part.training_scores) if as_long_as_learnt else 1)
+        expected[mine] = part.detector.expected_by_chance(scores[mine], n_rows, later=later)
     return expected * len(parts)
 
 
@@ -437,15 +441,16 @@ def _event_shares(
     return shares
 
 
-def _evidence_shares(grouped: Events, evidence: FloatArray | None) -> FloatArray | None:
-    """(events, p) the share of each input in the squared evidence of an event's rows."""
+def _evidence_shares(grouped: Events, modes: NDArray[np.str_], evidence: FloatArray | None) -> FloatArray | None:
+    """(events, p) the share of each input in the squared evidence of an event's rows, of its peak's mode."""
     if evidence is None:
         return None
     shares = np.full((len(grouped), evidence.shape[1]), np.nan)
-    for event in range(1, len(grouped) + 1):
-        added = (evidence[grouped.rows_of(event)] ** 2).sum(axis=0)
+    for event, peak in zip(grouped.table.index, grouped.table["peak_row"], strict=True):
+        rows = grouped.rows_of(int(event))
+        added = (evidence[rows[modes[rows] == modes[peak]]] ** 2).sum(axis=0)
         if added.sum() > 0:
-            shares[event - 1] = added / added.sum()
+            shares[int(event) - 1] = added / added.sum()
     return shares
 
 
@@ -488,7 +493,8 @@ def _verdict(
         rows, ((noun, peak_rows),) = np.flatnonzero(candidates), peaks.items()
         return about_incidents(chance[list(peak_rows)], _period(prepared.table, rows), noun)
     if threshold_rate is not None:
-        return about_new_rows(int(flags.sum()), int(candidates.sum()), threshold_rate)
+        rates = _rates(parts, scores, flags)
+        return about_new_rows(rates[flags], int(candidates.sum()), threshold_rate)
     unsure = ""
     if model.judges_series:
         unsure = TOO_FEW_BLOCKS
@@ -518,7 +524,7 @@ def _period(table: Table, rows: IndexArray) -> str:
     covered = sum(
         (table.time[mine[-1]] - table.time[mine[0]] for mine in _in_groups(table, rows) if len(mine)), pd.Timedelta(0)
     )
-    return duration_in_words(covered.total_seconds())
+    return duration_in_words(covered.total_seconds()) if covered else counted(len(rows), "row")
 
 
 def _in_groups(table: Table, rows: IndexArray) -> list[IndexArray]:

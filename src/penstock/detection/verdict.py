@@ -53,6 +53,8 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: s
     --------
     >>> about_incidents([0.004, 0.03, 0.4], "176 days").sentence
     '3 incidents stand out, 2 of them near certain; about 0.4 would be expected by chance in 176 days.'
+    >>> about_incidents([0.004, 3.1], "176 days").sentence
+    '1 of 2 incidents stands out, near certain; about 0.004 would be expected by chance in 176 days.'
     >>> about_incidents([], "9 h").sentence
     'Nothing stands out: no episode is as high as the one that chance would give in 9 h.'
     """
@@ -61,15 +63,18 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: s
     if not n:
         sentence = f"Nothing stands out: no episode is as high as the one that chance would give in {period}."
         return Verdict("nothing", sentence, 0, LISTED)
-    sure, most = int((values <= SOME).sum()), float(values[-1])
+    sure, high = int((values <= SOME).sum()), int((values <= LISTED).sum())
+    most = float(values[high - 1] if sure else values[-1])
     by_chance = f"{about_figure(most)} would be expected by chance in {period}"
     if not sure:
         listed = f"One {noun} is listed" if n == 1 else f"{n:,} {noun}s are listed"
         return Verdict("nothing", f"Nothing stands out: {listed.lower()}, and {by_chance}.", n, most)
-    certain = "near certain" if n == 1 else "all near certain" if sure == n else f"{sure:,} of them near certain"
-    verb = "stands" if n == 1 else "stand"
-    sentence = f"{counted(n, noun)} {verb} out, {certain}; {by_chance}."
-    return Verdict("clearly" if values[0] <= CLEARLY else "some", sentence, n, most)
+    certain = "near certain" if high == 1 else "all near certain" if sure == high else f"{sure:,} of them near certain"
+    verb = "stands" if high == 1 else "stand"
+    of_all = counted(n, noun) if high == n else f"{high:,} of {counted(n, noun)}"
+    return Verdict(
+        "clearly" if values[0] <= CLEARLY else "some", f"{of_all} {verb} out, {certain}; {by_chance}.", high, most
+    )
 
 
 def about_table(chance: Chance) -> Verdict:
@@ -80,20 +85,42 @@ def about_table(chance: Chance) -> Verdict:
     return Verdict(kind, chance.in_words(), int(called.sum()), expected)
 
 
-def about_new_rows(found: int, rows: int, rate: float) -> Verdict:
-    """Return the verdict on rows above a threshold that a share `rate` of normal rows exceeds.
+def about_new_rows(rates: FloatArray, rows: int, above: float) -> Verdict:
+    """Return the verdict on rows above a threshold.
+
+    Parameters
+    ----------
+    rates : array
+        Of each row above it, the share of normal rows that score at least as high.
+    rows : int
+        How many rows were judged.
+    above : float
+        The share of normal rows above the threshold.
+
+    Notes
+    -----
+    Of the k highest, k·q or fewer normal rows would score as high; the smallest q over all k makes the verdict, so that
+    one row far off counts though others hardly exceed the threshold.
 
     Examples
     --------
-    >>> about_new_rows(12, 3000, 0.0001).sentence
-    '12 of 3,000 rows are above the threshold; about 0.3 normal ones would be.'
+    >>> verdict = about_new_rows(np.array([1e-7, 0.004, 0.005]), 300, 0.005)
+    >>> print(verdict.sentence.replace(". ", ".\\n"))
+    3 of 300 rows are above the threshold; about 1.5 normal ones would be.
+    1 of them stands out: fewer than 0.001 normal ones would score as high.
     """
-    expected = rate * rows
-    share = expected / found if found else np.inf
-    kind: Kind = "clearly" if share <= CLEARLY else "some" if share <= SOME else "nothing"
+    found, ascending = len(rates), np.sort(rates) * rows
+    quotients = ascending / np.arange(1, found + 1)
+    smallest = float(quotients.min(initial=np.inf))
+    kind: Kind = "clearly" if smallest <= CLEARLY else "some" if smallest <= SOME else "nothing"
     verb = "is" if found == 1 else "are"
     sentence = (
         f"{f'{found:,}' if found else 'None'} of {rows:,} rows {verb} above the threshold; "
-        f"{about_figure(expected)} normal ones would be."
+        f"{about_figure(above * rows)} normal ones would be."
     )
-    return Verdict(kind, sentence, found, expected)
+    if kind != "nothing":
+        high = int(np.flatnonzero(quotients <= SOME)[-1]) + 1
+        which = "All of them" if high == found > 1 else "It" if found == 1 else f"{high:,} of them"
+        normal = about_figure(float(ascending[high - 1]))
+        sentence += f" {which} {'stands' if high == 1 else 'stand'} out: {normal} normal ones would score as high."
+    return Verdict(kind, sentence, found, above * rows)

@@ -105,7 +105,19 @@ class SeriesDetector(BaseDetector):
             return self.finish_fit(learnt.judgement.scores, seen=shares_seen(table), table=X)
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and return the verdicts on the training rows, each by itself: −1 for flagged, 1 for the others."""
+        """Fit, and return the verdicts on the training rows, each by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+            For scikit-learn.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            −1 for flagged rows, 1 for the others.
+        """
         return self._verdicts(self.fit(X).alone_)
 
     @property
@@ -129,20 +141,55 @@ class SeriesDetector(BaseDetector):
         return self.monitor().update_many(X, time=time, runs=runs)
 
     def score_series(self, X: Any, *, time: Any = None, runs: Any = None) -> FloatArray:
-        """Return the scores of `judge_series`: the higher, the more anomalous."""
+        """Return the scores of `judge_series`.
+
+        Parameters
+        ----------
+        X, time, runs : as in `fit`
+            The history begins anew with the first row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The higher, the more anomalous.
+        """
         return self.judge_series(X, time=time, runs=runs).scores
 
     def monitor(self) -> SeriesMonitor:
-        """Return an object that scores later rows as they come; the detector itself stays as it is."""
+        """Return an object that scores later rows as they come; the detector itself stays as it is.
+
+        Returns
+        -------
+        SeriesMonitor
+        """
         check_is_fitted(self)
         return SeriesMonitor(self, self.model_.start())
 
     def expected(self, X: Any) -> FloatArray:
-        """Return what each sensor should have read given the others of its row, (n, p)."""
+        """Return what each sensor should have read given the others of its row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+        """
         return self.model_.expected(self._read_new(X))
 
     def deviations(self, X: Any) -> FloatArray:
-        """Return readings minus expected values in units of what is usual for each sensor, (n, p); 0 if missing."""
+        """Return readings minus expected values in units of what is usual for each sensor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            0 where a reading is missing.
+        """
         return self.model_.deviations(self._read_new(X))
 
     def explain(self, first: int, last: int, series: Judgement | None = None) -> pd.DataFrame:

@@ -2,14 +2,13 @@
 
 Tables and streams share one layout finder (`_layout.py`): encoding, separator, decimal sign, lines above the header,
 units, words for missing values, time. Tables: `read.py` reads files, folders or frames, combines them, reads times and
-numbers and puts rows in order; each step adds notes on what it changed. Streams: `feeds.py` and `follow.py` hand out
-bytes as they come, and `rows.py` makes rows of them and knows the position.
+numbers and puts rows in order; each step adds notes on what it changed. Streams: `feeds.py` reads bytes as they
+come, and `rows.py` makes rows of them and knows the position.
 """
 
-from penstock.io._binary_files import need_pyarrow, parquet_pieces
 from penstock.io._clock import TimeOptions, as_zone
-from penstock.io._files import files_of
-from penstock.io._row_layout import Columns, TableOptions, is_number, quoted
+from penstock.io._files import files_of, need_pyarrow, parquet_pieces
+from penstock.io._row_parsers import Columns, TableOptions, is_number, quoted
 from penstock.io._time_texts import read_stamps
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table
@@ -19,36 +18,8 @@ from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
 
 __all__ = [
-    "Batch",
-    "Columns",
-    "Fault",
-    "Feed",
-    "InputError",
-    "JsonLinesSink",
-    "Note",
-    "Notebook",
-    "OutputError",
-    "OutputMark",
-    "PipeFeed",
-    "RowSource",
-    "SnapshotError",
-    "Snapshots",
-    "Table",
-    "TableError",
-    "TableOptions",
-    "TimeOptions",
-    "as_zone",
-    "check_position",
-    "continue_sink",
-    "differences",
-    "files_of",
-    "is_number",
-    "need_pyarrow",
-    "open_feed",
-    "open_sink",
-    "parquet_pieces",
-    "quoted",
-    "read_stamps",
-    "read_table",
-    "refuse_unknown",
-]
+    "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark",
+    "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TimeOptions",
+    "as_zone", "check_position", "continue_sink", "differences", "files_of", "is_number", "need_pyarrow", "open_feed",
+    "open_sink", "parquet_pieces", "quoted", "read_stamps", "read_table", "refuse_unknown",
+]  # fmt: skip

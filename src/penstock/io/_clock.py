@@ -18,8 +18,8 @@ from penstock._types import FloatArray
 from penstock.io._time_texts import NAIVE, IntArray, TextTimes, is_clock_alone, read_times
 from penstock.io.table import Notebook, TableError
 
-# The surest first. A column of such a name still has to hold times.
-TIME_NAMES = (
+# The most specific first. A column of such a name still has to hold times.
+_TIME_NAMES = (
     "timestamp", "time stamp", "datetime", "date time", "date and time", "zeitstempel", "datum zeit", "datum uhrzeit",
     "fecha hora", "fecha y hora", "horodatage", "data ora", "datumtijd", "time utc", "utc time", "timestamp utc",
     "date utc", "local time", "utc", "sample time", "log time", "measured at", "recorded at", "created at", "unix time",
@@ -28,7 +28,7 @@ TIME_NAMES = (
 )  # fmt: skip
 _DATE_NAMES = ("date", "datum", "fecha", "day", "data", "dato", "date utc")
 _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid", "clock", "time of day", "time utc")
-# name, smallest and largest value, in microseconds: 1973 to 2286, so that no two overlap
+# Name, smallest and largest value, microseconds of one unit: 1973 to 2286, so that no two overlap.
 _EPOCHS = (
     ("seconds since 1970", 1e8, 1e10, 1e6),
     ("milliseconds since 1970", 1e11, 1e13, 1e3),
@@ -42,14 +42,17 @@ _DATES = (
     ("times as 20241231134500", 19_000_101 * 10**6, 21_001_231 * 10**6),
 )
 _SAMPLE = 100  # values that show what a column holds
-_ENOUGH = 0.5  # of the values of a column that is named, or named like a time, have to be times
-_NEARLY_ALL = 0.9  # of one that is not
+_ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
+_NEARLY_ALL = 0.9  # and in a column that is not
 
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """Which column is the time (none: find it; two: date and time of day), in which zone, and is the day first?
+    """How the time is read.
 
+    columns : the time column; none to find it, two for date and time of day.
+    zone : of stamps without one, and to show others in.
+    day_first : whether 1/2/2024 is in February; None to decide from the column.
     format : how stamps are written, as strptime takes it; None to find out.
     """
 
@@ -60,7 +63,15 @@ class TimeOptions:
 
     def __post_init__(self) -> None:
         if self.format is not None:
-            _check_format(self.format)
+            try:
+                if not isinstance(self.format, str) or "%" not in self.format:
+                    raise ValueError("there is no % in it")
+                pd.to_datetime(pd.Series(["x"]), format=self.format, errors="coerce", utc=True)
+            except (ValueError, TypeError, re.error) as error:
+                raise TableError(
+                    f"time_format {quoted(self.format)} is not a format of time ({error}). Write it like "
+                    f"'%d/%m/%Y %H:%M'."
+                ) from None
         if len(self.columns) > 2:
             raise TableError(f"time must name one column, or two for date and time of day; got {listed(self.columns)}.")
 
@@ -81,107 +92,80 @@ class Clock:
 
 def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:
     """Find and read the time of a table; `taken` are columns that are something else."""
+    day_first, form = options.day_first, options.format
+
+    def clock(read: ColumnTimes, *columns: str) -> Clock:
+        name = " + ".join(columns)
+        read.note(name, notebook)
+        order = None if read.text is None else read.text.day_first
+        return Clock(read.index(options.zone, name, notebook), name, columns, order)
+
     if options.columns:
-        return _named_clock(frame, options, notebook)
+        first, *others = (frame[name] for name in options.columns)
+        read = _paired_times(first, others[0], day_first, form) if others else column_times(first, day_first, form)
+        if read.share >= _ENOUGH:
+            return clock(read, *options.columns)
+        how = f" as {quoted(form)}" if form else ""
+        raise TableError(
+            f"{notebook.source}: column {quoted(options.columns[0])} was named as the time, but "
+            f"{_first_unread(frame[options.columns[0]], read)}, and only {read.share:.0%} of it can be read as "
+            f"times{how}. Name another column, or say with time_format how times are written."
+        )
     kinds = {name: kind.kind for name, kind in frame.dtypes.items()}
     free = [name for name in frame.columns if name not in taken]
     typed = [name for name in free if kinds[name] == "M" and frame[name].notna().any()]
     if typed:
-        name = next(iter(columns_named_like_time(typed)), typed[0])
-        return _clock(column_times(frame[name], options.day_first), name, (name,), options, notebook)
-    pair = date_and_clock(free)
-    if pair and (options.format or (seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]]))):
-        read = paired_times(frame[pair[0]], frame[pair[1]], options.day_first, options.format)
+        name = next(iter(_named_like_time(typed)), typed[0])
+        return clock(column_times(frame[name]), name)
+    pair = _date_and_clock(free)
+    if pair and (form or (seems_time(frame[pair[0]]) and _seems_clock_alone(frame[pair[1]]))):
+        read = _paired_times(frame[pair[0]], frame[pair[1]], day_first, form)
         if read.share >= _ENOUGH:
-            return _clock(read, " + ".join(pair), pair, options, notebook)
-    named = columns_named_like_time(free)
+            return clock(read, *pair)
+    named = _named_like_time(free)
     for name in named:
-        read = column_times(frame[name], options.day_first, options.format)
+        read = column_times(frame[name], day_first, form)
         if read.share >= _ENOUGH:
-            return _clock(read, name, (name,), options, notebook)
+            return clock(read, name)
     for name in free:
         text = kinds[name] not in "iufbcmM"
-        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], options):
-            read = column_times(frame[name], options.day_first, options.format)
+        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], form):
+            read = column_times(frame[name], day_first, form)
             if read.share >= _NEARLY_ALL:
                 notebook.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
-                return _clock(read, name, (name,), options, notebook)
-    if options.format is not None:
+                return clock(read, name)
+    if form is not None:
         name = (named or free or list(frame.columns))[0]
-        read = column_times(frame[name], form=options.format)
         raise TableError(
-            f"{notebook.source} has no column of times written as {quoted(options.format)} (given as time_format); in "
-            f"column {quoted(name)} {first_unread(frame[name], read)}. Name the column as time, or correct the format."
+            f"{notebook.source} has no column of times written as {quoted(form)} (given as time_format); in column "
+            f"{quoted(name)} {_first_unread(frame[name], column_times(frame[name], form=form))}. Name the column as "
+            f"time, or correct the format."
         )
     return _no_clock(frame, named, notebook)
 
 
-def _named_clock(frame: pd.DataFrame, options: TimeOptions, notebook: Notebook) -> Clock:
-    columns = options.columns
-    if len(columns) == 1:
-        read = column_times(frame[columns[0]], options.day_first, options.format)
-    else:
-        read = paired_times(frame[columns[0]], frame[columns[1]], options.day_first, options.format)
-    if read.share < _ENOUGH:
-        how = f" as {quoted(options.format)}" if options.format else ""
-        raise TableError(
-            f"{notebook.source}: column {quoted(columns[0])} was named as the time, but "
-            f"{first_unread(frame[columns[0]], read)}, and only {read.share:.0%} of it can be read as times{how}. "
-            f"Name another column, or say with time_format how times are written."
-        )
-    return _clock(read, " + ".join(columns), columns, options, notebook)
-
-
-def _check_format(form: str) -> None:
-    """Raise unless strptime takes this, as pandas does."""
-    try:
-        if not isinstance(form, str) or "%" not in form:
-            raise ValueError("there is no % in it")
-        pd.to_datetime(pd.Series(["x"]), format=form, errors="coerce", utc=True)
-    except (ValueError, TypeError, re.error) as error:
-        raise TableError(
-            f"time_format {quoted(form)} is not a format of time ({error}). Write it like '%d/%m/%Y %H:%M'."
-        ) from None
-
-
-def _may_be_unnamed_time(column: pd.Series[Any], options: TimeOptions) -> bool:
-    """Text that begins with times, or numbers that count up as seconds (or less) since 1970 would."""
-    if column.dtype.kind in "bcmM" or not seems_time(column, options.format):
+def _may_be_unnamed_time(column: pd.Series[Any], form: str | None) -> bool:
+    """Return whether this is text that begins with times, or numbers that count up as seconds since 1970 would."""
+    if column.dtype.kind in "bcmM" or not seems_time(column, form):
         return False
-    if column.dtype.kind not in "iuf" or options.format is not None:
+    if column.dtype.kind not in "iuf" or form is not None:
         return True
     return float(column.iloc[0]) > 9e8 and _counts_up(column)
 
 
-def _clock(read: ColumnTimes, name: str, columns: tuple[str, ...], options: TimeOptions, notebook: Notebook) -> Clock:
-    read.note(name, notebook)
-    day_first = None if read.text is None else read.text.day_first
-    return Clock(read.index(options.zone, name, notebook), name, columns, day_first)
-
-
 def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Clock:
-    """No column says when; those that only count up or tell the time of day are no measurements either."""
+    """Note why no column is the time; those that only count up or hold times of day are no measurements either."""
     counting = [name for name in named if _counts_up(frame[name])]
-    clocks = [name for name in named if name not in counting and seems_clock_alone(frame[name])]
+    clocks = [name for name in named if name not in counting and _seems_clock_alone(frame[name])]
     for names, what in ((counting, "counts up but does not say from when"), (clocks, "has times of day but no date")):
         if names:
-            notebook.add(
-                "time without date",
-                f"Left out: {in_columns(names)}, which {what}. The rows stay in their order.",
-                len(names),
-                tuple(names),
-                changed=True,
-            )
+            said = f"Left out: {in_columns(names)}, which {what}. The rows stay in their order."
+            notebook.add("time without date", said, len(names), tuple(names), changed=True)
     for name in named:
         if name not in counting and name not in clocks and frame[name].notna().any():
-            notebook.add(
-                "not a time",
-                f"Column {quoted(name)} is named like a time but was not read as one: "
-                f"{first_unread(frame[name], column_times(frame[name]))}. If it is the time, its format can be "
-                f"set.",
-                1,
-                (name,),
-            )
+            why = _first_unread(frame[name], column_times(frame[name]))
+            said = f"Column {quoted(name)} is named like a time but was not read as one: {why}. If it is the time, its"
+            notebook.add("not a time", f"{said} format can be set.", 1, (name,))
     return Clock(None, None, (*counting, *clocks))
 
 
@@ -192,32 +176,31 @@ def _counts_up(column: pd.Series[Any]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def plain_name(name: str) -> str:
-    """A name without case, unit and punctuation.
+def _plain_name(name: str) -> str:
+    """Return a name without case, unit and punctuation.
 
-    >>> plain_name("Time_Stamp [UTC]"), plain_name("Datum/Uhrzeit")
+    >>> _plain_name("Time_Stamp [UTC]"), _plain_name("Datum/Uhrzeit")
     ('time stamp', 'datum uhrzeit')
     """
     without_unit = re.sub(r"[(\[].*?[)\]]", " ", name.casefold())
     return " ".join(re.sub(r"[_\-/.,:&]+", " ", without_unit).split())
 
 
-def columns_named_like_time(names: Iterable[str]) -> list[str]:
-    """Columns whose name says time, the surest first.
+def _named_like_time(names: Iterable[str]) -> list[str]:
+    """Return the columns with the name of a time, the most specific first.
 
-    >>> columns_named_like_time(["flow", "Date", "TimeStamp"])
+    >>> _named_like_time(["flow", "Date", "TimeStamp"])
     ['TimeStamp', 'Date']
     """
-    ranks = {known: rank for rank, known in enumerate(TIME_NAMES)}
-    found = [(ranks[plain_name(name)], name) for name in names if plain_name(name) in ranks]
-    return [name for _, name in sorted(found, key=lambda entry: entry[0])]
+    known = [name for name in names if _plain_name(name) in _TIME_NAMES]
+    return sorted(known, key=lambda name: _TIME_NAMES.index(_plain_name(name)))
 
 
-def date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
-    """A pair of columns whose names say date and time of day."""
+def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return a pair of columns with the names of a date and a time of day."""
     plain: dict[str, str] = {}
     for name in names:
-        plain.setdefault(plain_name(name), name)
+        plain.setdefault(_plain_name(name), name)
     dates = [plain[name] for name in _DATE_NAMES if name in plain]
     clocks = [plain[name] for name in _CLOCK_NAMES if name in plain]
     return (dates[0], clocks[0]) if dates and clocks else None
@@ -235,58 +218,93 @@ class ColumnTimes:
     meaning: str = ""
 
     def index(self, zone: dt.tzinfo | None, name: str, notebook: Notebook) -> pd.DatetimeIndex:
+        """Return the times as an index, in a zone if there is one."""
         if self.typed is not None:
-            return in_zone(self.typed, zone, name, notebook)
+            return _in_zone(self.typed, zone, name, notebook)
         assert self.times is not None
         assert self.offsets is not None
-        return with_zone(self.times, self.offsets, zone, name, notebook)
+        return _with_zone(self.times, self.offsets, zone, name, notebook)
 
     def note(self, name: str, notebook: Notebook) -> None:
-        """Say what was decided about the time."""
+        """Note what was decided about the time."""
+        column, read = f"column {quoted(name)}", self.text
         if self.meaning:
             notebook.add("time from numbers", f"Column {quoted(name)} was read as {self.meaning}.", 1, (name,))
-        if self.text is not None:
-            _note_text(self.text, name, notebook)
+        if read is None:
+            return
+        if read.day_first is not None and read.decided_by != "you":
+            order = "day first" if read.day_first else "month first"
+            why = {
+                "values": "as days above 12 show",
+                "order": "as the order of the rows suggests, though both would be dates; which comes first can be set",
+                "custom": "though nothing tells the day from the month; which comes first can be set",
+            }[read.decided_by]
+            kind = "day and month" if read.decided_by == "values" else "ambiguous dates"
+            notebook.add(kind, f"Dates in {column} were read with the {order}, {why}.", len(read.times), (name,))
+        if read.contradictions:
+            said = f"{counted(read.contradictions, 'date')} in {column} taken as missing, as day and month would have"
+            said = f"{said} to be the other way round."
+            notebook.add("contradictory dates", said, read.contradictions, (name,), changed=True)
+        if len(read.ways) > 1:
+            shown = ", ".join(quoted(way) for way in list(read.ways.values())[:3])
+            said = f"Times in {column} are written in {len(read.ways)} ways (with 0 for any number: {shown})."
+            notebook.add("mixed time formats", said, len(read.ways), (name,))
+        if read.shortened:
+            said = f"{counted(read.shortened, 'time')} in {column} cut to microseconds."
+            notebook.add("shortened times", said, read.shortened, (name,), changed=True)
 
 
 def column_times(column: pd.Series[Any], day_first: bool | None = None, form: str | None = None) -> ColumnTimes:
     """Read a column of times, numbers or texts; `form` is how they are written, as strptime takes it."""
-    there = int(column.notna().sum())
-    if column.dtype.kind == "M":
+    there, kind = int(column.notna().sum()), column.dtype.kind
+    if kind == "M":
         return ColumnTimes(1.0 if there else 0.0, typed=pd.DatetimeIndex(column))
-    if not there or column.dtype.kind in "bcm":
+    if not there or kind in "bcm":
         return ColumnTimes(0.0)
-    if form is not None:
-        return _as_told(_as_texts(column), form, there, whole=column.dtype.kind in "iuf")
-    if column.dtype.kind in "iuf":
-        numeric = read_numeric_times(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if kind in "iuf" and form is None:
+        numeric = _numeric_times(column.to_numpy(dtype=np.float64, na_value=np.nan))
         if numeric is None:
             return ColumnTimes(0.0)
-        offsets = np.full(len(column), 0 if numeric.utc else NAIVE)
-        share = float((~np.isnat(numeric.times)).sum()) / there
-        return ColumnTimes(share, numeric.times, offsets, meaning=numeric.meaning)
-    return _from_texts(_as_texts(column), there, day_first)
+        times, meaning, offset = numeric
+        share = float((~np.isnat(times)).sum()) / there
+        return ColumnTimes(share, times, np.full(len(column), offset), meaning=meaning)
+    texts = _as_texts(column)
+    if kind in "iuf" and form is not None:  # read as numbers, which lose zeros at the front
+        length = len(dt.datetime(2000, 12, 31, 23, 59, 59, 999_999).strftime(form))
+        texts = [text and text.zfill(length) for text in texts]
+    return _from_texts(texts, there, day_first, form)
 
 
-def paired_times(
+def _paired_times(
     date: pd.Series[Any], clock: pd.Series[Any], day_first: bool | None = None, form: str | None = None
 ) -> ColumnTimes:
     """Read dates and times of day in two columns."""
     days = [text.removesuffix("00:00:00").rstrip(" T") for text in _as_texts(date)]
-    hours = _as_texts(clock)
-    texts = [f"{day} {hour}" if day and hour else "" for day, hour in zip(days, hours, strict=True)]
-    there = int((date.notna() & clock.notna()).sum())
-    return _from_texts(texts, there, day_first) if form is None else _as_told(texts, form, there)
+    texts = [f"{day} {hour}" if day and hour else "" for day, hour in zip(days, _as_texts(clock), strict=True)]
+    return _from_texts(texts, int((date.notna() & clock.notna()).sum()), day_first, form)
+
+
+def _from_texts(texts: list[str], there: int, day_first: bool | None, form: str | None) -> ColumnTimes:
+    """Read texts, of which so many are `there`: by a format, or each in the way it is written."""
+    if form is None:
+        read = read_times(texts, day_first)
+        times, offsets = read.times, read.offsets
+    else:
+        zoned, read = "%z" in form or "%Z" in form, None
+        parsed = pd.to_datetime(pd.Series(texts, dtype="object"), format=form, errors="coerce", utc=zoned)
+        times = parsed.dt.tz_localize(None).to_numpy(dtype="M8[us]")
+        offsets = np.full(len(texts), 0 if zoned else NAIVE)
+    return ColumnTimes(float((~np.isnat(times)).sum()) / max(1, there), times, offsets, text=read)
 
 
 def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
-    """Whether the first values are times."""
+    """Return whether the first values are times."""
     sample = column.dropna().iloc[:_SAMPLE]
     return len(sample) > 0 and column_times(sample, form=form).share >= 0.9
 
 
-def seems_clock_alone(column: pd.Series[Any]) -> bool:
-    """Whether the first values are times of day."""
+def _seems_clock_alone(column: pd.Series[Any]) -> bool:
+    """Return whether the first values are times of day."""
     sample = column.dropna().iloc[:_SAMPLE]
     if not len(sample) or sample.dtype.kind in "iufbcmM":
         return False
@@ -294,35 +312,16 @@ def seems_clock_alone(column: pd.Series[Any]) -> bool:
 
 
 def _as_texts(column: pd.Series[Any]) -> list[str]:
-    values = column.tolist()
-    missing = column.isna()
+    values, missing = column.tolist(), column.isna()
     if not missing.any() and (isinstance(column.dtype, pd.StringDtype) or pd.api.types.infer_dtype(column) == "string"):
         return values
-    if column.dtype.kind in "iuf":  # 20241231 of a pair
+    if column.dtype.kind in "iuf":  # such as 20241231
         return ["" if value != value else f"{value:.0f}" for value in values]  # noqa: PLR0124
     return ["" if absent else str(value) for value, absent in zip(values, missing, strict=True)]
 
 
-def _from_texts(texts: list[str], there: int, day_first: bool | None) -> ColumnTimes:
-    read = read_times(texts, day_first)
-    share = float((~np.isnat(read.times)).sum()) / max(1, there)
-    return ColumnTimes(share, read.times, read.offsets, text=read)
-
-
-def _as_told(texts: list[str], form: str, there: int, whole: bool = False) -> ColumnTimes:
-    """Times written in the way that was told; `whole` if they were read as numbers, which lose zeros at the front."""
-    if whole:
-        length = len(dt.datetime(2000, 12, 31, 23, 59, 59, 999_999).strftime(form))
-        texts = [text and text.zfill(length) for text in texts]
-    zoned = "%z" in form or "%Z" in form
-    times = pd.to_datetime(pd.Series(texts, dtype="object"), format=form, errors="coerce", utc=zoned)
-    stamps = times.dt.tz_localize(None).to_numpy(dtype="M8[us]")
-    share = float((~np.isnat(stamps)).sum()) / max(1, there)
-    return ColumnTimes(share, stamps, np.full(len(texts), 0 if zoned else NAIVE))
-
-
-def first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
-    """Which value could not be read as a time."""
+def _first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
+    """Say which value could not be read as a time."""
     unread = column.notna().to_numpy()
     if read.times is not None:
         unread = unread & np.isnat(read.times)
@@ -330,63 +329,15 @@ def first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
     return f"row {row:,} (counted from 0) holds {quoted(column.iloc[row])}" if unread.any() else "it is empty"
 
 
-def _note_text(read: TextTimes, name: str, notebook: Notebook) -> None:
-    if read.day_first is not None and read.decided_by != "you":
-        order = "day first" if read.day_first else "month first"
-        why = {
-            "values": "as days above 12 show",
-            "order": "as the order of the rows suggests, though both would be dates; which comes first can be set",
-            "custom": "though nothing tells the day from the month; which comes first can be set",
-        }[read.decided_by]
-        kind = "day and month" if read.decided_by == "values" else "ambiguous dates"
-        notebook.add(
-            kind, f"Dates in column {quoted(name)} were read with the {order}, {why}.", len(read.times), (name,)
-        )
-    if read.contradictions:
-        notebook.add(
-            "contradictory dates",
-            f"{counted(read.contradictions, 'date')} in column {quoted(name)} taken as missing, as day and month would "
-            f"have to be the other way round.",
-            read.contradictions,
-            (name,),
-            changed=True,
-        )
-    if len(read.ways) > 1:
-        shown = ", ".join(quoted(way) for way in list(read.ways.values())[:3])
-        notebook.add(
-            "mixed time formats",
-            f"Times in column {quoted(name)} are written in {len(read.ways)} ways (with 0 for any number: {shown}).",
-            len(read.ways),
-            (name,),
-        )
-    if read.shortened:
-        notebook.add(
-            "shortened times",
-            f"{counted(read.shortened, 'time')} in column {quoted(name)} cut to microseconds.",
-            read.shortened,
-            (name,),
-            changed=True,
-        )
+def _numeric_times(numbers: FloatArray) -> tuple[NDArray[np.datetime64], str, int] | None:
+    """Return times (NaT for NaN), what the numbers mean, judged by their size, and the offset: 0 for UTC, or NAIVE.
 
-
-@dataclass(frozen=True)
-class NumericTimes:
-    """Times, NaT where there is none; `meaning` of the numbers, and whether they are in UTC."""
-
-    times: NDArray[np.datetime64]
-    meaning: str
-    utc: bool
-
-
-def read_numeric_times(numbers: FloatArray) -> NumericTimes | None:
-    """What the numbers mean is told by their size; None if they are no times.
-
-    >>> found = read_numeric_times(np.array([1704067200.0, np.nan, 1704067260.5]))
-    >>> found.meaning, found.times.astype("M8[ms]").astype(str).tolist()
+    >>> times, meaning, _ = _numeric_times(np.array([1704067200.0, np.nan, 1704067260.5]))
+    >>> meaning, times.astype("M8[ms]").astype(str).tolist()
     ('seconds since 1970', ['2024-01-01T00:00:00.000', 'NaT', '2024-01-01T00:01:00.500'])
-    >>> read_numeric_times(np.array([20241231.0, 20250101.0])).times.astype("M8[D]").astype(str).tolist()
+    >>> _numeric_times(np.array([20241231.0, 20250101.0]))[0].astype("M8[D]").astype(str).tolist()
     ['2024-12-31', '2025-01-01']
-    >>> read_numeric_times(np.array([0.0, 1.0, 2.0])) is None
+    >>> _numeric_times(np.array([0.0, 1.0, 2.0])) is None
     True
     """
     there = np.isfinite(numbers)
@@ -397,17 +348,20 @@ def read_numeric_times(numbers: FloatArray) -> NumericTimes | None:
     for meaning, earliest, latest in _DATES:
         if whole and earliest <= smallest and largest <= latest:
             texts = [f"{number:.0f}" if present else "" for number, present in zip(numbers, there, strict=True)]
-            return NumericTimes(read_times(texts).times, meaning, utc=False)
+            return read_times(texts).times, meaning, NAIVE
     for meaning, low, high, microseconds in _EPOCHS:
         if low <= smallest and largest < high:
-            return NumericTimes(_since(np.datetime64(0, "us"), numbers, microseconds), meaning, utc=True)
+            return _since(np.datetime64(0, "us"), numbers, microseconds), meaning, 0
     if _EXCEL_DAYS[0] <= smallest and largest <= _EXCEL_DAYS[1]:
-        return NumericTimes(_since(_EXCEL_START, numbers, 86_400e6), "days as Excel counts them", utc=False)
+        return _since(_EXCEL_START, numbers, 86_400e6), "days as Excel counts them", NAIVE
     return None
 
 
 def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> NDArray[np.datetime64]:
-    """Whole units and their fraction apart: their product in one would be wrong by some microseconds."""
+    """Add numbers of a unit, of so many microseconds, to a start.
+
+    Whole units and their fraction are multiplied apart: their product in one would be wrong by some microseconds.
+    """
     there = np.isfinite(numbers)
     filled = np.where(there, numbers, 0.0)
     if microseconds < 1:
@@ -422,7 +376,7 @@ def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> ND
 
 
 def as_zone(timezone: str | dt.tzinfo | None) -> dt.tzinfo | None:
-    """The zone of this name."""
+    """Return the time zone of this name."""
     if timezone is None or isinstance(timezone, dt.tzinfo):
         return timezone
     try:
@@ -433,10 +387,10 @@ def as_zone(timezone: str | dt.tzinfo | None) -> dt.tzinfo | None:
         ) from None
 
 
-def with_zone(
+def _with_zone(
     times: NDArray[np.datetime64], offsets: IntArray, zone: dt.tzinfo | None, column: str, notebook: Notebook
 ) -> pd.DatetimeIndex:
-    """Times as an index: local times as they are (or in `zone`), times with an offset in that offset (or in `zone`)."""
+    """Return times as an index: local times as they are, times with an offset in that offset; or both in `zone`."""
     there = ~np.isnat(times)
     aware = offsets[there] != NAIVE
     if aware.any() and not aware.all():
@@ -445,7 +399,7 @@ def with_zone(
             f"from UTC and {int((~aware).sum()):,} have none. Give all of them one, or none."
         )
     if not aware.any():
-        return in_zone(pd.DatetimeIndex(times), zone, column, notebook)
+        return _in_zone(pd.DatetimeIndex(times), zone, column, notebook)
     index = pd.DatetimeIndex(times).tz_localize("UTC")
     if zone is not None:
         return index.tz_convert(zone)
@@ -453,71 +407,44 @@ def with_zone(
     if len(different) == 1:
         minutes = int(different[0])
         return index.tz_convert(dt.timezone(dt.timedelta(minutes=minutes)) if minutes else dt.UTC)
-    shown = ", ".join(f"{_written(minutes)} ({count:,})" for minutes, count in zip(different[:4], counts, strict=False))
-    notebook.add(
-        "mixed offsets",
-        f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now in "
-        f"UTC; another zone can be set.",
-        len(different),
-        (column,),
-        changed=True,
-    )
+    written = [f"{'-' if each < 0 else '+'}{abs(each) // 60:02d}:{abs(each) % 60:02d}" for each in different[:4]]
+    shown = ", ".join(f"{offset} ({count:,})" for offset, count in zip(written, counts, strict=False))
+    said = f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now"
+    notebook.add("mixed offsets", f"{said} in UTC; another zone can be set.", len(different), (column,), changed=True)
     return index
 
 
-def in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, notebook: Notebook) -> pd.DatetimeIndex:
-    """Local times in a zone, or in none; what daylight saving makes of them is noted."""
+def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, notebook: Notebook) -> pd.DatetimeIndex:
+    """Put local times into a zone, if there is one, and note what daylight saving does to them."""
     if zone is None:
         return index
     if index.tz is not None:
         return index.tz_convert(zone)
-    first = index.tz_localize(zone, ambiguous=np.ones(len(index), dtype=bool), nonexistent="shift_forward")
-    second = index.tz_localize(zone, ambiguous=np.zeros(len(index), dtype=bool), nonexistent="shift_forward")
+    first, second = (
+        index.tz_localize(zone, ambiguous=np.full(len(index), is_first), nonexistent="shift_forward")
+        for is_first in (True, False)
+    )
     there = index.notna()
     skipped = int(((first.tz_localize(None) != index) & there).sum())
     if skipped:
-        notebook.add(
-            "times that do not exist",
-            f"{counted(skipped, 'time stamp')} in column {quoted(column)} moved to the end of an hour that is left out "
-            f"in {zone}, where clocks are set forward. Check that this is the zone.",
-            skipped,
-            (column,),
-            changed=True,
-        )
+        said = f"{counted(skipped, 'time stamp')} in column {quoted(column)} moved to the end of an hour that is left"
+        said = f"{said} out in {zone}, where clocks are set forward. Check that this is the zone."
+        notebook.add("times that do not exist", said, skipped, (column,), changed=True)
     twice = np.asarray((first != second) & there)
     if not twice.any():
         return first
-    later, settled = _second_pass(index, twice)
-    _note_repeats(int(twice.sum()), settled, zone, column, notebook)
-    return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")
-
-
-def _second_pass(index: pd.DatetimeIndex, twice: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], bool]:
-    """Which stamps of an hour that comes twice belong to its second time: those after a step back, day by day.
-
-    The second value is whether there was such a step in each hour.
-    """
+    # In an hour that comes twice, stamps after a step back, on the same day, are of its second time.
     newest_first = (np.diff(index.asi8) < 0).sum() > len(index) / 2
     rows = np.flatnonzero(twice)[::-1] if newest_first else np.flatnonzero(twice)
-    stamps = index[rows]
-    days = stamps.normalize().asi8
-    back = np.concatenate(([False], (np.diff(stamps.asi8) < 0) & (np.diff(days) == 0)))
+    days = index[rows].normalize().asi8
+    back = np.concatenate(([False], (np.diff(index[rows].asi8) < 0) & (np.diff(days) == 0)))
     steps = pd.Series(back).groupby(days).cumsum()
     later = np.zeros(len(index), dtype=bool)
     later[rows] = steps.to_numpy() > 0
-    return later, bool((steps.groupby(days).max() > 0).all())
-
-
-def _note_repeats(count: int, settled: bool, zone: dt.tzinfo, column: str, notebook: Notebook) -> None:
+    settled = bool((steps.groupby(days).max() > 0).all())
     how = "told apart by their order" if settled else "where the order does not tell, they were taken as the first time"
-    notebook.add(
-        "daylight saving",
-        f"{counted(count, 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}.",
-        count,
-        (column,),
-        changed=not settled,
+    said = (
+        f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )
-
-
-def _written(minutes: int) -> str:
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+    notebook.add("daylight saving", said, len(rows), (column,), changed=not settled)
+    return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")

@@ -1,40 +1,51 @@
-"""Find the files that a path means, tell their kind by their first bytes, and read each into a raw table."""
+"""Read what a source means into raw tables: text, Excel, Parquet, and tables of pandas, polars and NumPy.
+
+The kind of a file is known by its first bytes. Excel and Parquet need the extras `excel` and `files`; how large their
+content becomes is counted while it is unpacked, so that a small file cannot fill the memory.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import stat
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-from penstock._messages import listed
-from penstock.io._binary_files import excel_as_text, read_parquet
-from penstock.io._combine import RawTable, with_names, without_fillers
+import numpy as np
+import pandas as pd
+
+from penstock._messages import listed, quoted
+from penstock.io._combine import RawTable, own_names, with_names, without_fillers
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import TextOptions, TextSource, read_text
 from penstock.io.table import Notebook, TableError
 
-_GZIP_RATIO = 1032  # the most bytes that come of one packed by deflate
+_GZIP_RATIO = 1032  # the most bytes that one byte packed by deflate can hold
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
+_MOST_TEXT = 2**30  # bytes of one sheet, written as CSV
+_MOST_ROWS = 2**20  # of an Excel sheet
+_MOST_CELLS = 2**27  # of one sheet, also empty ones: openpyxl makes them one by one
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How files are read: text, the sheet of a workbook, and how large a file may be."""
+    """How files are read: text, the sheet of a workbook, the largest size, and names to give to all columns."""
 
     text: TextOptions
     sheet: str | None
     max_bytes: int
-    names: tuple[str, ...] = ()  # of all columns, instead of their own
+    names: tuple[str, ...] = ()
 
 
 def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], notebook: Notebook) -> list[Path]:
-    """The files that a path, a folder or a list of paths means."""
+    """Return the files that a path, a folder or a list of paths means."""
     if not isinstance(source, str | os.PathLike):
         if not isinstance(source, Sequence) or not all(isinstance(each, str | os.PathLike) for each in source):
             raise TableError(
@@ -46,63 +57,23 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         return [file for each in source for file in files_of(each, notebook)]
     path = Path(source)
     try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-        entries = list(path.iterdir()) if is_folder else []
+        if not stat.S_ISDIR(path.stat().st_mode):
+            return [path]
+        # Hidden files and the lock files of Excel are not part of a folder.
+        entries = [entry for entry in path.iterdir() if not entry.name.startswith((".", "~$"))]
     except FileNotFoundError:
         raise TableError(_no_such_file(path)) from None
     except (OSError, ValueError) as error:
         raise TableError(f"{str(path)[:200]!r} cannot be opened: {_reason(error)}. Check the path.") from None
-    return _tables_among(entries, path, notebook) if is_folder else [path]
-
-
-def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
-    """Read one file of any kind we know."""
-    name = path.name
-    try:
-        kind = kind_of_file(path)
-        if kind == PARQUET:
-            return _finished(read_parquet(path, name, options.max_bytes, notebook), options, notebook)
-        if kind == ZIPPED:
-            source = excel_as_text(path, name, options.sheet, options.max_bytes, notebook)
-        elif kind == GZIP:
-            most = _GZIP_RATIO * path.stat().st_size
-            source = TextSource(
-                name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), options.max_bytes, most_bytes=most
-            )
-        else:
-            source = TextSource(
-                name, lambda: path.open("rb", buffering=0), options.max_bytes, path, path.stat().st_size
-            )
-        return _finished(read_text(source, options.text, notebook), options, notebook)
-    except PermissionError:
-        raise TableError(
-            f"{path} may not be read by you. Ask for permission, or copy it to a place of yours."
-        ) from None
-    except OSError as error:
-        raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
-
-
-def _finished(raw: RawTable, options: FileOptions, notebook: Notebook) -> RawTable:
-    return without_fillers(with_names(raw, options.names, notebook) if options.names else raw, notebook)
-
-
-def _tables_among(entries: list[Path], folder: Path, notebook: Notebook) -> list[Path]:
-    """The tables in a folder by name, numbers in names counted; hidden files and Excel's locks do not belong to it."""
-    entries = [entry for entry in entries if not entry.name.startswith((".", "~$"))]
-    files = [entry for entry in entries if entry.is_file() and _is_table_name(entry.name)]
+    files = [each for each in entries if each.is_file() and each.name.lower().removesuffix(".gz").endswith(_ENDINGS)]
     others = sorted(entry.name for entry in entries if entry not in files)
     if not files:
         held = f"; it holds {listed(others, most=5)}" if others else ", and nothing else"
-        raise TableError(f"The folder {folder} holds no table ({', '.join(_ENDINGS)}, or those with .gz){held}.")
+        raise TableError(f"The folder {path} holds no table ({', '.join(_ENDINGS)}, or those with .gz){held}.")
     if others:
-        notebook.add("other files", f"In {folder}, {listed(others, most=5)} was not read.", len(others))
-    return sorted(
-        files, key=lambda file: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
-    )
-
-
-def _is_table_name(name: str) -> bool:
-    return name.lower().removesuffix(".gz").endswith(_ENDINGS)
+        notebook.add("other files", f"In {path}, {listed(others, most=5)} was not read.", len(others))
+    # By name, where numbers in names count as numbers.
+    return sorted(files, key=lambda file: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)])
 
 
 def _no_such_file(path: Path) -> str:
@@ -118,3 +89,299 @@ def _no_such_file(path: Path) -> str:
 
 def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
+    """Read one file of any known kind."""
+    name, most = path.name, options.max_bytes
+    try:
+        kind = kind_of_file(path)
+        if kind == PARQUET:
+            raw = _read_parquet(path, most, notebook)
+        else:
+            size = path.stat().st_size
+            if kind == ZIPPED:
+                source = _excel_as_text(path, options.sheet, min(most, _MOST_TEXT), notebook)
+            elif kind == GZIP:
+                source = TextSource(
+                    name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), most, most_bytes=_GZIP_RATIO * size
+                )
+            else:
+                source = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
+            raw = read_text(source, options.text, notebook)
+    except PermissionError:
+        raise TableError(
+            f"{path} may not be read by you. Ask for permission, or copy it to a place of yours."
+        ) from None
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
+    return without_fillers(with_names(raw, options.names, notebook) if options.names else raw, notebook)
+
+
+# Excel.
+
+
+def _excel_as_text(path: Path, sheet: str | None, max_bytes: int, notebook: Notebook) -> TextSource:
+    """Return one sheet of a workbook as text with commas: the one named, or the first."""
+    name = path.name
+    _check_workbook(path, max_bytes)
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(
+            f"{name} is an Excel file, and reading it needs openpyxl. Install it with: pip install 'penstock[excel]', "
+            f"or save the sheet as CSV."
+        ) from None
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # openpyxl raises any kind of error for a damaged file
+        raise TableError(f"{name} is a damaged Excel file ({str(error)[:150]}). Save it again.") from None
+    try:
+        names = [each.title for each in book.worksheets]
+        if sheet is None and len(names) > 1:
+            notebook.add("sheets", f"Of the sheets of {name}, {listed(names)}, the first was read.", len(names))
+        if not names or (sheet is not None and sheet not in names):
+            raise TableError(f"{name} has no such sheet with cells. Its sheets are {listed(names) or 'none'}.")
+        chosen = book[sheet if sheet is not None else names[0]]
+        chosen.reset_dimensions()  # the size that a sheet states may be wrong
+        content = _as_csv(chosen.iter_rows(values_only=True), name, max_bytes)
+    finally:
+        book.close()
+    return TextSource(name, lambda: io.BytesIO(content), max_bytes)
+
+
+def _check_workbook(path: Path, max_bytes: int) -> None:
+    """Raise unless this is an archive of Excel that unpacks to a reasonable size."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise TableError(f"{path.name} is a damaged archive ({str(error)[:150]}). Copy it again.") from None
+    if not any(file.filename.startswith("xl/") for file in files):
+        held = listed([file.filename for file in files], most=3) or "nothing"
+        raise TableError(f"{path.name} is a zip archive (of {held}). Unpack it and read what is inside.")
+    size = sum(file.file_size for file in files)
+    if size > 4 * max_bytes:
+        raise TableError(f"{path.name} holds {size:,} bytes when unpacked. Save the sheet as CSV and read that.")
+
+
+def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes:
+    """Write a sheet as text; the size of each row is counted before the next is made."""
+    lines: list[tuple[bytes, int]] = []  # and the number of cells
+    size = made = width = 0
+    most = min(_MOST_CELLS, max_bytes // 2)  # 8 bytes each, of four times max_bytes
+    try:
+        for number, row in enumerate(rows, start=1):
+            filled = row.count(None) < len(row)
+            cells = ["" if cell is None else _as_field(cell) for cell in row] if filled else []
+            made, size, width = made + len(row), size + sum(map(len, cells)), max(width, len(cells))
+            problem = ""
+            if number > _MOST_ROWS:
+                problem = f"has more than {_MOST_ROWS:,} rows, which no sheet has"
+            elif max(made, width * number) > most:
+                problem = f"has more than {most:,} cells up to row {number:,}"
+            elif size > max_bytes:
+                problem = f"holds more than {max_bytes:,} bytes of text"
+            if problem:
+                raise TableError(f"{name} {problem}; it may not fit into memory. Save the sheet as CSV and read that.")
+            lines.append((",".join(cells).replace("\0", "").encode("utf-8", errors="replace"), len(cells)))
+    except TableError:
+        raise
+    except Exception as error:  # as in `_excel_as_text`
+        raise TableError(f"{name} is a damaged Excel file ({quoted(error, 150)}). Save it again.") from None
+    return b"\n".join(line + b"," * (width - max(1, cells)) for line, cells in lines)
+
+
+def _as_field(cell: Any) -> str:
+    """Return a cell as the csv module would write it, but much faster where the text is long."""
+    text = repr(cell) if isinstance(cell, float) else str(cell)
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\n\r') else text
+
+
+# Parquet.
+
+
+def need_pyarrow(what: str) -> None:
+    """Raise unless Parquet can be read and written here."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise TableError(f"{what} needs pyarrow. Install it with: pip install 'penstock[files]'") from None
+
+
+def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
+    name = path.name
+    need_pyarrow(f"{name} is a Parquet file, and reading it")
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+        cells = metadata.num_rows * metadata.num_columns
+        if cells > max_bytes // 2:  # 8 bytes each, of four times max_bytes
+            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes (--max-bytes).")
+        columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        batches, size, rows = [], 0, 0
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:  # a text that comes again is kept once
+            for batch in file.iter_batches():
+                size += sum(_text_size(column) for column in batch.columns)
+                rows += batch.num_rows
+                if max(size, 2 * rows * batch.num_columns) > max_bytes:
+                    raise TableError(
+                        f"{name} holds more than {max_bytes:,} bytes of text, or half as many values, which may not "
+                        f"fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
+                    )
+                batches.append(batch)
+            frame = pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema).to_pandas()
+    except TableError:
+        raise
+    except Exception as error:  # pyarrow raises any kind of error for a damaged file
+        raise TableError(f"{name} is damaged or no Parquet table ({quoted(error, 150)}). Write it again.") from None
+    return _from_pandas(frame, name, notebook)
+
+
+def _text_size(column: Any) -> int:
+    """Return the bytes of the texts in a column, each as often as it comes, also of texts in lists and records."""
+    import pyarrow
+    from pyarrow import compute
+
+    types = pyarrow.types
+    if types.is_dictionary(column.type) and not types.is_primitive(column.type.value_type):
+        return compute.sum(compute.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+    if types.is_struct(column.type):
+        return sum(map(_text_size, column.flatten()))
+    if types.is_map(column.type):
+        return _text_size(column.keys) + _text_size(column.items)
+    return _text_size(column.values) if types.is_nested(column.type) else 0
+
+
+def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file with these tables one after another; no indices; types as in the first.
+
+    >>> pieces = list(parquet_pieces([pd.DataFrame({"score": [0.5]}), pd.DataFrame({"score": [0.75]})]))
+    >>> pieces[0][:4], pieces[-1][-4:]
+    (b'PAR1', b'PAR1')
+    """
+    need_pyarrow("Writing Parquet")
+    import pyarrow
+    from pyarrow import parquet
+
+    sink, writer = _Drain(), None
+    for frame in frames:
+        schema = None if writer is None else writer.schema
+        part = pyarrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
+        writer = writer or parquet.ParquetWriter(sink, part.schema)
+        writer.write_table(part)
+        yield sink.drain()
+    if writer is not None:
+        writer.close()
+        yield sink.drain()
+
+
+class _Drain(io.RawIOBase):
+    """A file whose content is taken away piece by piece while it is written."""
+
+    def __init__(self) -> None:
+        self._content, self._position = bytearray(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        before = len(self._content)
+        self._content += data
+        self._position += len(self._content) - before
+        return len(self._content) - before
+
+    def tell(self) -> int:
+        return self._position
+
+    def drain(self) -> bytes:
+        content, self._content = bytes(self._content), bytearray()
+        return content
+
+
+# Tables in memory.
+
+
+def is_in_memory(source: object) -> bool:
+    """Return whether this is a table rather than the path of one."""
+    known = isinstance(source, pd.DataFrame | pd.Series | np.ndarray | Mapping)
+    return known or hasattr(source, "to_pandas") or hasattr(source, "collect")
+
+
+def from_memory(source: Any, notebook: Notebook) -> RawTable:
+    """Read a table of pandas, polars or NumPy; the source itself is not changed."""
+    if hasattr(source, "collect"):  # lazy tables of polars
+        source = source.collect()
+    if isinstance(source, np.ndarray):
+        return _from_numpy(source)
+    if isinstance(source, pd.Series):
+        frame = source.to_frame(source.name if source.name is not None else "values")
+        return _from_pandas(frame, "the series", notebook)
+    if hasattr(source, "get_columns"):
+        return _from_polars(source)
+    try:
+        if not isinstance(source, pd.DataFrame):
+            source = source.to_pandas() if hasattr(source, "to_pandas") else pd.DataFrame(dict(source))
+    except (ValueError, TypeError) as error:
+        raise TableError(f"The table cannot be read ({error}). Pass a pandas table.") from None
+    return _from_pandas(source, "the table", notebook)
+
+
+def _from_pandas(frame: pd.DataFrame, name: str, notebook: Notebook) -> RawTable:
+    """Read a pandas table; an index that says more than the number of the row becomes a column."""
+    levels = [frame.index.get_level_values(level) for level in range(frame.index.nlevels)]
+    levels = [level for level in levels if level.name is not None or level.dtype.kind not in "iuf"]
+    if not levels and not frame.index.equals(pd.RangeIndex(len(frame))) and not isinstance(frame.index, pd.RangeIndex):
+        notebook.add("index", f"The index of {name} has no name and holds numbers; it is left out.", 1)
+    taken, names = [str(column) for column in frame.columns], []
+    for level in levels:
+        usual = "time" if isinstance(level, pd.DatetimeIndex) else "index"
+        wanted = str(usual if level.name is None else level.name)
+        names.append(f"index {wanted}" if wanted in taken else wanted)
+    called, unnamed = own_names([*names, *map(_as_name, frame.columns)], name)
+    copy = frame.reset_index(drop=True)
+    if levels:
+        copy = pd.concat([*(pd.Series(level, index=copy.index) for level in levels), copy], axis=1)
+    copy.columns = pd.Index(called)
+    return RawTable(name, copy, unnamed=unnamed)
+
+
+def _as_name(name: object) -> str:
+    if isinstance(name, tuple):  # of several levels
+        return " ".join(str(part) for part in name if str(part))
+    return f"column {name + 1}" if isinstance(name, int | np.integer) else str(name).strip()
+
+
+def _from_numpy(array: np.ndarray[Any, Any]) -> RawTable:
+    if array.dtype.names:
+        return RawTable("the array", pd.DataFrame({name: array[name] for name in array.dtype.names}))
+    if array.ndim != 2:
+        raise TableError(
+            f"The array has {array.ndim} dimensions; a table has two, rows and columns. For a single column use "
+            f"X.reshape(-1, 1)."
+        )
+    if array.dtype.kind not in "biufOUS":
+        raise TableError(f"The array holds {array.dtype}, not numbers or text. Convert it, or pass a pandas table.")
+    names = [f"column {number}" for number in range(1, array.shape[1] + 1)]
+    return RawTable("the array", pd.DataFrame(array.astype(str) if array.dtype.kind == "S" else array, columns=names))
+
+
+def _from_polars(table: Any) -> RawTable:
+    """Read column by column, without pyarrow, which the conversion of polars itself needs."""
+    columns: dict[str, Any] = {}
+    for column in table.get_columns():
+        kind = str(column.dtype)
+        if kind.startswith("Datetime"):
+            times = pd.DatetimeIndex(column.to_numpy())
+            zone = getattr(column.dtype, "time_zone", None)
+            columns[column.name] = times if zone is None else times.tz_localize("UTC").tz_convert(zone)
+        elif kind == "Date" or kind.startswith("Duration") or (column.dtype.is_numeric() and "Decimal" not in kind):
+            columns[column.name] = column.to_numpy()
+        else:
+            columns[column.name] = pd.Series(column.to_list())
+    names, _ = own_names(list(columns), "the table")
+    return RawTable("the table", pd.DataFrame(dict(zip(names, columns.values(), strict=True))))

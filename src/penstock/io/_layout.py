@@ -46,7 +46,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,
 
 @dataclass(frozen=True)
 class Layout:
-    """What the first lines tell. `names` has "" for a column without a name, and is None if there is no header."""
+    """The layout of a text. `names` has "" for a column without a name, and is None if there is no header."""
 
     separator: str
     decimal: str
@@ -72,11 +72,16 @@ class _Record:
 
 
 def likely_encodings(start: bytes, name: str) -> list[str]:
-    """Encodings to try in turn, from the first bytes of a text; TableError if they are of another kind of file."""
+    """Return encodings to try in turn, by the first bytes of a text; TableError if they are of another kind of file."""
     for mark, encoding in _BOMS.items():
         if start.startswith(mark):
             return [encoding]
-    refuse_foreign(start, name)
+    for magic, (what, advice) in _FOREIGN.items():
+        if start.startswith(magic):
+            raise TableError(f"{name} is {what}, not a table. {advice}.")
+    for mark, what in _MARKUP.items():
+        if start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(mark):
+            raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
     half = len(start) // 2
     if half >= 4 and start[1::2].count(0) > 0.8 * half and start[::2].count(0) == 0:
         return ["utf-16-le"]
@@ -86,7 +91,7 @@ def likely_encodings(start: bytes, name: str) -> list[str]:
 
 
 def is_enough(lines: int, size: int) -> bool:
-    """Whether so many lines and bytes are enough to learn the layout from."""
+    """Return whether so many lines and bytes are enough to learn the layout from."""
     return lines >= HEAD_LINES or (lines >= 3 and size >= HEAD_BYTES)
 
 
@@ -112,15 +117,17 @@ def find_layout(
         raise TableError(f"{name} has {width:,} columns; {MOST_COLUMNS:,} are the most. Read it in parts.")
     header, first_row = _find_header(records, width)
     top = first_row if header is None else header
-    rows = records[first_row:]
-    below = [] if header is None else [tuple(record.fields) for record in records[header + 1 : first_row]]
-    below.sort(key=lambda fields: len("".join(fields)))
+    names, below, rows = None, list[tuple[str, ...]](), records[first_row:]
+    if header is not None:
+        cleaned = [" ".join(field.split()) for field in records[header].fields[:width]]
+        names = (cleaned[0].strip("\ufeff").removeprefix("#").strip(), *cleaned[1:])
+        below = sorted((tuple(record.fields) for record in records[header + 1 : first_row]), key=_length)
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
     return Layout(
         separator=separator,
-        decimal=decimal or ("," if uses_decimal_comma(record.fields for record in rows[:20]) else "."),
+        decimal=decimal or ("," if _uses_decimal_comma(record.fields for record in rows[:20]) else "."),
         width=width,
-        names=None if header is None else tuple(_clean_names(records[header].fields, width)),
+        names=names,
         preamble=tuple(separator.join(record.fields) for record in records[:top]),
         units=below[0] if below else (),
         description=below[1] if below[1:] else (),
@@ -131,8 +138,12 @@ def find_layout(
     )
 
 
+def _length(fields: tuple[str, ...]) -> int:
+    return len("".join(fields))
+
+
 def single_blanks(text: bytes) -> bytes:
-    """Text with one blank for each run of blanks and tabs, and none around line ends.
+    """Return text with one blank for each run of blanks and tabs, and none around line ends.
 
     >>> single_blanks(b" 1  2\\t 3 \\n4 5")
     b' 1 2 3\\n4 5'
@@ -141,7 +152,7 @@ def single_blanks(text: bytes) -> bytes:
 
 
 def _likely_separator(text: str) -> str:
-    """The separator that cuts the most lines into the same number of fields."""
+    """Return the separator that cuts the most lines into the same number of fields."""
     lines = [line for line in re.sub(r'"[^"]*"', "…", text).split("\n") if line.strip()]
     best, best_share = ",", 0.0
     for separator in SEPARATORS:
@@ -154,9 +165,9 @@ def _likely_separator(text: str) -> str:
 
 
 def _blanks_fit_better(lines: list[str], best: str) -> bool:
-    """Whether blanks cut lines into as many fields: all lines, and into numbers, if another separator would do too.
+    """Return whether blanks cut lines into as many fields: all lines, and into numbers, if another separator fits too.
 
-    Numbers with a blank between thousands are no two columns.
+    A number with a blank between thousands is one column.
     """
     cut = [line.split() for line in lines]
     (width, count), *_ = Counter(map(len, cut)).most_common(1) or [(0, 0)]
@@ -168,7 +179,8 @@ def _blanks_fit_better(lines: list[str], best: str) -> bool:
     if any(thousands) if best else all(thousands):
         return False
     if best:
-        return best in "\t," and all(is_plain_number(field) for fields in rows for field in fields)
+        fields = [field for row in rows for field in row]
+        return best in "\t," and all(_PLAIN.fullmatch(each) or kind_of_field(each) == EMPTY for each in fields)
     kinds = [kind_of_field(field) for fields in rows for field in fields]
     return 2 * kinds.count(DATA) >= len(kinds)
 
@@ -186,13 +198,13 @@ def _records(text: str, separator: str, name: str) -> list[_Record]:
 
 
 def _usual_width(records: list[_Record]) -> int:
-    """The most frequent number of fields; of those equally frequent the largest."""
+    """Return the most frequent number of fields; of those equally frequent the largest."""
     counts = Counter(len(record.fields) for record in records)
     return max(counts, key=lambda width: (counts[width], width))
 
 
 def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
-    """The numbers of the header (None without one) and of the first row.
+    """Return the numbers of the header (None without one) and of the first row.
 
     Above the first record that has numbers or times there is the header, if any, and below it maybe a line of units,
     and one that describes the columns.
@@ -216,7 +228,7 @@ def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
 
 
 def _fits(records: list[_Record], number: int, width: int) -> bool:
-    """Whether a record has a field for each column; a separator too many at the end, here or below, is common."""
+    """Return whether a record has a field for each column; a further separator at the end, here or below, is fine."""
     fields = records[number].fields
     if len(fields) == width - 1 and number + 1 < len(records):
         below = [record.fields for record in records[number + 1 :] if len(record.fields) == width]
@@ -225,7 +237,7 @@ def _fits(records: list[_Record], number: int, width: int) -> bool:
 
 
 def _names_data(records: list[_Record], number: int, top: int) -> bool:
-    """Whether a record with numbers in it is a header all the same: text above numbers or times, or 0, 1, 2, …"""
+    """Return whether a record with numbers is a header all the same: text above numbers or times, or 0, 1, 2, …"""
     fields = records[number].fields
     kinds = [kind_of_field(field) for field in fields]
     for record in records[number + 1 : number + 6]:
@@ -238,19 +250,13 @@ def _names_data(records: list[_Record], number: int, top: int) -> bool:
 
 
 def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
-    """Whether a line below the header is text above numbers, as units are."""
+    """Return whether a line below the header is text above numbers, as units are."""
     if first_row >= len(records) or not records[number].filled:
         return False
     upper = [kind_of_field(field) for field in records[number].fields]
     lower = [kind_of_field(field) for field in records[first_row].fields]
     above_numbers = sum(u == TEXT and v == DATA for u, v in zip(upper, lower, strict=False))
     return 2 * above_numbers >= upper.count(TEXT) > 0
-
-
-def _clean_names(fields: list[str], width: int) -> list[str]:
-    names = [" ".join(field.split()) for field in fields[:width]]
-    names[0] = names[0].strip("\ufeff").removeprefix("#").strip()
-    return names
 
 
 def _refuse_odd_widths(
@@ -260,23 +266,21 @@ def _refuse_odd_widths(
 
     Other rows are checked when all are read.
     """
-    top = first_row if header is None else header
-    if header is None and top and width != len(records[top - 1].fields) > 1:
-        _refuse_ragged(name, records[top - 1], width, "the lines below have")
-    for record in [] if ragged else records[first_row : first_row + 1]:
-        if len(record.fields) > width:
-            _refuse_ragged(name, record, width, "other lines have" if header is None else "the header names")
-
-
-def _refuse_ragged(name: str, record: _Record, width: int, others: str) -> None:
-    raise TableError(
-        f"{name}, line {record.last_line:,} has {counted(len(record.fields), 'field')}, but {others} {width:,}: it "
-        f"begins {quoted(record.fields[0])}. Give every line as many fields as there are columns."
-    )
+    wrong: tuple[_Record, str] | None = None
+    if header is None and first_row and width != len(records[first_row - 1].fields) > 1:
+        wrong = records[first_row - 1], "the lines below have"
+    elif not ragged and any(len(record.fields) > width for record in records[first_row : first_row + 1]):
+        wrong = records[first_row], "other lines have" if header is None else "the header names"
+    if wrong is not None:
+        record, others = wrong
+        raise TableError(
+            f"{name}, line {record.last_line:,} has {counted(len(record.fields), 'field')}, but {others} {width:,}: it "
+            f"begins {quoted(record.fields[0])}. Give every line as many fields as there are columns."
+        )
 
 
 def kind_of_field(field: str) -> str:
-    """DATA for a number or a time, EMPTY for what stands for nothing, TEXT for the rest.
+    """Return DATA for a number or a time, EMPTY for a missing value, TEXT for the rest.
 
     >>> [kind_of_field(field) for field in ("-1,5e3", "31.12.2024 13:45", "5-Jan-24", "flow", "3rd pump", " NaN ")]
     ['data', 'data', 'data', 'text', 'text', 'empty']
@@ -284,24 +288,13 @@ def kind_of_field(field: str) -> str:
     words = field.strip()
     if words.lower() in MISSING or words.lower() in ("inf", "-inf"):
         return EMPTY
-    if _NUMBER.fullmatch(words):
-        return DATA
-    return DATA if is_time(words) or is_clock_alone(words) else TEXT
+    return DATA if _NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
 
 
-def is_plain_number(field: str) -> bool:
-    """Whether this is a number with a decimal point or comma, without blanks, or stands for nothing.
+def _uses_decimal_comma(records: Iterable[list[str]]) -> bool:
+    """Return whether more fields are written with a decimal comma than with a decimal point.
 
-    >>> [is_plain_number(field) for field in ("-1.5e+03", "1,5", "1.", "NaN", "1,", "10:00")]
-    [True, True, True, True, False, False]
-    """
-    return _PLAIN.fullmatch(field) is not None or kind_of_field(field) == EMPTY
-
-
-def uses_decimal_comma(records: Iterable[list[str]]) -> bool:
-    """Whether more fields are written with a decimal comma than with a decimal point.
-
-    >>> uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), uses_decimal_comma([["1.5", "2"]])
+    >>> _uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), _uses_decimal_comma([["1.5", "2"]])
     (True, False)
     """
     fields = [field.strip() for record in records for field in record]
@@ -310,11 +303,12 @@ def uses_decimal_comma(records: Iterable[list[str]]) -> bool:
 
 
 def has_decimal_comma(field: str) -> bool:
+    """Return whether this is a number with a decimal comma, such as 1,5."""
     return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
 
 
 def thousands_sign(field: str) -> str | None:
-    """The sign between groups of three digits, if that is how a number seems to be written.
+    """Return the sign between groups of three digits, if a number seems to be written so.
 
     >>> thousands_sign("1.234,5"), thousands_sign("12 345"), thousands_sign("1234.5"), thousands_sign("1,5")
     ('.', ' ', None, None)
@@ -323,7 +317,7 @@ def thousands_sign(field: str) -> str | None:
     return found.group(1) if found else None
 
 
-TEXT, GZIP, PARQUET, ZIPPED = "text", "gzip", "parquet", "zipped"
+GZIP, PARQUET, ZIPPED = "gzip", "parquet", "zipped"
 _KINDS = {b"\x1f\x8b": GZIP, b"PAR1": PARQUET, b"PK\x03\x04": ZIPPED}
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an old Excel file", "Save it as .xlsx or CSV"),
@@ -347,27 +341,16 @@ _TEXT_CONTROLS = bytes(sorted({*range(32)} - {9, 10, 12, 13, 26}))  # 26 ends fi
 
 
 def kind_of_file(path: Path) -> str:
-    """One of TEXT, GZIP, PARQUET and ZIPPED; raises for what is not a readable file."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):
+    """Return GZIP, PARQUET, ZIPPED or TEXT; raise for what is not a readable file."""
+    if not stat.S_ISREG(path.stat().st_mode):
         raise TableError(f"{path} is not a file that can be read from its start. Save the table to a plain file.")
     with path.open("rb") as file:
         start = file.read(16)
     return next((kind for magic, kind in _KINDS.items() if start.startswith(magic)), TEXT)
 
 
-def refuse_foreign(start: bytes, name: str) -> None:
-    """Raise if the first bytes of a text (after unpacking) belong to another kind of file."""
-    for magic, (what, advice) in _FOREIGN.items():
-        if start.startswith(magic):
-            raise TableError(f"{name} is {what}, not a table. {advice}.")
-    for mark, what in _MARKUP.items():
-        if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(mark):
-            raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
-
-
 def refuse_binary(start: bytes, name: str) -> None:
-    """Raise if the first bytes of a text, as UTF-8, hold more control characters than any text would."""
+    """Raise if the first bytes of a text, as UTF-8, hold more control characters than a text would."""
     controls = len(start) - len(start.translate(None, _TEXT_CONTROLS))
     if controls > max(2, len(start) // 100):
         raise TableError(

@@ -1,36 +1,407 @@
-"""Make rows of numbers from lines: of text with separators, whose layout the first lines tell, or of JSON objects."""
+"""Make rows of numbers from lines: of text with separators, whose layout the first lines show, or of JSON objects."""
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._messages import counted
 from penstock._types import FloatArray
+from penstock.io._clock import Clock, TimeOptions, find_clock
+from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
-from penstock.io._row_layout import (
-    TRUTH,
-    Columns,
-    LineError,
-    RowLayout,
-    TableOptions,
-    check_options,
-    clean_names,
-    decoded,
-    is_missing,
-    is_number,
-    listed_names,
-    quoted,
-    split_line,
-    time_by_name,
-    with_point,
-)
+from penstock.io._layout import MISSING, find_layout, likely_encodings
+from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
+from penstock.io.table import Notebook, TableError
+
+_TIME_NAMES = ("time", "timestamp", "date", "datetime")
+_PERHAPS_TIME = "t"  # or a temperature
+_DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+TRUTH = {"true": "1", "false": "0"}
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_QUOTE = 40
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
+
+
+class LineError(ValueError):
+    """A line cannot be read; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a stream is read; what is None is found out from its first lines.
+
+    Parameters
+    ----------
+    format : str, optional
+        "csv" or "jsonl".
+    delimiter, encoding, decimal : str, optional
+        Of text with separators.
+    time : str, optional
+        The column of time stamps, which are passed on as they are written.
+    columns, exclude : tuple of str
+        Measure only these, or all but these. All columns of numbers if `columns` and `texts` are empty.
+    texts : tuple of str
+        Columns to be returned as they are written.
+    texts_if_there : tuple of str
+        Further ones, which the stream may lack.
+    day_first : bool, optional
+        Whether 1/2/2024 is in February.
+    time_format : str, optional
+        How times are written, as `datetime.strptime` takes it.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    time: str | None = None
+    columns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    encoding: str | None = None
+    decimal: str | None = None
+    day_first: bool | None = None
+    time_format: str | None = None
+    texts_if_there: tuple[str, ...] = ()
+
+    def for_columns(self, names: Sequence[str]) -> TableOptions:
+        """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
+        there = (name for name in self.texts_if_there if name in names)
+        return replace(self, texts=(*self.texts, *there), texts_if_there=())
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of all columns in order, and by number: the time (or None), the variables and the columns of text.
+
+    clock : the time of day, where that and the date have a column each.
+    """
+
+    names: tuple[str, ...]
+    time: int | None
+    variables: tuple[int, ...]
+    texts: tuple[int, ...] = ()
+    clock: int | None = None
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        return tuple(self.names[number] for number in self.variables)
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values for `restore`."""
+        texts = {"texts": list(self.texts)} if self.texts else {}
+        clock = {} if self.clock is None else {"clock": self.clock}
+        return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts, **clock}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Columns:
+        """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
+        texts = tuple(state.get("texts", ()))
+        columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"))
+        places = [*columns.variables, *texts, *(place for place in (columns.time, columns.clock) if place is not None)]
+        if not (columns.variables or texts) or not all(isinstance(name, str) for name in columns.names):
+            raise ValueError("the columns have no names")
+        if not all(type(place) is int and 0 <= place < len(columns.names) for place in places):
+            raise ValueError("there are fewer columns than are measured")
+        return columns
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """How lines of text become rows: decided once, from the first lines, and kept in snapshots.
+
+    decimals : for each column the sign before decimals; None for either.
+    booleans : columns written as true and false.
+    header : its fields, None without one; `below` are lines of units and descriptions below it.
+    above : how many lines are above the first row.
+    day_first, numeric_time : how `RowSource.read_times` reads the time column.
+    """
+
+    columns: Columns
+    delimiter: str
+    decimals: tuple[str | None, ...]
+    encoding: str = "utf-8"
+    booleans: tuple[int, ...] = ()
+    header: tuple[str, ...] | None = None
+    below: tuple[tuple[str, ...], ...] = ()
+    above: int = 1
+    day_first: bool | None = None
+    numeric_time: bool = False
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values for `restore`."""
+        plain = asdict(self)
+        plain.pop("columns")
+        return {"format": "csv", **{key: _as_lists(value) for key, value in plain.items()}, **self.columns.state()}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> RowLayout:
+        """Return the layout whose `state()` this is, also that of an earlier version, which held less."""
+        columns, delimiter = Columns.restore(state), state["delimiter"]
+        if not isinstance(delimiter, str) or len(delimiter) != 1:
+            raise ValueError("the delimiter is not one character")
+        if "decimals" not in state:
+            decimal = state.get("decimal", None if delimiter == ";" else ".")
+            return cls(columns, delimiter, (decimal,) * len(columns.names), header=columns.names)
+        if len(state["decimals"]) != len(columns.names):
+            raise ValueError("decimals are not those of the columns")
+        "".encode(state["encoding"])
+        header = state["header"]
+        return cls(
+            columns,
+            delimiter,
+            tuple(state["decimals"]),
+            state["encoding"],
+            tuple(state["booleans"]),
+            None if header is None else tuple(header),
+            tuple(map(tuple, state["below"])),
+            int(state["above"]),
+            state["day_first"],
+            bool(state["numeric_time"]),
+        )
+
+
+def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebook, *, more: bool) -> RowLayout | None:
+    """Decide how lines are read, from the first of them; None if `more` may come and no row has.
+
+    The layout is that of `read_table`; InputError if it cannot be found.
+    """
+    name = notebook.source
+    lines = [line if len(line) <= LONGEST else b"" for line in lines]
+    try:
+        text, encoding = _decoded_head(b"\n".join(lines), name, options.encoding)
+        layout = find_layout(text, name, options.delimiter, options.decimal, ragged=True)
+        if not layout.rows or (more and not layout.has_data):
+            return None
+        names, unnamed = column_names(layout, name)
+    except (TableError, LookupError) as error:  # also of an encoding that is not known
+        raise InputError(str(error)) from None
+    rows = []
+    for line in lines[layout.lines_above :]:
+        with suppress(LineError):
+            rows.append(_split_line(line, layout.separator, encoding))
+    rows = [fields for fields in rows if len(fields) == len(names)]
+    if not rows:
+        return None
+    signs = [_decimal_sign([row[number].strip() for row in rows]) for number in range(len(names))]
+    usual = layout.decimal if any(signs) or options.decimal else None
+    signs = [options.decimal or sign or usual for sign in signs]
+    frame = pd.DataFrame({each: _typed([row[n] for row in rows], signs[n]) for n, each in enumerate(names)})
+    kept = without_fillers(RawTable(name, frame, unnamed=unnamed), notebook).frame
+    measured = [each for n, each in enumerate(names) if each in kept and _is_measured(frame[each], signs[n])]
+    unnamed = () if layout.names is None else unnamed
+    columns, day_first = _choose_columns(names, rows[0], kept, measured, unnamed, options, notebook)
+    if layout.preamble:
+        notebook.add("preamble", f"{counted(len(layout.preamble), 'line')} above the table in {name} left out.", 1)
+    if layout.names is None:
+        notebook.add("no header", f"{name} has no header; its columns are called 'column 1' and so on.", layout.width)
+    return RowLayout(
+        columns,
+        layout.separator,
+        tuple(signs),
+        encoding,
+        booleans=tuple(number for number in columns.variables if frame[names[number]].dtype.kind == "b"),
+        header=layout.names,
+        below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
+        above=layout.lines_above,
+        day_first=day_first,
+        numeric_time=columns.time is not None and frame[names[columns.time]].dtype.kind in "iuf",
+    )
+
+
+def _decoded_head(head: bytes, name: str, encoding: str | None) -> tuple[str, str]:
+    """Return the first lines as text, and their encoding."""
+    encodings = [encoding] if encoding else likely_encodings(head[:4096], name)
+    if encodings[0].startswith(("utf-16", "utf-32")) or b"\0" in head.partition(b"\n")[0]:
+        raise InputError("The first line looks like UTF-16, or is no text at all; save the table as UTF-8.")
+    for likely in encodings:
+        with suppress(UnicodeDecodeError):
+            text = head.removeprefix(_BOM).decode(likely, errors="replace" if encoding else "strict")
+            return text.replace("\r\n", "\n"), likely
+    raise TableError(f"{name} is in no encoding that is known here. Name its encoding.")
+
+
+def _decimal_sign(values: Sequence[str]) -> str | None:
+    return next((found[1] for value in values if (found := _DECIMALS.fullmatch(value))), None)
+
+
+def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
+    """Return a column as numbers or truth values if all are such, else as text; None where a value is missing."""
+    texts = pd.Series([None if is_missing(value) else value.strip() for value in values], dtype="object")
+    there = texts.notna()
+    if there.any() and texts[there].str.lower().isin(TRUTH).all():
+        return pd.Series(True, index=texts.index)
+    spelled = [None if value is None else _with_point(value, decimal) for value in texts]
+    numbers = pd.to_numeric(pd.Series(spelled, dtype="object"), errors="coerce")
+    return numbers if bool((numbers.notna() == there).all()) else texts
+
+
+def _choose_columns(
+    names: Sequence[str],
+    first: Sequence[object],
+    kept: pd.DataFrame,
+    measured: Collection[str],
+    unnamed: Sequence[str],
+    options: TableOptions,
+    notebook: Notebook,
+) -> tuple[Columns, bool | None]:
+    """Choose the time and the variables among these columns; return also whether the day comes first in the time.
+
+    first : values of the first row. kept : the first rows without columns that hold nothing or number the rows.
+    measured : those of numbers.
+    """
+    options = options.for_columns(names)
+    _check_options(names, options)
+    given = () if options.time is None else (options.time,)
+    taken = {*options.columns, *options.texts, *options.exclude}
+    clock = Clock(None, None, ())
+    try:
+        if not given or given[0] in kept:
+            form = TimeOptions(given, None, options.day_first, options.time_format)
+            clock = find_clock(kept, form, taken, Notebook(notebook.source))
+    except TableError as error:  # a column that is passed on as the time need not hold times
+        if options.time_format is not None:
+            raise InputError(str(error)) from None
+    found = [names.index(name) for name in given or clock.columns]
+    time = found[0] if found else _time_by_name(names, first, unnamed, taken)
+    time_of_day = found[1] if len(found) == 2 and clock.times is not None else None
+    used_up = {names[place] for place in (*found, *([] if time is None else [time]))}
+    variables = [name for name in options.columns if name not in options.exclude]
+    if not (options.columns or options.texts):
+        variables = [name for name in names if name in kept and name not in (*used_up, *options.exclude)]
+        if time not in (None, 0) and names[0] in unnamed and names[0] in variables:
+            variables.remove(names[0])
+            notebook.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)
+        texts = [name for name in variables if name not in measured]
+        if texts:
+            shown = ", ".join(map(quoted, texts[:5])) + (", …" if len(texts) > 5 else "")
+            notebook.add("text", f"Left out, as the first lines hold text there: {shown}.", len(texts), tuple(texts))
+            variables = [name for name in variables if name not in texts]
+    if not (variables or options.texts):
+        raise InputError(f"No column is left to measure anomalies in; the columns are {_listed_names(names)}.")
+    places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
+    return Columns(tuple(names), time, places, written, time_of_day), clock.day_first
+
+
+def _check_options(names: Sequence[str], options: TableOptions) -> None:
+    """Raise for names that are no columns, and for columns that are named twice."""
+    time = [] if options.time is None else [options.time]
+    for name in (*options.columns, *options.texts, *options.exclude, *time):
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            hint = f" Did you mean {quoted(close[0])}?" if close else ""
+            raise InputError(f"There is no column {quoted(name)}; the columns are {_listed_names(names)}.{hint}")
+    for option, chosen in (("--columns", options.columns), ("--exclude", options.exclude)):
+        twice = next((name for name in chosen if chosen.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{option} names {quoted(twice)} more than once; name each column once.")
+    if options.time is not None and options.time in options.columns:
+        raise InputError(f"Column {quoted(options.time)} cannot be the time and a measurement; name it once.")
+
+
+def _time_by_name(
+    names: Sequence[str], first: Sequence[object], unnamed: Sequence[str], taken: Collection[str]
+) -> int | None:
+    """Return a column to pass on as the time, though it cannot be read as one."""
+    free = [number for number, name in enumerate(names) if name not in taken]
+    for number in free:
+        if names[number].strip().lower() in _TIME_NAMES:
+            return number
+    if 0 in free and _is_text(first[0]):
+        return 0
+    for number in free:
+        if names[number].strip().lower() == _PERHAPS_TIME and (number == 0 or _is_text(first[number])):
+            return number
+    return 0 if 0 in free and names[0] in unnamed else None  # pandas writes its index under no name
+
+
+def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
+    """Return whether at least half of the values that are there are numbers."""
+    if column.dtype.kind in "iufb":
+        return True
+    values = [_with_point(value, decimal) for value in column.dropna()]
+    return 2 * sum(map(is_number, values)) >= len(values)
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a text stands for a missing value."""
+    return text.strip().lower() in MISSING
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value of a table is, or spells, a number."""
+    if isinstance(value, str) and "_" in value:  # 1_2 is a number in Python only
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[str]:
+    """Return the fields of a line; LineError if it is too long, in another encoding, or its quotes do not match."""
+    text = _decoded(line, encoding)
+    if '"' not in text:
+        return text.split() if delimiter == " " else text.split(delimiter)
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True, skipinitialspace=True))
+    except csv.Error as error:
+        raise LineError(f"its quotes do not match ({error})") from None
+
+
+def _decoded(line: bytes, encoding: str = "utf-8") -> str:
+    """Return the text of a line, without a carriage return at its end and a byte order mark before it."""
+    if len(line) > LONGEST:
+        raise LineError(f"longer than {LONGEST:,} bytes")
+    try:
+        return line.removesuffix(b"\r").removeprefix(_BOM).decode(encoding)
+    except UnicodeDecodeError as error:
+        raise LineError(f"not {encoding.upper()} at byte {error.start + 1}") from None
+
+
+def quoted(text: object) -> str:
+    """Return a value as it is shown in a message: in quotes, on one line, not too long.
+
+    >>> quoted("x" * 99) == '"' + "x" * 40 + '…"'
+    True
+    """
+    shown = str(text)
+    return json.dumps(f"{shown[:_LONGEST_QUOTE]}…" if len(shown) > _LONGEST_QUOTE else shown, ensure_ascii=False)
+
+
+def _with_point(field: str, decimal: str | None) -> str:
+    if decimal == "." or ("," not in field and decimal is None):
+        return field
+    return (field if decimal is None else field.replace(".", "?")).replace(",", ".")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not is_missing(value) and not is_number(value)
+
+
+def _clean_names(names: Sequence[str]) -> list[str]:
+    return [" ".join(name.split()) for name in names]
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _listed_names(names: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
 @dataclass
@@ -44,7 +415,7 @@ class Parsed:
 
 
 class CsvRows:
-    """Reads rows from lines of text with separators. A row is one line.
+    """Parse rows from lines of text with separators, one row a line.
 
     >>> layout = RowLayout(Columns(("time", "flow", "head"), 0, (1, 2)), ";", (None, ",", None))
     >>> parsed = CsvRows(layout).parse([b"10:00;1,5;20", b"10:01;;21"])
@@ -63,17 +434,17 @@ class CsvRows:
         self.has_lines_below = bool(layout.below)
 
     def state(self) -> dict[str, Any]:
-        """Plain values from which `restore_parser` makes this parser again."""
+        """Return plain values for `restore_parser`."""
         return self.layout.state()
 
     def role_above(self, line: bytes, number: int) -> str:
-        """What the line is that comes as this one (from 0) in a further file: "header", "units", "preamble", "" a row.
+        """Return what a line of a further file is, by its number from 0: "header", "units", "preamble" or "", a row.
 
         InputError for another header.
         """
         layout, names = self.layout, self.layout.header
         try:
-            fields = clean_names(split_line(line, layout.delimiter, layout.encoding))
+            fields = _clean_names(_split_line(line, layout.delimiter, layout.encoding))
         except LineError:
             return ""
         bare = [fields[0].removeprefix("#").strip(), *fields[1:]]
@@ -83,7 +454,7 @@ class CsvRows:
             return "units"
         whole = len(fields) == len(self.columns.names)
         measured = [fields[place] for place in self.columns.variables] if whole else fields
-        numbers = [is_number(with_point(field, None)) for field in measured]
+        numbers = [is_number(_with_point(field, None)) for field in measured]
         if any(numbers):
             return ""  # a row, though perhaps a malformed one
         if number < layout.above - 1 - len(layout.below):
@@ -96,9 +467,9 @@ class CsvRows:
         )
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
-        """Numbers from lines, none of them blank. What a line gives does not depend on the other lines.
+        """Parse lines, none of them blank; the result of a line does not depend on the other lines.
 
-        All lines at once; then, with care, the lines and fields that are not plain.
+        The kernel reads all lines at once; lines and fields that it leaves are then read one by one.
         """
         if self.layout.delimiter == " ":
             lines = [b" ".join(line.split()) for line in lines]
@@ -131,8 +502,8 @@ class CsvRows:
         return Parsed(values, None if self.columns.time is None else times, sorted(faults.items()), texts)
 
     def fields(self, line: bytes) -> list[str]:
-        """The fields of a line; LineError unless there is one for each column."""
-        fields = split_line(line, self.layout.delimiter, self.layout.encoding)
+        """Return the fields of a line; LineError unless there is one for each column."""
+        fields = _split_line(line, self.layout.delimiter, self.layout.encoding)
         if len(fields) != len(self.columns.names):
             raise LineError(f"{len(fields)} fields instead of {len(self.columns.names)}")
         return fields
@@ -144,7 +515,7 @@ class CsvRows:
     def _read_plain(
         self, lines: Sequence[bytes]
     ) -> tuple[FloatArray, list[str], NDArray[np.bool_], NDArray[np.intp], list[str]]:
-        """Values and times of all lines; which lines these are good for; places and texts of fields left over."""
+        """Return values and times of all lines, whether each is right, and places and texts of the other fields."""
         n, p, columns = len(lines), len(self.columns.variables), self.columns
         if max(map(len, lines)) > LONGEST:
             lines = [line if len(line) <= LONGEST else b'"' for line in lines]  # not plain: see `fields`
@@ -165,7 +536,7 @@ class CsvRows:
             bounds,
             deferred,
         )
-        text = together.decode("ascii", errors="replace")  # one sign for each byte
+        text = together.decode("ascii", errors="replace")  # one character for each byte
         times = [text[start:stop] for start, stop in bounds[:, :2].tolist()]
         if columns.clock is not None:
             clocks = [text[start:stop] for start, stop in bounds[:, 2:].tolist()]
@@ -174,16 +545,16 @@ class CsvRows:
         return values, times, plain, deferred[:count, :2], fields
 
     def _number(self, field: str, column: int) -> float:
-        """The number that a field of a variable spells."""
+        """Return the number that a field of a variable spells."""
         place = self.columns.variables[column]
-        spelled = with_point(field, self.layout.decimals[place])
+        spelled = _with_point(field, self.layout.decimals[place])
         if place in self.layout.booleans:
             spelled = TRUTH.get(spelled.strip().lower(), spelled)
-        return to_number(spelled, self.columns.names[place], shown=field)
+        return _to_number(spelled, self.columns.names[place], shown=field)
 
 
 class JsonRows:
-    """Reads rows from objects. The keys of the first are the columns; one that is absent later, or null, is missing.
+    """Parse rows from JSON objects. The keys of the first are the columns; a later one may lack some of them.
 
     >>> rows = JsonRows.of(b'{"time": 1, "flow": 2.5}', TableOptions())
     >>> parsed = rows.parse([b'{"time": 1, "flow": 2.5}', b'{"time": 2}', b'{"flaw": 2}'])
@@ -203,28 +574,28 @@ class JsonRows:
 
     @classmethod
     def of(cls, line: bytes, options: TableOptions) -> JsonRows:
-        """The parser for the columns that the first object names; LineError if the line holds none."""
+        """Return the parser for the columns that the first object names; LineError if the line holds none."""
         first = _object(line)
         if not first:
             raise LineError("an object without any key")
         names = list(first)
         options = options.for_columns(names)
-        check_options(names, options)
+        _check_options(names, options)
         values = [str(value) if isinstance(value, str) else "1" for value in first.values()]
         taken = {*options.columns, *options.texts, *options.exclude}
-        time = names.index(options.time) if options.time is not None else time_by_name(names, values, ("",), taken)
+        time = names.index(options.time) if options.time is not None else _time_by_name(names, values, ("",), taken)
         others = () if options.texts else tuple(name for number, name in enumerate(names) if number != time)
         variables = tuple(names.index(name) for name in options.columns or others if name not in options.exclude)
         if not (variables or options.texts):
-            raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
+            raise InputError(f"No column is left to measure anomalies in; the columns are {_listed_names(names)}.")
         return cls(Columns(tuple(names), time, variables, tuple(map(names.index, options.texts))), options)
 
     def role_above(self, line: bytes, number: int) -> str:
-        """Always a row: objects name their columns themselves."""
+        """Return "", a row: objects name their columns themselves."""
         return ""
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
-        """Numbers from objects, one a line."""
+        """Parse objects, one a line."""
         time = None if self.columns.time is None else self.columns.names[self.columns.time]
         faults, kept, times = [], [], []
         texts: dict[str, list[str | None]] = {self.columns.names[number]: [] for number in self.columns.texts}
@@ -245,7 +616,7 @@ class JsonRows:
         return Parsed(table, None if time is None else times, faults, texts)
 
     def state(self) -> dict[str, Any]:
-        """Plain values from which `restore_parser` makes this parser again."""
+        """Return plain values for `restore_parser`."""
         return {"format": "jsonl", **self.columns.state()}
 
     def _row(self, values: dict[str, Any]) -> list[float]:
@@ -259,7 +630,7 @@ RowParser = CsvRows | JsonRows
 
 
 def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
-    """The parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
+    """Return the parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
     if state["format"] == "jsonl":
         return JsonRows(Columns.restore(state), options)
     if state["format"] != "csv":
@@ -267,26 +638,21 @@ def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
     return CsvRows(RowLayout.restore(state))
 
 
-def to_number(text: str, name: str, shown: str | None = None) -> float:
-    """The number that a field spells, NaN for a reading that is not there; `shown` is how the input spells it.
+def _to_number(text: str, name: str, shown: str | None = None) -> float:
+    """Return the number that a field spells, NaN for a missing value; `shown` is how the input spells it.
 
-    >>> to_number("2.5", "flow"), to_number("NA", "flow")
+    >>> _to_number("2.5", "flow"), _to_number("NA", "flow")
     (2.5, nan)
-    >>> to_number("off", "flow")
+    >>> _to_number("off", "flow")
     Traceback (most recent call last):
-    penstock.io._row_layout.LineError: column "flow" holds "off", which is not a number
+    penstock.io._row_parsers.LineError: column "flow" holds "off", which is not a number
     """
-    try:
-        value = float(text)
-    except ValueError:
+    if not is_number(text) or not text.isascii():  # Python knows other digits too
         if is_missing(text):
             return math.nan
-        value = None
-    if value is None or "_" in text or not text.isascii():  # Python's own spelling, which no instrument writes
-        raise LineError(
-            f"column {quoted(name)} holds {quoted(text if shown is None else shown)}, which is not a number"
-        )
-    return _finite(value, name)
+        shown = text if shown is None else shown
+        raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
+    return _finite(float(text), name)
 
 
 def _finite(value: float, name: str) -> float:
@@ -296,7 +662,7 @@ def _finite(value: float, name: str) -> float:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    text = decoded(line)
+    text = _decoded(line)
     try:
         value = json.loads(text, object_pairs_hook=_without_repeats)
     except LineError:
@@ -317,7 +683,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_time(value: object) -> object:
-    """Any text or number; what JSON should not hold (NaN) is no time."""
+    """Return any text or number; NaN and infinities, which are not JSON, are no time."""
     if isinstance(value, dict | list):
         raise LineError("its time is neither a text nor a number")
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -327,7 +693,7 @@ def _json_number(value: object, name: str) -> float:
     if value is None:
         return math.nan
     if isinstance(value, str):
-        return to_number(value, name)
+        return _to_number(value, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise LineError(f"column {quoted(name)} holds {quoted(json.dumps(value))}, which is not a number")
     try:

@@ -1,4 +1,4 @@
-"""Read text with separators into a raw table, by pandas' parser, once the layout is known.
+"""Read text with separators into a raw table, with the parser of pandas, once the layout is known.
 
 A file is opened several times: for its encoding, its layout and its rows, and again where rows are short or mixed.
 """
@@ -46,10 +46,10 @@ _NEWLINE, _QUOTE = 10, 34
 
 @dataclass(frozen=True)
 class TextSource:
-    """A text that can be opened again and again: `name` for messages, and its greatest length in bytes.
+    """A text that can be opened several times: `name` for messages, and the greatest length in bytes.
 
-    path : of a file that holds the text as it is, neither packed nor made from something else.
-    most_bytes : that may come of it.
+    path : of a file that holds the text as it is, neither packed nor converted.
+    most_bytes : its length, or a bound of it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class WrongEncodingError(Exception):
 
 
 def default_max_bytes() -> int:
-    """A quarter of the memory: numbers take up to four times the space of their text."""
+    """Return a quarter of the memory: numbers take up to four times the space of their text."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
     except (AttributeError, OSError, ValueError):  # not on every system
@@ -80,11 +80,8 @@ class CleanBytes:
     """
 
     def __init__(self, source: TextSource, encoding: str, width: int = 1, separator: str = ",") -> None:
-        self._source = source
+        self._source, self._name, self._encoding, self._width = source, source.name, encoding, width
         self._blanks = separator == " "
-        self._width = width
-        self._name = source.name
-        self._encoding = encoding
         try:
             self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
             self._decoder = codecs.getincrementaldecoder(encoding)()
@@ -96,11 +93,8 @@ class CleanBytes:
         self._pending = b""
         self._waiting = b""  # a blank or a line end at the end of a chunk: blanks may follow in the next
         self._held = b""  # a carriage return at the end of a chunk: the line feed may follow in the next
-        self._total = 0
-        self._lines = 0
-        self._line_length = 0
-        self._started = False
-        self._ended = False
+        self._total = self._lines = self._line_length = 0
+        self._started = self._ended = False
         self.has_lone_returns = False  # line ends of old Macs
         self._file = source.open()
 
@@ -115,7 +109,7 @@ class CleanBytes:
             yield chunk
 
     def head(self) -> bytes:
-        """The first lines, complete, as many as are enough to learn the layout; they stay to be read."""
+        """Return the first lines, complete, as many as show the layout; `read` returns them again."""
         chunks: list[bytes] = []
         lines = size = 0
         while not (self._ended or is_enough(lines, size)):
@@ -132,7 +126,7 @@ class CleanBytes:
         self._pending = self._pending[count:]
 
     def read(self, _size: int = -1) -> bytes:
-        """The next bytes, however many are wanted; none at the end."""
+        """Return the next bytes, as many as there are; none at the end."""
         if not self._pending and not self._ended:
             return self._next_chunk()
         chunk, self._pending = self._pending, b""
@@ -177,7 +171,7 @@ class CleanBytes:
         return chunk.replace(b"\r", b"\n")
 
     def _with_single_blanks(self, chunk: bytes) -> bytes:
-        """Cut blanks around lines, and runs of them to one; the last sign waits for what follows it."""
+        """Cut blanks around lines, and runs of them to one; the last character waits for what follows it."""
         chunk = single_blanks(self._waiting + chunk)
         last = len(chunk) if self._ended else len(chunk) - chunk.endswith((b" ", b"\n"))
         chunk, self._waiting = chunk[:last], chunk[last:]
@@ -189,16 +183,10 @@ class CleanBytes:
         before = self._total
         self._total += len(chunk)
         if self._total > self._source.max_bytes:
-            raise TableError(
-                f"{self._name} holds more than {self._source.max_bytes:,} bytes of text, which may not fit into "
-                f"memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
-            )
+            raise self._too_large(f"holds more than {self._source.max_bytes:,} bytes of text")
         self._lines += chunk.count(b"\n")
         if self._lines * self._width > max(1, self._source.max_bytes // 2):  # 8 bytes each, of four times max_bytes
-            raise TableError(
-                f"{self._name} has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}, which "
-                f"may not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
-            )
+            raise self._too_large(f"has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}")
         if b"\0" in chunk:
             raise TableError(
                 f"{self._name} holds a NUL byte in line {self._line_at(before + chunk.index(0)):,}: it is damaged, or "
@@ -213,8 +201,12 @@ class CleanBytes:
             )
         self._line_length = len(chunk) - last - 1 if last >= 0 else self._line_length
 
+    def _too_large(self, how: str) -> TableError:
+        advice = "Read a part of it, or pass a larger max_bytes (--max-bytes)"
+        return TableError(f"{self._name} {how}, which may not fit into memory. {advice}.")
+
     def _line_at(self, position: int) -> int:
-        """The number of the line that this byte is in, by reading again: cheaper than to count lines of every table."""
+        """Return the number of the line of this byte, by reading again: other tables then need no count of lines."""
         line = 1
         with CleanBytes(self._source, self._encoding, separator=" " if self._blanks else ",") as again:
             while position > 0 and (chunk := again._next_unchecked()):
@@ -234,7 +226,7 @@ def _read(file: BinaryIO, name: str, size: int) -> bytes:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text is to be read; what is None is found out."""
+    """How a text is read; what is None is found out."""
 
     separator: str | None = None
     decimal: str | None = None
@@ -243,27 +235,26 @@ class TextOptions:
 
     @property
     def decimal_sign(self) -> str | None:
-        """The one that is given, or that is left by the sign between thousands."""
+        """The sign that is given, or that the sign between thousands leaves."""
         return self.decimal or {".": ",", ",": "."}.get(self.thousands or "")
 
     def check(self) -> None:
         for option in ("separator", "decimal", "thousands"):
             sign = getattr(self, option)
-            if sign is not None and (
-                not isinstance(sign, str) or len(sign) != 1 or not sign.isascii() or sign in '"\r\n\0'
-            ):
+            single = isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'
+            if sign is not None and not single:
                 raise TableError(f"{option} must be a single character such as ';' or ','; got {quoted(sign)}.")
         if self.decimal is not None and self.decimal == self.thousands:
             raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
 
 
 def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> RawTable:
-    """Read a text in the first encoding that fits; says which, if it had to be guessed."""
+    """Read a text in the first encoding that fits, and note which, if it was not given."""
     options.check()
-    with source.open() as file:
-        encodings = (
-            [options.encoding] if options.encoding else likely_encodings(_read(file, source.name, 4096), source.name)
-        )
+    encodings = [str(options.encoding)]
+    if not options.encoding:
+        with source.open() as file:
+            encodings = likely_encodings(_read(file, source.name, 4096), source.name)
     for encoding in encodings:
         try:
             table = _read_as(source, encoding, options, notebook)
@@ -272,15 +263,11 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
                 raise TableError(f"{source.name} is not {encoding} ({error}). Name its encoding.") from None
             continue
         if not options.encoding and encoding != "utf-8":
-            _note_encoding(encoding, source, notebook)
+            guessed = encoding in ("cp1252", "latin-1")
+            why = ", as it is not UTF-8. Another encoding can be set if names or texts look wrong" if guessed else ""
+            notebook.add("encoding", f"{source.name} was read as {encoding}{why}.", 1)
         return table
     raise AssertionError("no encoding to try")
-
-
-def _note_encoding(encoding: str, source: TextSource, notebook: Notebook) -> None:
-    guessed = encoding in ("cp1252", "latin-1")
-    why = ", as it is not UTF-8. Another encoding can be set if names or texts look wrong" if guessed else ""
-    notebook.add("encoding", f"{source.name} was read as {encoding}{why}.", 1)
 
 
 def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: Notebook) -> RawTable:
@@ -293,29 +280,29 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
     frame = _read_frame(source, encoding, layout)
     if frame.empty:
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
-    if frame.iloc[:, -1].isna().any() and not _every_line_fits(source, encoding, layout):
-        _refuse_ragged(source, encoding, layout)
+    if frame.iloc[:, -1].isna().any():  # a short line has missing values at its end
+        with _rows(source, encoding, layout) as stream:
+            fits = all_lines_fit(stream, layout.separator, layout.width)
+        if not fits:
+            _refuse_ragged(source, encoding, layout)
     _restore_texts(frame, source, encoding, layout)
     frame.columns = pd.Index(names)
     _note_layout(layout, frame, source, options, notebook)
-    return RawTable(source.name, frame, layout.decimal, unnamed, _units(layout, names))
+    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
+    units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
+    return RawTable(source.name, frame, layout.decimal, unnamed, units)
 
 
 def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
+    """Return the names of all columns, and those of columns without one."""
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 
 
-def _units(layout: Layout, names: list[str]) -> dict[str, str]:
-    """The unit of each column that has one, without the brackets around it."""
-    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
-    return {name: unit for name, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
-
-
 def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
-    """Hand pandas the rows; of a large file rather its path, once it is checked, for pandas then reads in parallel.
+    """Pass the rows to pandas; of a large file, once it is checked, the path, as pandas then reads in parallel.
 
-    What may become too large is checked first too, before pandas keeps any of it.
+    A text that may become too large is checked first too, before pandas keeps any of it.
     """
     plain = source.path is not None and encoding == "utf-8" and layout.separator != " "
     by_path = plain and source.most_bytes >= _LARGE
@@ -334,7 +321,7 @@ def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFra
 
 @contextmanager
 def _rows(source: TextSource, encoding: str, layout: Layout) -> Iterator[CleanBytes]:
-    """The text below the header."""
+    """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
         stream.skip(sum(len(line) + 1 for line in lines))
@@ -362,14 +349,14 @@ def _parse(readable: CleanBytes | str, source: TextSource, encoding: str, layout
     except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
         if isinstance(error, TableError):
             raise
-        if "EOF inside string" not in str(error):
+        name, open_quote = source.name, re.search(r"EOF inside string starting at row (\d+)", str(error))
+        if open_quote:
+            line = layout.lines_above + int(open_quote.group(1)) + 1
+            said = f'{name} has a quote (") near line {line:,} that is never closed. Close or remove it.'
+        else:
             _refuse_ragged(source, encoding, layout)
-        raise TableError(_words_for(error, source.name, layout)) from None
-
-
-def _every_line_fits(source: TextSource, encoding: str, layout: Layout) -> bool:
-    with _rows(source, encoding, layout) as stream:
-        return all_lines_fit(stream, layout.separator, layout.width)
+            said = f"{name} cannot be read as a table ({str(error).strip()[:200]}). Export it again as CSV."
+        raise TableError(said) from None
 
 
 def _refuse_ragged(source: TextSource, encoding: str, layout: Layout) -> None:
@@ -378,7 +365,7 @@ def _refuse_ragged(source: TextSource, encoding: str, layout: Layout) -> None:
 
 
 def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: str, layout: Layout) -> None:
-    """pandas reads a table in pieces; where a column is text in one and numbers in another, read it again as text."""
+    """Read columns again as text where pandas, which reads in pieces, found text in one and numbers in another."""
     objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
     mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]
     if not mixed:
@@ -389,14 +376,6 @@ def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: str, layou
         frame[number] = texts[number]
 
 
-def _words_for(error: Exception, name: str, layout: Layout) -> str:
-    open_quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
-    if open_quote:
-        line = layout.lines_above + int(open_quote.group(1)) + 1
-        return f'{name} has a quote (") near line {line:,} that is never closed. Close or remove it.'
-    return f"{name} cannot be read as a table ({str(error).strip()[:200]}). Export it again as CSV."
-
-
 def _note_layout(
     layout: Layout, frame: pd.DataFrame, source: TextSource, options: TextOptions, notebook: Notebook
 ) -> None:
@@ -404,17 +383,13 @@ def _note_layout(
         above, first = counted(len(layout.preamble), "line"), quoted(layout.preamble[0])
         notebook.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
     if layout.names is None:
-        notebook.add(
-            "no header",
-            f"{source.name} has no header; its columns are called {listed(frame.columns, most=2)}.",
-            layout.width,
-        )
-    if layout.units:
-        shown = listed([unit.strip() for unit in layout.units if unit.strip()], most=5)
-        notebook.add("units", f"A line of units below the header of {source.name} is no row: {shown}.", 1)
-    if layout.description:
-        shown = listed([text.strip() for text in layout.description if text.strip()], most=5)
-        notebook.add("description", f"A second line below the header of {source.name} is no row: {shown}.", 1)
+        called = listed(frame.columns, most=2)
+        notebook.add("no header", f"{source.name} has no header; its columns are called {called}.", layout.width)
+    below = (("units", "A line of units", layout.units), ("description", "A second line", layout.description))
+    for kind, what, fields in below:
+        if fields:
+            shown = listed([text.strip() for text in fields if text.strip()], most=5)
+            notebook.add(kind, f"{what} below the header of {source.name} is no row: {shown}.", 1)
     if layout.separator == " " and options.separator is None:
         notebook.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
@@ -422,7 +397,7 @@ def _note_layout(
 
 
 def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:
-    """Whether every line that is not blank has `width` fields. False alarms are possible, where quotes are astray.
+    """Return whether every line that is not blank has `width` fields; may be False where quotes are misplaced.
 
     >>> all_lines_fit([b'1,"2,5"\\n3,', b'4\\n\\n5,6'], ",", width=2), all_lines_fit([b"1,2\\n3\\n"], ",", width=2)
     (True, False)
@@ -451,7 +426,7 @@ def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:
 
 
 def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str, lines_above: int) -> None:
-    """Read all lines again, slowly, and raise at the first that has not `width` fields."""
+    """Read all lines with the csv module, and raise at the first that has not `width` fields."""
     reader = csv.reader(_lines(chunks), delimiter=separator)
     try:
         for fields in reader:

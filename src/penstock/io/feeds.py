@@ -1,6 +1,6 @@
-"""Read bytes as they come, from a pipe, a file or a packed file, cut them into lines, and mark a place to go on from.
+"""Read bytes as they come, cut them into lines, and mark a place to go on from.
 
-`follow.py` has the file that grows.
+A feed is a pipe, a file, a packed file, or a file that grows and is rotated, by rename or by truncation.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import select
 import stat
 import sys
+import time
 import zlib
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -19,12 +21,15 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Literal, cast
 
-CHUNK = 1 << 18  # bytes read at once at most: enough to work in batches, little enough to answer at once
-WAIT = 0.1  # seconds until someone who waits for bytes looks up again
-HEAD = 4096  # bytes at the beginning of a file, and before a place in it, by which they are known again
+_CHUNK = 1 << 18  # bytes read at once at most: enough for batches, few enough for a fast answer
+_WAIT = 0.1  # seconds for which a pipe is waited for
+_POLL = 0.025  # seconds between looks at a file that has not grown
+HEAD = 4096  # bytes at the beginning of a file, and before a place in it, that identify the two
 ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
-_PIECE = 1 << 12  # bytes unpacked at once: what a call that fails loses
-LONGEST = 1_000_000  # bytes; what is longer is not a row of a table but an accident
+_PIECE = 1 << 12  # bytes unpacked at once, which a call that fails loses
+LONGEST = 1_000_000  # bytes; a longer line is not a row of a table
+# plant.csv.1, plant.csv-20260314, plant.csv.2026-03-14_10: names that logrotate and Python's handlers give to plant.csv
+_ROTATED_ENDING = re.compile(r"[.\-_]\d[\d.\-_T:]*")
 
 
 class InputError(ValueError):
@@ -36,8 +41,8 @@ class Mark:
     """A place in a file: how the file begins, and what comes just before the place.
 
     >>> mark = Mark.at(4, None, b"a\\n1\\n2\\n", b"a\\n1\\n")
-    >>> mark.is_after(b"a\\n1\\n"), mark.is_after(b"a\\n7\\n")
-    (True, False)
+    >>> mark.tail == _digest(b"a\\n1\\n")
+    True
     """
 
     offset: int
@@ -49,14 +54,14 @@ class Mark:
 
     @classmethod
     def at(cls, offset: int, inode: int | None, head: bytes, tail: bytes) -> Mark:
-        """The mark of an offset, given (at least) the beginning of the file and what comes before the offset."""
+        """Return the mark of an offset, given (at least) the beginning of the file and what comes before the offset."""
         head, tail = head[: min(offset, HEAD)], tail[-HEAD:]
         return cls(offset, inode, len(head), _digest(head), len(tail), _digest(tail))
 
     @classmethod
     def restore(cls, state: dict[str, Any], name: str) -> Mark:
-        """The mark whose `state()` this is, for an input of this name; InputError if it is none."""
-        check_kind(state, "file", name)
+        """Return the mark whose `state()` this is, for an input of this name; InputError if it is none."""
+        _check_kind(state, "file", name)
         try:
             mark = cls(**{key: value for key, value in state.items() if key != "kind"})
             numbers = (mark.offset, mark.head_length, mark.tail_length, 0 if mark.inode is None else mark.inode)
@@ -70,27 +75,28 @@ class Mark:
         return mark
 
     def state(self) -> dict[str, Any]:
-        """The same in plain values, for `restore`."""
+        """Return plain values for `restore`."""
         return {"kind": "file", **asdict(self)}
 
-    def is_begun_by(self, head: bytes) -> bool:
-        """Whether a file begins as that of the mark did, given its first `head_length` bytes."""
-        return _digest(head) == self.head
+    def is_in(self, file: Path, *, renamed: bool = False) -> bool:
+        """Return whether a file reaches to the mark, and is as it was there and at its beginning.
 
-    def is_after(self, tail: bytes) -> bool:
-        """Whether what comes before the offset is as it was, given the last `tail_length` bytes of it."""
-        return _digest(tail) == self.tail
-
-    def is_in(self, descriptor: int) -> bool:
-        """Whether an open file reaches to the mark, and is as it was there and at its beginning."""
-        if os.fstat(descriptor).st_size < self.offset:
+        renamed : it must be the very file of the mark, perhaps under another name.
+        """
+        try:
+            with file.open("rb") as opened:
+                found = os.fstat(opened.fileno())
+                if found.st_size < self.offset or (renamed and found.st_ino != self.inode):
+                    return False
+                head = opened.read(self.head_length)
+                opened.seek(self.offset - self.tail_length)
+                return _digest(head) == self.head and _digest(opened.read(self.tail_length)) == self.tail
+        except OSError:
             return False
-        tail = os.pread(descriptor, self.tail_length, self.offset - self.tail_length)
-        return self.is_begun_by(os.pread(descriptor, self.head_length, 0)) and self.is_after(tail)
 
 
-def check_kind(state: dict[str, Any], kind: Literal["file", "pipe"], name: str) -> None:
-    """InputError unless a mark was made in this kind of input."""
+def _check_kind(state: dict[str, Any], kind: Literal["file", "pipe"], name: str) -> None:
+    """Raise an InputError unless a mark was made in this kind of input."""
     made_in = state.get("kind") if isinstance(state, dict) else None
     if made_in not in ("file", "pipe"):
         raise InputError(f"What the --state says of the position in {name} makes no sense. {ADVICE}")
@@ -102,14 +108,14 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class OverlongLine(bytes):
+class _OverlongLine(bytes):
     """The beginning of a line that is too long; `dropped` bytes of it were not kept."""
 
     dropped: int = 0
 
 
 class LineCutter:
-    """Cuts bytes at line ends and keeps an unfinished line until its end arrives.
+    """Cut bytes at line ends, and keep an unfinished line until its end arrives.
 
     >>> cutter = LineCutter()
     >>> cutter.cut(b"1,2\\n3,"), cutter.cut(b"4\\n5")
@@ -123,7 +129,7 @@ class LineCutter:
         self._dropped = 0
 
     def cut(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, without their line ends."""
+        """Return the lines that `data` completes, without their line ends."""
         first, newline, others = data.partition(b"\n")
         self._keep(first)
         if not newline:
@@ -134,37 +140,39 @@ class LineCutter:
         return lines
 
     def rest(self) -> bytes:
-        """The unfinished line, which is forgotten; b"" if there is none."""
+        """Return the unfinished line, b"" if there is none, and forget it."""
         line: bytes = bytes(self._unfinished)
         if self._dropped:
-            line = OverlongLine(line)
+            line = _OverlongLine(line)
             line.dropped = self._dropped
         self._unfinished.clear()
         self._dropped = 0
         return line
 
     def _keep(self, data: bytes) -> None:
-        # One byte more than allowed, so that the line is seen to be too long; the memory it takes stays bounded.
+        # One byte more than allowed shows that the line is too long; memory stays bounded.
         room = max(0, LONGEST + 1 - len(self._unfinished))
         self._unfinished += data[:room]
         self._dropped += max(0, len(data) - room)
 
 
 def byte_length(lines: list[bytes]) -> int:
-    """How many bytes of the input the lines took, a line end each included."""
-    dropped = sum(line.dropped for line in lines if isinstance(line, OverlongLine))
+    """Return how many bytes of the input the lines took, with a line end each."""
+    dropped = sum(line.dropped for line in lines if isinstance(line, _OverlongLine))
     return sum(map(len, lines)) + len(lines) + dropped
 
 
 def last_bytes(before: bytes, lines: list[bytes], most: int, *, ended: bool) -> bytes:
-    """The last bytes of the input up to the end of `lines`, which come after `before`; the last has no end if `ended`.
+    """Return the last bytes of the input up to the end of `lines`, which follow `before`.
+
+    ended : the last line has no line end.
 
     >>> last_bytes(b"1\\n", [b"2", b"3"], 5, ended=False)
     b'\\n2\\n3\\n'
     """
     known = before + b"\n".join([*lines[-most:], b""])
     for number, line in enumerate(lines):
-        if isinstance(line, OverlongLine):  # its end was not kept: only what follows it is known
+        if isinstance(line, _OverlongLine):  # its end was not kept: only what follows it is known
             known = b"\n".join([b"", *lines[number + 1 :], b""])
     return (known[:-1] if ended else known)[-most:]
 
@@ -183,22 +191,22 @@ class Feed(ABC):
 
     @abstractmethod
     def read(self) -> bytes | None:
-        """What is there now: None if nothing is there yet, b"" at the end of a file."""
+        """Return what is there now: None if nothing is there yet, b"" at the end of a file."""
 
     def next_file(self) -> bool:
-        """After the end of a file: begin the next one, if there is one."""
+        """Begin the next file after the end of one; return whether there is one."""
         return False
 
     @abstractmethod
     def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
-        """What `continue_from` needs to go on at this offset of the present file; `tail` is what comes before it."""
+        """Return what `continue_from` needs to go on at this offset of the file; `tail` is what comes before it."""
 
     @abstractmethod
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        """Go on at a mark; returns offset and tail: 0 and b"" where a feed cannot seek, because it has begun anew."""
+        """Go on at a mark; return offset and tail: 0 and b"" where a feed cannot seek, because it has begun anew."""
 
     def close(self) -> None:  # noqa: B027  (there may be nothing to close)
-        """Let go of the file."""
+        """Close the file."""
 
 
 class PipeFeed(Feed):
@@ -212,22 +220,22 @@ class PipeFeed(Feed):
         with suppress(ImportError, AttributeError, OSError):  # not Linux, no pipe, not allowed: batches stay smaller
             import fcntl
 
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _CHUNK)
 
     def read(self) -> bytes | None:
-        # Windows can wait for sockets only: there reading waits, and Ctrl-C is heard with the next bytes.
-        if os.name == "posix" and not select.select([self._descriptor], [], [], WAIT)[0]:
+        # Windows can wait for sockets only: there reading waits, and Ctrl-C works with the next bytes.
+        if os.name == "posix" and not select.select([self._descriptor], [], [], _WAIT)[0]:
             return None
         try:
-            return os.read(self._descriptor, CHUNK)
-        except BlockingIOError:  # somebody else was faster
+            return os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:  # another process has read it
             return None
 
     def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
         return {"kind": "pipe", "offset": offset}
 
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        check_kind(state, "pipe", self.name)
+        _check_kind(state, "pipe", self.name)
         return 0, b""
 
 
@@ -240,7 +248,7 @@ class FileFeed(Feed):
         self._head = b""
 
     def read(self) -> bytes | None:
-        data = self._take(CHUNK)
+        data = self._take(_CHUNK)
         if len(self._head) < HEAD:
             self._head += data[: HEAD - len(self._head)]
         return data
@@ -254,18 +262,16 @@ class FileFeed(Feed):
         between = max(mark.head_length, mark.offset - mark.tail_length)  # a packed file can only be read forwards
         reaches = self._skip_to(between)
         before = self._take(mark.offset - between)
-        if not reaches or len(before) < mark.offset - between:
-            raise InputError(
-                f"{self.name} is shorter than the {mark.offset:,} bytes that were read of it before. {ADVICE}"
-            )
-        if not mark.is_begun_by(self._head):
-            raise InputError(f"{self.name} does not begin like the input that was watched with this --state. {ADVICE}")
         tail = (self._head + before)[-mark.tail_length :] if mark.tail_length else b""
-        if not mark.is_after(tail):
-            raise InputError(
-                f"{self.name} was changed before byte {mark.offset:,}, up to which it was read with this --state. "
-                f"{ADVICE}"
-            )
+        problem = ""
+        if not reaches or len(before) < mark.offset - between:
+            problem = f"is shorter than the {mark.offset:,} bytes that were read of it before"
+        elif _digest(self._head) != mark.head:
+            problem = "does not begin like the input that was watched with this --state"
+        elif _digest(tail) != mark.tail:
+            problem = f"was changed before byte {mark.offset:,}, up to which it was read with this --state"
+        if problem:
+            raise InputError(f"{self.name} {problem}. {ADVICE}")
         return mark.offset, tail
 
     def close(self) -> None:
@@ -278,13 +284,13 @@ class FileFeed(Feed):
         return self._file.read(size)
 
     def _skip_to(self, offset: int) -> bool:
-        """Go to an offset after the head; False if the file does not reach so far."""
+        """Go to an offset after the head; return False if the file does not reach so far."""
         self._file.seek(offset)
         return os.fstat(self._file.fileno()).st_size >= offset
 
 
 class GzipFeed(FileFeed):
-    """A file packed by gzip. Offsets are those of the unpacked bytes; all that comes before a damage is handed out."""
+    """A file packed by gzip. Offsets are those of the unpacked bytes; all bytes before a damage are returned."""
 
     def _open(self, path: Path) -> FileIO:
         self._damage: Exception | None = None
@@ -309,33 +315,195 @@ class GzipFeed(FileFeed):
 
     def _skip_to(self, offset: int) -> bool:
         left = offset - len(self._head)
-        while left > 0 and (skipped := self._take(min(left, CHUNK))):
+        while left > 0 and (skipped := self._take(min(left, _CHUNK))):
             left -= len(skipped)
         return left <= 0
 
 
+class FollowFeed(Feed):
+    """A file that grows, as `tail -F` follows it: after a rename, the old file is read to its end, then the new one.
+
+    The old file is left only when the new one has bytes: until then a writer may still hold the old one open.
+    """
+
+    grows = True
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+        self._descriptor: int | None = None  # None: the file is not there (yet)
+        self._queue: list[int] = []  # files to be read after this one, held open: their names may change
+        self._offset = 0
+        self._head = b""
+
+    def read(self) -> bytes | None:
+        if self._descriptor is not None or self._begin(_opened(self._path)):
+            data = self._read_on()
+            if data or self.truncated:
+                return data
+            if self._has_successor():
+                return self._read_on()  # what was written before the new file was begun
+        time.sleep(_POLL)
+        return None
+
+    def next_file(self) -> bool:
+        if not self._queue and self.truncated:
+            assert self._descriptor is not None
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            self._offset, self._head = 0, b""
+            return True
+        if not self._queue:
+            self._queue_later_files()
+        self._begin(self._queue.pop(0) if self._queue else None)
+        return True
+
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        inode = None if self._descriptor is None else os.fstat(self._descriptor).st_ino
+        return Mark.at(offset, inode, self._head, tail).state()
+
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        """Find the file of the mark, under its new name if it was rotated, and what was rotated after it."""
+        mark = Mark.restore(state, self.name)
+        if mark.inode is None:  # there was none: the old one had been read, and the next had not come
+            return 0, b""
+        file = _file_of_mark(self._path, mark)
+        self._begin(_opened(file))
+        assert self._descriptor is not None
+        if file != self._path:
+            self._queue_later_files()
+        self._offset = mark.offset
+        self._head = os.pread(self._descriptor, mark.head_length, 0)
+        os.lseek(self._descriptor, self._offset, os.SEEK_SET)
+        return mark.offset, os.pread(self._descriptor, mark.tail_length, mark.offset - mark.tail_length)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+        self._drop_queue()
+
+    def _begin(self, descriptor: int | None) -> bool:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._offset, self._head = 0, b""
+        return descriptor is not None
+
+    def _queue_later_files(self) -> None:
+        assert self._descriptor is not None
+        opened = [_opened(file) for file in _files_after(self._path, self._descriptor)]
+        self._queue = [descriptor for descriptor in opened if descriptor is not None]
+
+    def _read_on(self) -> bytes:
+        assert self._descriptor is not None
+        # Truncated: shorter than what was read of it, or filled with something else.
+        self.truncated = os.fstat(self._descriptor).st_size < self._offset
+        self.truncated = self.truncated or os.pread(self._descriptor, len(self._head), 0) != self._head
+        if self.truncated:
+            return b""
+        data = os.read(self._descriptor, _CHUNK)
+        if len(self._head) < HEAD and self._offset == len(self._head):
+            self._head += data[: HEAD - len(self._head)]
+        self._offset += len(data)
+        return data
+
+    def _has_successor(self) -> bool:
+        """Return whether there is a later file with something in it."""
+        assert self._descriptor is not None
+        if any(os.fstat(descriptor).st_size > 0 for descriptor in self._queue):
+            return True
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return False
+        if not found.st_size or os.path.samestat(found, os.fstat(self._descriptor)):
+            return False
+        self._drop_queue()  # of empty files, which were rotated in their turn: look again
+        return True
+
+    def _drop_queue(self) -> None:
+        for descriptor in self._queue:
+            os.close(descriptor)
+        self._queue.clear()
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return None
+
+
+def _file_of_mark(path: Path, mark: Mark) -> Path:
+    """Return the file that a mark was made in: the path, or the name it was given by rotation.
+
+    A renamed file is known by its inode, a copy (of a file that was then emptied) by its beginning. The inode comes
+    first: the beginning may be no more than a header, which the file that took its place has too.
+    """
+    for file in (path, *_neighbours(path)):
+        if mark.is_in(file, renamed=True):
+            return file
+    for file in (path, *_rotated(path)):
+        if mark.offset and mark.is_in(file):
+            return file
+    raise InputError(
+        f"{path} is not the file that was watched with this --state, and neither is a rotated one in its folder: what "
+        f"follows byte {mark.offset:,} there is out of reach. Put that file back (unpacked), or begin with an empty "
+        f"--state folder."
+    )
+
+
+def _files_after(path: Path, descriptor: int) -> list[Path]:
+    """Return the files that were rotated after the one that is open, oldest first; the path itself comes last."""
+    read = os.fstat(descriptor)
+    later = [(file.stat(), file) for file in _rotated(path)]
+    later = [(found, file) for found, file in later if found.st_mtime_ns > read.st_mtime_ns]
+    later.sort(key=lambda entry: entry[0].st_mtime_ns)
+    others = [file for found, file in later if not os.path.samestat(found, read)]
+    return [file for file in others if not _is_copy(file, descriptor)] + [path]
+
+
+def _is_copy(file: Path, descriptor: int) -> bool:
+    """Return whether a file holds nothing but what the open one holds: a copy of it."""
+    try:
+        with file.open("rb") as candidate:
+            size = os.fstat(candidate.fileno()).st_size
+            if size > os.fstat(descriptor).st_size:
+                return False
+            last = max(0, size - HEAD)
+            same_head = os.pread(candidate.fileno(), HEAD, 0) == os.pread(descriptor, HEAD, 0)
+            return same_head and os.pread(candidate.fileno(), HEAD, last) == os.pread(descriptor, size - last, last)
+    except OSError:
+        return False
+
+
+def _neighbours(path: Path) -> list[Path]:
+    return sorted(file for file in path.parent.iterdir() if file.is_file() and file != path)
+
+
+def _rotated(path: Path) -> list[Path]:
+    name = path.name
+    same_beginning = [file for file in _neighbours(path) if file.name.startswith(name)]
+    return [file for file in same_beginning if _ROTATED_ENDING.fullmatch(file.name, len(name))]
+
+
 def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
-    """The feed for a path; None is standard input."""
+    """Open the feed of a path; None is standard input."""
     if path is None:
         if follow:
             raise InputError("--follow needs a file, not standard input (a pipe is followed to its end anyway).")
         return PipeFeed(sys.stdin.fileno())
     if path.is_dir():
         raise InputError(f"{path} is a folder; give a file in it.")
-    if follow:
-        return _followed(path)
-    if path.suffix == ".gz":
-        return GzipFeed(path)
-    if not stat.S_ISREG(path.stat().st_mode):
-        # Without waiting for a writer, during which Ctrl-C would do nothing: reading waits.
+    packed = path.suffix == ".gz"
+    if not follow:
+        if packed:
+            return GzipFeed(path)
+        if stat.S_ISREG(path.stat().st_mode):
+            return FileFeed(path)
+        # Opening does not wait for a writer, during which Ctrl-C would do nothing; reading does.
         return PipeFeed(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), name=str(path))
-    return FileFeed(path)
-
-
-def _followed(path: Path) -> Feed:
-    from penstock.io.follow import FollowFeed
-
-    if path.suffix == ".gz":
+    if packed:
         raise InputError(f"{path} is packed by gzip, which cannot be followed (--follow).")
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a regular file, which --follow needs; a pipe is followed to its end anyway.")

@@ -1,4 +1,4 @@
-"""Reads the table that a plant engineer has."""
+"""Read the table that a plant engineer has."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ import pandas as pd
 from penstock._messages import listed, quoted
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._combine import Combined, RawTable, combine, records_among, with_names, without_fillers
-from penstock.io._files import FileOptions, files_of, read_file
-from penstock.io._memory import from_memory, is_in_memory
-from penstock.io._numbers import NumberOptions, as_codes, numbers_and_texts
+from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
+from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._order import Groups, note_long_format, note_sampling, rows_in_order
 from penstock.io._text import TextOptions, default_max_bytes
-from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
+from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 
 
 def read_table(
@@ -47,14 +46,14 @@ def read_table(
     fewest_rows: int = 2,
     group_needed: bool = True,
 ) -> Table:
-    """Read a table, find its time, and say everything that was changed or is odd.
+    """Read a table, find its time, and note everything that was changed or is odd.
 
     Parameters
     ----------
     source : path, folder, list of paths, or a pandas, polars or NumPy table
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
-        they are joined on time. In a folder, lists without a time, and lists of events, are left out beside others.
+        they are joined on time. In a folder with other tables, lists without a time and lists of events are left out.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional
@@ -116,16 +115,15 @@ def read_table(
     """
     notebook = Notebook(_describe(source), strict)
     text = TextOptions(separator, decimal, thousands, encoding)
-    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, as_names(names, "names"))
-    labels, groups = as_names(label, "label"), as_names(group, "group")
-    inputs = InputOptions(
-        None if columns is None else as_names(columns, "columns"),
-        as_names(exclude, "exclude"),
-        next(iter(labels), None),
-        next(iter(groups), None),
+    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
+    inputs = _InputOptions(
+        None if columns is None else _names(columns, "columns"),
+        _names(exclude, "exclude"),
+        next(iter(_names(label, "label")), None),
+        next(iter(_names(group, "group")), None),
     )
-    clock = TimeOptions(as_names(time, "time"), as_zone(timezone), day_first, time_format)
-    numbers = NumberOptions(thousands, as_codes(missing))
+    clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format)
+    codes = MissingCodes.of(missing)
     try:
         tables = _read_all(source, files, notebook)
         if isinstance(source, str | os.PathLike):
@@ -136,8 +134,8 @@ def read_table(
             inputs = replace(inputs, group=None)
         inputs.check(known, clock.columns, notebook.source)
         combined = combine(tables, clock, inputs.taken, notebook)
-        chosen = _with(inputs, [name for name in also if name in known])
-        return _made_of(combined, chosen, numbers, fewest_rows, notebook)
+        chosen = inputs.choose(combined, [name for name in also if name in known], notebook.source)
+        return _made_of(combined, chosen, inputs, thousands, codes, fewest_rows, notebook)
     except TableError as error:
         raise _naming_sheets(error, notebook) from error.__cause__
     except MemoryError:
@@ -147,29 +145,25 @@ def read_table(
         raise _naming_sheets(TableError(said), notebook) from error
 
 
-def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
-    """The error with the sheets there are, if the first of several was read."""
-    sheets = _note_on_sheets(notebook)
-    return error if sheets is None else TableError(f"{error} {sheets} Name another with sheet= (--sheet).")
-
-
-def _note_on_sheets(notebook: Notebook) -> Note | None:
-    return next((note for note in notebook.notes if note.kind == "sheets"), None)
-
-
-def _with(inputs: InputOptions, names: Sequence[str]) -> InputOptions:
-    """The inputs and these columns."""
-    columns = None if inputs.columns is None else tuple(dict.fromkeys((*inputs.columns, *names)))
-    exclude = tuple(name for name in inputs.exclude if name not in names)
-    return replace(inputs, columns=columns, exclude=exclude, also_group=inputs.group in names)
-
-
 def _describe(source: Any) -> str:
-    if is_in_memory(source):
-        return "the table"
-    if isinstance(source, str | os.PathLike):
+    if not is_in_memory(source) and isinstance(source, str | os.PathLike):
         return Path(source).name or str(source)
-    return f"{len(source)} files" if isinstance(source, Sequence) else "the table"
+    return f"{len(source)} files" if not is_in_memory(source) and isinstance(source, Sequence) else "the table"
+
+
+def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
+    """Return the names given for an option: none, one or several."""
+    names = (value,) if isinstance(value, str) else tuple(value or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise TableError(f"{option} must be a name or names of columns; got {quoted(name)}.")
+    return names
+
+
+def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
+    """Return the error with the names of the sheets, if the first of several was read."""
+    sheets = next((note for note in notebook.notes if note.kind == "sheets"), None)
+    return error if sheets is None else TableError(f"{error} {sheets} Name another with sheet= (--sheet).")
 
 
 def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTable]:
@@ -181,19 +175,72 @@ def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTa
     return [read_file(path, files, notebook) for path in files_of(source, notebook)]
 
 
+@dataclass(frozen=True)
+class _InputOptions:
+    """The inputs: `columns` (None: all) without `exclude`, the label, the group and the time."""
+
+    columns: tuple[str, ...] | None
+    exclude: tuple[str, ...]
+    label: str | None
+    group: str | None
+
+    @property
+    def _kept_apart(self) -> dict[str, str]:
+        """Label and group by column."""
+        roles = ((self.group, "group"), (self.label, "label"))
+        return {name: role for name, role in roles if name is not None}
+
+    @property
+    def taken(self) -> set[str]:
+        """Columns that are not to be searched for the time."""
+        return {*(self.columns or ()), *self.exclude, *self._kept_apart}
+
+    def check(self, known: Sequence[str], time: Sequence[str], source: str) -> None:
+        """Raise for names that are no columns, and for columns that cannot be both."""
+        label, group = (() if name is None else (name,) for name in (self.label, self.group))
+        options = {"time": time, "columns": self.columns or (), "exclude": self.exclude, "label": label, "group": group}
+        for option, names in options.items():
+            refuse_unknown(names, known, option, source)
+        roles = self._kept_apart | dict.fromkeys(time, "time")
+        for name in self.columns or ():
+            if name in roles:
+                raise TableError(f"Column {quoted(name)} cannot be an input and the {roles[name]}. Name it once.")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise TableError(f"columns names a column twice: {listed(self.columns)}. Name each once.")
+        for role, names, others in (("label", label, time), ("group", group, (*time, *label))):
+            if names and names[0] in others:
+                name = names[0]
+                raise TableError(f"Column {quoted(name)} cannot be the {role} and the {roles[name]}. Name it once.")
+
+    def choose(self, combined: Combined, also: Collection[str], source: str) -> list[str]:
+        """Return the inputs, and the columns of `also`, which rules look at."""
+        names = list(combined.frame.columns)
+        wanted = names if self.columns is None else dict.fromkeys((*self.columns, *also))
+        no_inputs = {*combined.clock.columns, self.label, *({*self.exclude, self.group} - {*also})}
+        inputs = [name for name in wanted if name not in no_inputs]
+        if not inputs:
+            raise TableError(f"No column of {source} is left as an input; its columns are {listed(names)}.")
+        return inputs
+
+
 def _made_of(
-    combined: Combined, inputs: InputOptions, numbers: NumberOptions, fewest_rows: int, notebook: Notebook
+    combined: Combined,
+    names: list[str],
+    inputs: _InputOptions,
+    thousands: str | None,
+    codes: MissingCodes,
+    fewest_rows: int,
+    notebook: Notebook,
 ) -> Table:
-    """The table of these columns, with rows in order of time."""
+    """Return the table of these columns, with rows in order of time."""
     frame, times = combined.frame, combined.clock.times
-    names = inputs.choose(list(frame.columns), combined.clock.columns, notebook.source)
     _refuse_few_rows(len(frame), fewest_rows, notebook.source)
     groups = None if inputs.group is None else Groups.of(frame[inputs.group], times, notebook)
     rows = np.arange(len(frame)) if times is None else rows_in_order(times, combined.lengths, notebook, groups)
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, notebook.source)
-    values = numbers_and_texts(frame, names, combined.decimal, numbers, notebook)
+    values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -224,88 +271,18 @@ def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
 
 def _check_numbers(values: pd.DataFrame, notebook: Notebook) -> None:
     """Raise unless there are numbers; note how many are missing."""
-    numeric = values.select_dtypes("number")
+    numeric, source = values.select_dtypes("number"), notebook.source
     if not numeric.shape[1]:
-        advice = "" if _note_on_sheets(notebook) else " Check separator and decimal, or choose other columns."
-        raise TableError(
-            f"{notebook.source} has no column of numbers besides the time, only text ({listed(values, most=4)})."
-            f"{advice}"
-        )
+        said = f"{source} has no column of numbers besides the time, only text ({listed(values, most=4)})."
+        of_sheets = any(note.kind == "sheets" for note in notebook.notes)
+        raise TableError(said if of_sheets else f"{said} Check separator and decimal, or choose other columns.")
     numbers = numeric.to_numpy()
     with np.errstate(over="ignore"):
-        complete = not np.isnan(numbers.sum(axis=0)).any()  # as mostly, and quicker to see than where it is not
+        complete = not np.isnan(numbers.sum(axis=0)).any()  # usual, and faster than to count
     missing = np.zeros(numeric.shape[1]) if complete else np.isnan(numbers).sum(axis=0)
     count = int(missing.sum())
     if count == numeric.size:
-        raise TableError(
-            f"{notebook.source} has no number at all: every value of {listed(numeric, most=4)} is missing."
-        )
+        raise TableError(f"{source} has no number at all: every value of {listed(numeric, most=4)} is missing.")
     if count:
-        notebook.add(
-            "missing values",
-            f"Of {numeric.size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing.",
-            count,
-            tuple(numeric.columns[missing > 0]),
-        )
-
-
-@dataclass(frozen=True)
-class InputOptions:
-    """The inputs: `columns` (None: all) without `exclude`, the label, the group and the time."""
-
-    columns: tuple[str, ...] | None
-    exclude: tuple[str, ...]
-    label: str | None
-    group: str | None = None
-    also_group: bool = False  # a rule looks at it, so that it is read like an input
-
-    @property
-    def taken(self) -> set[str]:
-        """Columns that are not to be searched for the time."""
-        return {*(self.columns or ()), *self.exclude, *self._named("label"), *self._named("group")}
-
-    def check(self, known: Sequence[str], time: Sequence[str], source: str) -> None:
-        """Raise for names that are no columns, and for columns that cannot be both."""
-        labels, groups = self._named("label"), self._named("group")
-        for option, names in (
-            ("time", time),
-            ("columns", self.columns or ()),
-            ("exclude", self.exclude),
-            ("label", labels),
-            ("group", groups),
-        ):
-            refuse_unknown(names, known, option, source)
-        for name in self.columns or ():
-            if name in time or name in labels or name in groups:
-                role = "time" if name in time else "label" if name in labels else "group"
-                raise TableError(f"Column {quoted(name)} cannot be an input and the {role}. Name it once.")
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise TableError(f"columns names a column twice: {listed(self.columns)}. Name each once.")
-        if self.label is not None and self.label in time:
-            raise TableError(f"Column {quoted(self.label)} cannot be the label and the time. Name it once.")
-        if self.group is not None and self.group in (*time, *labels):
-            role = "time" if self.group in time else "label"
-            raise TableError(f"Column {quoted(self.group)} cannot be the group and the {role}. Name it once.")
-
-    def choose(self, names: Sequence[str], used_up: Collection[str], source: str) -> list[str]:
-        """The inputs among these columns; `used_up` are those of the time."""
-        wanted = names if self.columns is None else self.columns
-        no_inputs = {*self.exclude, *self._named("label"), *used_up}
-        no_inputs |= set() if self.also_group else set(self._named("group"))
-        inputs = [name for name in wanted if name not in no_inputs]
-        if not inputs:
-            raise TableError(f"No column of {source} is left as an input; its columns are {listed(names)}.")
-        return inputs
-
-    def _named(self, role: str) -> tuple[str, ...]:
-        name: str | None = getattr(self, role)
-        return () if name is None else (name,)
-
-
-def as_names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """One name or several."""
-    names = (value,) if isinstance(value, str) else tuple(value or ())
-    for name in names:
-        if not isinstance(name, str):
-            raise TableError(f"{option} must be a name or names of columns; got {quoted(name)}.")
-    return names
+        said = f"Of {numeric.size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing."
+        notebook.add("missing values", said, count, tuple(numeric.columns[missing > 0]))

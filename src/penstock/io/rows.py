@@ -1,7 +1,7 @@
 """Read rows from a feed: cut its bytes into lines, learn the layout from the first, and know the position.
 
-The layout is found by the same functions as that of a file (`read_table`), from the first lines: as many as a file
-would be judged by, or those that are there when the input pauses. It is decided once, and kept with the position.
+The layout is found by the same functions as that of a file (`read_table`), from as many first lines, or from those that
+are there when the input pauses. It is decided once, and kept with the position.
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ import pandas as pd
 from penstock._types import FloatArray
 from penstock.io._clock import column_times
 from penstock.io._layout import HEAD_LINES, is_enough
-from penstock.io._row_layout import Columns, LineError, TableOptions, learn_layout
-from penstock.io._row_parsers import CsvRows, JsonRows, RowParser, restore_parser
+from penstock.io._row_parsers import (
+    Columns,
+    CsvRows,
+    JsonRows,
+    LineError,
+    RowParser,
+    TableOptions,
+    learn_layout,
+    restore_parser,
+)
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
 
@@ -51,14 +59,14 @@ class Batch:
 
 
 class RowSource:
-    """Rows from a feed, as soon as they are there.
+    """Read rows from a feed, as soon as they are there.
 
     Parameters
     ----------
     feed : Feed
     options : TableOptions
     strict : bool, default False
-        A malformed line raises an InputError, after the rows before it were handed out.
+        A malformed line raises an InputError, after the rows before it were returned.
 
     Attributes
     ----------
@@ -69,7 +77,7 @@ class RowSource:
     ended : bool
         No more will come.
     provisional : bool
-        What comes now is a last line without a line end. It may yet grow: a position after it is not to be kept.
+        What comes now is a last line without a line end. It may still grow: a position after it is not to be kept.
 
     Examples
     --------
@@ -92,7 +100,7 @@ class RowSource:
         self.strict = strict
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
-        self._lines: list[bytes] = []  # complete lines of the present file that were not handed out
+        self._lines: list[bytes] = []  # complete lines of the present file that were not returned
         self._last: bytes | None = None  # at the end of the file: what comes after its last line end
         self._at_end = False  # that is what `_lines` holds now
         self._offset = 0  # in the present file, of the first of the lines
@@ -109,7 +117,7 @@ class RowSource:
         return None if self._parser is None else self._parser.columns
 
     def next_batch(self, at_most: int) -> Batch | None:
-        """Rows from at most so many lines; None when there are none yet, and between one kind of line and another."""
+        """Return rows from at most so many lines; None when there are none yet, or a line was no row."""
         if self._parser is None:
             return self._learn()
         if not self._lines:
@@ -118,24 +126,19 @@ class RowSource:
                 return None
         if self._at_end and self._feed.truncated:
             return self._malformed("cut off by truncation of the file")
-        if self._may_repeat:
-            self._begin_further_file(self._parser)
+        if self._may_repeat:  # pass over blank lines and the lines above the first row, if they come again
+            line = self._lines[0]
+            role = self._parser.role_above(line, self._line) if line.strip() else "blank"
+            header = role == "header" and self._parser.has_lines_below
+            self._may_repeat = header or role in ("blank", "preamble", "units")
+            self._use_up(bool(role))
             return None
         return self._parse(self._parser, self._lines[:at_most])
 
     def read_times(self, times: Sequence[Any]) -> pd.DatetimeIndex | None:
-        """The times of a batch as `read_table` would read them, NaT where one cannot be read; None if there are none.
+        """Return `Batch.times` as `read_table` would read them, NaT where one cannot be read; None if there are none.
 
         Day and month are in the order that the first lines show.
-
-        Parameters
-        ----------
-        times : sequence
-            `Batch.times`.
-
-        Returns
-        -------
-        pandas.DatetimeIndex or None
         """
         day_first, numeric = self._options.day_first, False
         if isinstance(self._parser, CsvRows):
@@ -146,11 +149,11 @@ class RowSource:
         return None if read.times is None else read.index(None, "time", Notebook(self._feed.name))
 
     def fault(self, line: int, reason: str) -> Fault:
-        """A line of the present file that cannot be used."""
+        """Return the report on a line of the present file that cannot be used."""
         return Fault(self._feed.name, line, reason)
 
     def position(self) -> dict[str, Any]:
-        """Where the first line is that was not handed out, and how the table is read, in plain values."""
+        """Return the place of the first line that was not returned, and how the table is read, in plain values."""
         assert self._parser is not None
         place = {"file": self._feed.mark(self._offset, self._tail), "line": self._line, "may_repeat": self._may_repeat}
         return {**place, "table": self._parser.state()}
@@ -169,11 +172,11 @@ class RowSource:
         self._may_repeat = not self._offset or bool(position.get("may_repeat"))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the feed."""
         self._feed.close()
 
     def _learn(self) -> Batch | None:
-        """Take in lines until they tell the layout; hands out nothing but malformed lines."""
+        """Collect lines until they show the layout; return only malformed lines."""
         paused = self._last is None and not self._fill()
         while self._lines and not self._lines[0].strip():
             self._use_up(1)
@@ -206,13 +209,18 @@ class RowSource:
         return None
 
     def _fill(self) -> bool:
-        """Take what is there now; False if nothing is there yet."""
-        if self._last:  # the file has ended, and all its complete lines were handed out
+        """Read what is there now; return False if nothing is there yet."""
+        if self._last:  # the file has ended, and all its complete lines were returned
             self._lines, self._last, self._at_end = [self._last], b"", True
             self.provisional = self._feed.can_seek and not self._feed.grows
             return True
         if self._last is not None:
-            self._next_file()
+            if self._feed.next_file():
+                self._offset, self._tail, self._line, self._judged = 0, b"", 0, 0
+                self._last, self._at_end = None, False
+                self._may_repeat = self._parser is not None
+            else:
+                self.ended = True
             return True
         data = self._feed.read()
         if data:
@@ -220,21 +228,6 @@ class RowSource:
         elif data is not None:
             self._last = self._cutter.rest()
         return data is not None
-
-    def _next_file(self) -> None:
-        if not self._feed.next_file():
-            self.ended = True
-            return
-        self._offset, self._tail, self._line, self._judged = 0, b"", 0, 0
-        self._last, self._at_end = None, False
-        self._may_repeat = self._parser is not None
-
-    def _begin_further_file(self, parser: RowParser) -> None:
-        """Pass over blank lines and the lines above the first row, should they come again."""
-        role = "blank" if not self._lines[0].strip() else parser.role_above(self._lines[0], self._line)
-        self._may_repeat = role in ("blank", "preamble", "units") or (role == "header" and parser.has_lines_below)
-        if role:
-            self._use_up(1)
 
     def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:
         filled: Sequence[int] = range(len(lines))
@@ -272,7 +265,7 @@ class RowSource:
 
 
 def check_position(position: dict[str, Any], options: TableOptions) -> Columns:
-    """The columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
+    """Return the columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
     line, file = position["line"], position["file"]
     if type(line) is not int or line < 0:
         raise ValueError(f"input: line is {line!r}, not a whole number ≥ 0")
@@ -284,7 +277,7 @@ def check_position(position: dict[str, Any], options: TableOptions) -> Columns:
 
 
 def _holds_json(line: bytes, options: TableOptions) -> bool:
-    """Whether lines hold JSON objects, by the first; InputError if the input is not cut into lines of rows."""
+    """Return whether lines hold JSON objects, by the first; InputError if the input is not one row a line."""
     text = line.removeprefix(b"\xef\xbb\xbf").strip()
     if b"\r" in text:
         raise InputError("The lines seem to end in a carriage return alone (CR); save the table with LF or CR LF.")

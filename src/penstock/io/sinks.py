@@ -1,4 +1,4 @@
-"""Where verdicts go: one JSON object per sample, a line each."""
+"""Write verdicts: one JSON object per sample, a line each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock._types import FloatArray, StreamScores
 from penstock.storage import lock
 
 _WHAT_TO_DO = "Put that one back, or begin with an empty --state folder."
-_TAIL = 4096  # bytes before the end of an output by which it is known again
+_TAIL = 4096  # bytes before the end of an output that identify it
 
 
 class OutputError(ValueError):
@@ -27,14 +27,14 @@ class OutputError(ValueError):
 
 
 class OutputMark(TypedDict):
-    """How long an output file was, and the SHA-256 of its last bytes (up to 4 KB) then: what it is known again by."""
+    """The length of an output file, and the SHA-256 of its last bytes (up to 4 KB), which identify it."""
 
     length: int
     tail: str
 
 
 class JsonLinesSink:
-    """Writes verdicts to a file or standard output (None), each batch at once, without a buffer that a kill would lose.
+    """Write verdicts to a file or standard output (None), each batch at once, without a buffer that a kill would lose.
 
     Attributes
     ----------
@@ -44,15 +44,16 @@ class JsonLinesSink:
 
     def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
         self._is_ours = path is not None  # to close; standard output is not
-        descriptor = _standard_output() if path is None else _opened(path, create)
-        self._descriptor = descriptor
+        if path is None and sys.stdout is None:
+            raise OutputError("Standard output is closed; open it, or give a file with --output.")
+        self._descriptor = descriptor = sys.stdout.fileno() if path is None else _opened(path, create)
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self.length: int | None = os.lseek(descriptor, 0, os.SEEK_END) if is_file else None
         self._tail = b""
         self._names: list[str] = []
 
     def name_variables(self, names: Sequence[str]) -> None:
-        """What the columns are called in the output."""
+        """Set the names of the columns in the output."""
         self._names = [encode_basestring_ascii(name) for name in names]
 
     def write(
@@ -67,8 +68,11 @@ class JsonLinesSink:
         written = 0
         try:
             while written < len(data):
-                written += self._write_some(data[written:])
-        except BrokenPipeError:  # the reader has had enough, which is no failure
+                try:
+                    written += os.write(self._descriptor, data[written:])
+                except BlockingIOError:  # a pipe that was opened so; wait for room, as any other write does
+                    select.select([], [self._descriptor], [])
+        except BrokenPipeError:  # the reader has closed it, which is no failure
             raise
         except OSError as error:
             raise OutputError(f"The output cannot be written: {error.strerror}.") from error
@@ -77,7 +81,7 @@ class JsonLinesSink:
             self._tail = (self._tail + bytes(data[-_TAIL:]))[-_TAIL:]
 
     def mark(self) -> OutputMark | None:
-        """What `continue_sink` needs; None where nothing can be taken back, as of standard output."""
+        """Return what `continue_sink` needs; None where nothing can be taken back, as of standard output."""
         if self.length is None or not self._is_ours:
             return None
         return {"length": self.length, "tail": hashlib.sha256(self._tail).hexdigest()}
@@ -88,7 +92,7 @@ class JsonLinesSink:
             os.fsync(self._descriptor)
 
     def cut_back(self, length: int, tail: bytes = b"") -> None:
-        """Take back what was written after so many bytes, where that can be done; `tail` are the last that stay."""
+        """Cut the output to a length, where that can be done; `tail` are the last bytes that stay."""
         if self.length is not None:
             os.ftruncate(self._descriptor, length)
             os.lseek(self._descriptor, length, os.SEEK_SET)
@@ -98,16 +102,9 @@ class JsonLinesSink:
         if self._is_ours:
             os.close(self._descriptor)
 
-    def _write_some(self, data: memoryview) -> int:
-        try:
-            return os.write(self._descriptor, data)
-        except BlockingIOError:  # whoever gave us the pipe made it so; wait for room, as any other write does
-            select.select([], [self._descriptor], [])
-            return 0
-
 
 def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
-    """A sink at its beginning; None is standard output. A file that holds something is refused unless `overwrite`."""
+    """Open an empty sink; None is standard output. A file that holds something is refused unless `overwrite`."""
     sink = JsonLinesSink(path)
     if path is not None:
         if sink.length and not overwrite:
@@ -123,11 +120,11 @@ def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
 def continue_sink(
     path: Path | None, mark: OutputMark | None, next_row: int, *, keep: bool = False
 ) -> tuple[JsonLinesSink, int]:
-    """A sink that goes on where a snapshot was made, and how many lines after the snapshot it keeps.
+    """Return a sink that goes on where a snapshot was made, and how many lines after the snapshot it keeps.
 
-    What was written after the snapshot, from row number `next_row` on, is cut off, to be written again. With `keep`,
-    for an input that cannot be read again, only a torn last line is: what was said stays said. Nothing is cut unless
-    the file is known to be the one that the snapshot belongs to.
+    Lines written after the snapshot, from row number `next_row` on, are cut off, to be written again. With `keep`,
+    for an input that cannot be read again, only an unfinished last line is. Nothing is cut unless the file is known to
+    be the one that the snapshot belongs to.
     """
     if mark is None:  # it went to a pipe then: a file is no part of it
         return open_sink(path), 0
@@ -141,9 +138,12 @@ def continue_sink(
         if sink.length is None:  # of a pipe nothing can be taken back
             return sink, 0
         tail, rest = _parts(path, sink.length, mark)
-        kept = _kept_lines(path, rest, next_row) if keep else b""
-        if not keep and not mark["length"]:
-            _check_beginning(path, rest, next_row)
+        kept, expected = b"", b'{"row": %d,' % next_row
+        if keep:
+            kept = _kept_lines(path, rest, next_row)
+        # An output that was empty at the snapshot must begin like a verdict now; a power cut may leave zeros.
+        elif not mark["length"] and not expected.startswith(rest[: len(expected)].rstrip(b"\0")):
+            raise _not_ours(path, "it was empty at the last snapshot, and does not hold verdicts now")
         sink.cut_back(mark["length"] + len(kept), tail + kept)
     except BaseException:
         sink.close()
@@ -152,7 +152,7 @@ def continue_sink(
 
 
 def _parts(path: Path, length: int, mark: OutputMark) -> tuple[bytes, bytes]:
-    """The last bytes before the mark, and all that is after it; OutputError if the file is not that of the mark."""
+    """Return the last bytes before the mark, and all after it; OutputError if the file is not that of the mark."""
     if length < mark["length"]:
         raise OutputError(
             f"{path} has {length:,} bytes, fewer than the {mark['length']:,} of the last snapshot: it is not the "
@@ -168,7 +168,7 @@ def _parts(path: Path, length: int, mark: OutputMark) -> tuple[bytes, bytes]:
 
 
 def _kept_lines(path: Path, rest: bytes, next_row: int) -> bytes:
-    """The complete lines after a snapshot; each must be the verdict that is next."""
+    """Return the complete lines after a snapshot; each must be the verdict that is next."""
     kept = rest[: rest.rfind(b"\n") + 1]
     for row, line in enumerate(kept.splitlines(), start=next_row):
         try:
@@ -178,14 +178,6 @@ def _kept_lines(path: Path, rest: bytes, next_row: int) -> bytes:
         if not isinstance(verdict, dict) or verdict.get("row") != row:
             raise _not_ours(path, f"after the last snapshot, the verdict on row {row:,} is expected and is not there")
     return kept
-
-
-def _check_beginning(path: Path, rest: bytes, next_row: int) -> None:
-    """Of an output that was empty at the snapshot no bytes are known; what is in it now must begin like a verdict."""
-    expected = b'{"row": %d,' % next_row
-    found = rest[: len(expected)].rstrip(b"\0")  # a power cut may leave zeros
-    if not expected.startswith(found):
-        raise _not_ours(path, "it was empty at the last snapshot, and does not hold verdicts now")
 
 
 def _not_ours(path: Path, reason: str) -> OutputError:
@@ -199,7 +191,7 @@ def format_verdicts(
     names: Sequence[str],
     reasons: Mapping[int, str] | None = None,
 ) -> bytes:
-    """One line for each sample; `names` are JSON strings already, `reasons` are by position and only of some samples.
+    """Return one line for each sample; `names` are JSON strings, `reasons` are those of some samples, by position.
 
     >>> import numpy as np
     >>> verdict = StreamScores(
@@ -209,7 +201,10 @@ def format_verdicts(
     b'{"row": 7, "time": "10:00", "score": 0.25, "threshold": null, "flag": false, "variables": {"head": 0.5}}\\n'
     """
     rows = range(first_row, first_row + len(scores.scores))
-    stamps = [""] * len(rows) if times is None else [f' "time": {_encoded(time)},' for time in times]
+    stamps = [""] * len(rows)
+    if times is not None:
+        texts = (encode_basestring_ascii(time) if isinstance(time, str) else json.dumps(time) for time in times)
+        stamps = [f' "time": {text},' for text in texts]
     flags = ["true" if flag else "false" for flag in scores.flags.tolist()]
     columns = (rows, stamps, _numbers(scores.scores), _numbers(scores.thresholds), flags, _reasons(scores, names))
     lines = [
@@ -222,7 +217,7 @@ def format_verdicts(
 
 
 def _numbers(values: FloatArray) -> list[str]:
-    """Numbers as JSON: the shortest text that gives the same float, null for what JSON cannot say."""
+    """Return numbers as JSON: the shortest text that gives the same float, null for NaN and infinities."""
     texts = list(map(repr, values.tolist()))
     for place in np.flatnonzero(~np.isfinite(values)).tolist():
         texts[place] = "null"
@@ -230,7 +225,7 @@ def _numbers(values: FloatArray) -> list[str]:
 
 
 def _reasons(scores: StreamScores, names: Sequence[str]) -> list[str]:
-    """The insides of the objects that say by how much which variables were off."""
+    """Return the variables that deviate and by how much, for each sample, as the inside of a JSON object."""
     count = scores.variables.shape[1]
     if not count:
         return [""] * len(scores.scores)
@@ -243,18 +238,8 @@ def _reasons(scores: StreamScores, names: Sequence[str]) -> list[str]:
     return [", ".join(row) if row[-1] else ", ".join(filter(None, row)) for row in rows]
 
 
-def _encoded(time: Any) -> str:
-    return encode_basestring_ascii(time) if isinstance(time, str) else json.dumps(time)
-
-
-def _standard_output() -> int:
-    if sys.stdout is None:
-        raise OutputError("Standard output is closed; open it, or give a file with --output.")
-    return sys.stdout.fileno()
-
-
 def _opened(path: Path, create: bool) -> int:
-    """Open for writing, and keep other watchers out: two of them would tear each other's lines apart.
+    """Open for writing, and lock the file: the lines of two writers would be mixed up.
 
     Not on Windows, where a locked file cannot be read either.
     """

@@ -1,4 +1,4 @@
-"""Snapshots of a watch on disk: from the newest that is sound, a watch that was killed goes on."""
+"""Write and read snapshots of a watch: one that was killed goes on from the newest sound snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock.storage import StorageError, lock, read_state, remove_leftovers, write_state
 
-KIND = "snapshot"
+_KIND = "snapshot"
 _NAME = re.compile(r"snapshot-(\d+)\.penstock")
 T = TypeVar("T")
 
@@ -26,13 +26,15 @@ class Snapshots:
     Parameters
     ----------
     folder : Path
-        Made if it is not there, and locked until `close` or the end of the process, however that comes.
-    every : int
+        Made if it is not there, and locked until `close` or any end of the process.
+    every : int, default=50_000
         A snapshot is due after so many samples,
-    seconds : float
+    seconds : float, default=10.0
         or after so many seconds, if there were any samples.
-    keep : int
-        How many are kept; the older are there in case that the newest is damaged.
+    keep : int, default=3
+        How many are kept; the older ones are for the case that the newest is damaged.
+    clock : callable, default=time.monotonic
+        Returns seconds.
 
     Examples
     --------
@@ -56,34 +58,35 @@ class Snapshots:
         keep: int = 3,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder = folder
-        self._every = every
-        self._seconds = seconds
-        self._keep = keep
-        self._clock = clock
+        self._folder, self._every, self._seconds, self._keep, self._clock = folder, every, seconds, keep, clock
         self.continue_at(0)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise SnapshotError(f"--state {folder}: a folder is needed, but that is a file, or in one.") from None
-        self._lock = _locked(folder)
+        self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        if not lock(self._lock):
+            os.close(self._lock)
+            raise SnapshotError(
+                f"Another penstock watch is using --state {folder}. Stop it first, or give each its own folder."
+            )
         remove_leftovers(folder)
 
     def files(self) -> list[Path]:
-        """All snapshots, newest first."""
+        """Return all snapshots, newest first."""
         named = [path for path in self._folder.iterdir() if _NAME.fullmatch(path.name)]
         return sorted(named, key=_number, reverse=True)
 
     def newest(self, restore: Callable[[dict[str, Any]], T], report: Callable[[str], None]) -> T | None:
-        """What `restore` makes of the newest snapshot that is sound; None if there are no snapshots at all.
+        """Return what `restore` makes of the newest sound snapshot; None if there are no snapshots at all.
 
-        `restore` raises a SnapshotError for a state that cannot be used. Those passed over are reported. It is an error
-        if there are some and none is good: starting over silently would lose what they stand for.
+        `restore` raises a SnapshotError for a state that cannot be used, which is then reported. It is an error if none
+        of the snapshots can be used: starting over would lose what was learnt.
         """
         problems: dict[str, Path] = {}
         for path in self.files():
             try:
-                restored = restore(read_state(path, KIND)[1])
+                restored = restore(read_state(path, _KIND)[1])
             except (StorageError, SnapshotError) as error:
                 problems.setdefault(str(error).removeprefix(f"Cannot read {path}: "), path)
                 continue
@@ -99,11 +102,11 @@ class Snapshots:
         )
 
     def write(self, state: dict[str, Any], samples: int) -> None:
-        """Write a snapshot beside the others, and remove those that are too old."""
+        """Write a snapshot, and remove those that are too old."""
         files = self.files()
         number = _number(files[0]) + 1 if files else 1
         try:
-            write_state(self._folder / f"snapshot-{number:06}.penstock", KIND, state)
+            write_state(self._folder / f"snapshot-{number:06}.penstock", _KIND, state)
         except OSError as error:
             raise SnapshotError(f"A snapshot cannot be written to {self._folder}: {error.strerror}.") from error
         for old in files[self._keep - 1 :]:
@@ -111,48 +114,35 @@ class Snapshots:
         self.continue_at(samples)
 
     def continue_at(self, samples: int) -> None:
-        """Count from here to the next snapshot."""
+        """Count samples and seconds to the next snapshot from here."""
         self._last_samples, self._last_time = samples, self._clock()
 
     def room(self, samples: int) -> int:
-        """How many samples may come until the next snapshot is due."""
+        """Return how many samples may come until the next snapshot is due."""
         return max(1, self._last_samples + self._every - samples)
 
     def due(self, samples: int) -> bool:
+        """Return whether a snapshot is due after so many samples."""
         new = samples - self._last_samples
         return new >= self._every or (new > 0 and self._clock() - self._last_time >= self._seconds)
 
     def close(self) -> None:
-        """Let another watch use the folder."""
+        """Unlock the folder."""
         os.close(self._lock)
 
 
 def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
-    """The settings that are not the same, in words; "" if all are.
+    """Return the settings that are not the same, in words; "" if all are.
 
     >>> differences({"alpha": 0.8, "components": None}, {"alpha": 0.8, "components": 7})
     'components was not set, is 7'
     """
     names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
-    return "; ".join(f"{name} was {_shown(saved.get(name))}, is {_shown(now.get(name))}" for name in names)
-
-
-def _shown(value: object) -> str:
-    return "not set" if value is None else repr(value)
+    shown = [["not set" if value is None else repr(value) for value in (saved.get(n), now.get(n))] for n in names]
+    return "; ".join(f"{name} was {before}, is {after}" for name, (before, after) in zip(names, shown, strict=True))
 
 
 def _number(path: Path) -> int:
     match = _NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1])
-
-
-def _locked(folder: Path) -> int:
-    """A lock that ends with the process, also when it is killed."""
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    if not lock(descriptor):
-        os.close(descriptor)
-        raise SnapshotError(
-            f"Another penstock watch is using --state {folder}. Stop it first, or give each its own folder."
-        )
-    return descriptor

@@ -64,7 +64,7 @@ class Note:
 
 
 class Notebook:
-    """Collects notes while a table is read; if `strict`, refuses the first that tells of a change.
+    """Collect notes while a table is read; if `strict`, raise at the first that is about a change.
 
     >>> notebook = Notebook("plant.csv", strict=True)
     >>> notebook.add("duplicate times", "2 rows share their time stamp with another.", 2)
@@ -88,6 +88,7 @@ class Notebook:
         rows: tuple[int, ...] = (),
         changed: bool = False,
     ) -> None:
+        """Add a note, as `Note` has it."""
         if changed and self.strict:
             raise TableError(
                 f"strict refuses what would be done to {self.source} otherwise: {message} Correct the table, or read "
@@ -98,7 +99,7 @@ class Notebook:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The input columns of a table, its time stamps, and notes on everything that was changed or odd.
+    """The input columns of a table, its time stamps, and notes on everything that was changed or is odd.
 
     values : numeric columns are float64 with NaN for missing values, all others text with NaN for missing. Its index
         numbers the rows as they were in the source, from 0, so that a row is found again after sorting.
@@ -135,7 +136,7 @@ class Table:
         return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(codes)], strict=True)]
 
     def span_of(self, row: int) -> slice:
-        """The rows of the group that a row is of."""
+        """Return the rows of the group that a row is of."""
         return next(span for span in self.spans if span.start <= row < span.stop)
 
     @property
@@ -144,7 +145,7 @@ class Table:
         return self.time is not None and bool(self.time.is_monotonic_increasing)
 
     def only(self, rows: NDArray[np.bool_]) -> Table:
-        """The table with some of its rows."""
+        """Return the table with some of its rows."""
         return replace(
             self,
             values=self.values[rows],
@@ -154,5 +155,5 @@ class Table:
         )
 
     def about(self, kind: str) -> Note | None:
-        """The first note of this kind, if there is one."""
+        """Return the first note of this kind, if there is one."""
         return next((note for note in self.notes if note.kind == kind), None)

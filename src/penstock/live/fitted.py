@@ -28,12 +28,7 @@ from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
-_EPOCHS = (
-    (1e11, "s"),
-    (1e14, "ms"),
-    (1e17, "us"),
-    (math.inf, "ns"),
-)  # the unit of a time that is a number, by its size
+_EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
 _LARGEST_EPOCH = 9e18  # ns
 _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
@@ -120,7 +115,7 @@ class FittedScorer:
         self._columns = {name: place for place, name in enumerate(names)}
 
     def settings(self) -> dict[str, Any]:
-        """Return what the verdicts depend on beside the rows and the model file."""
+        """Return what the verdicts depend on apart from the rows and the model file."""
         return {"threshold": None if self._asked is None else repr(self._asked), "model": self._origin}
 
     def state(self) -> dict[str, Any]:

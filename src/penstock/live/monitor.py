@@ -100,15 +100,19 @@ class Monitor:
         self._observer = observer or Observer()
         self._make_scorer = scorer_maker(options)
         self._scorer: Scorer = self._make_scorer()
-        table = TableOptions(options.format, _delimiter(options), options.time, options.columns, options.exclude)
+        delimiter = "\t" if options.delimiter in ("tab", "\\t") else options.delimiter
+        table = TableOptions(options.format, delimiter, options.time, options.columns, options.exclude)
+        asked = {
+            name: value for name, value in asdict(table).items() if not name.startswith("texts")
+        }  # those are of the model
         self._settings = {
-            **{name: value if isinstance(value, str | None) else repr(value) for name, value in _asked(table).items()},
+            **{name: value if isinstance(value, str | None) else repr(value) for name, value in asked.items()},
             **self._scorer.settings(),
             "n_variables": options.n_variables,
         }
         self._begun = False  # whether the columns are known and the first snapshot is written
-        self._sealed = False  # no snapshot from here on: the line that comes now may yet grow
-        self._answered = True  # whether all lines that were handed out have their verdict or their report
+        self._sealed = False  # no snapshot from here on: the line that comes now may still grow
+        self._answered = True  # whether all lines that were read have a verdict or a report
         self._snapshots: Snapshots | None = None
         self._sink: JsonLinesSink | None = None
         self._reported: set[tuple[str, str]] = set()
@@ -158,7 +162,7 @@ class Monitor:
     def _write_last_snapshot(self) -> None:
         """Keep what was learnt when an error ends the run.
 
-        Not where lines of the last batch were left unanswered and can be read again: they would be passed over then.
+        Not where lines of the last batch have no verdict yet and can be read again: they would be left out then.
         """
         if not self._begun or self._sealed or (self._feed.can_seek and not self._answered):
             return
@@ -214,15 +218,18 @@ class Monitor:
             self._write_snapshot()
 
     def _step(self) -> None:
-        batch = self._source.next_batch(self._room())
+        snapshots, samples = self._snapshots, self.counts.samples
+        batch = self._source.next_batch(_MOST_LINES if snapshots is None else snapshots.room(samples))
         if batch is None:
             self._observer.idle()
         else:
             self._take(batch)
         if not self._begun and self._source.columns is not None:
             self._begin(self._source.columns)
-        elif self._begun and not self._sealed and (self._due() or self._source.provisional):
-            self._write_snapshot()
+        elif self._begun and not self._sealed:
+            due = snapshots is not None and snapshots.due(self.counts.samples)
+            if due or self._source.provisional:
+                self._write_snapshot()
         self._sealed = self._source.provisional
 
     def _begin(self, columns: Columns) -> None:
@@ -253,7 +260,7 @@ class Monitor:
         first = counts.samples + 1
         counts.samples += len(scores.scores)  # before they are written: they are learnt, even if no reader is left
         counts.flagged += int(scores.flags.sum())
-        counts.missing += int(np.isnan(batch.values).sum()) + sum(map(_count_none, batch.texts.values()))
+        counts.missing += int(np.isnan(batch.values).sum()) + sum(each.count(None) for each in batch.texts.values())
         counts.unscored += len(verdicts.reasons)
         counts.unknown += sum(verdicts.unknown_texts.values())
         self._report_unknown(set(verdicts.unknown_texts))
@@ -270,12 +277,6 @@ class Monitor:
             if len(self._reported) == _MOST_TEXTS:
                 self._observer.warning("Further texts that the model has not learnt are only counted.")
 
-    def _room(self) -> int:
-        return _MOST_LINES if self._snapshots is None else self._snapshots.room(self.counts.samples)
-
-    def _due(self) -> bool:
-        return self._snapshots is not None and self._snapshots.due(self.counts.samples)
-
     def _write_snapshot(self) -> None:
         if self._snapshots is None:
             return
@@ -291,19 +292,6 @@ class Monitor:
             "detector": self._scorer.state(),
         }
         self._snapshots.write(state, self.counts.samples)
-
-
-def _asked(table: TableOptions) -> dict[str, Any]:
-    """Return the options that the user chose: the columns of a model are not among them."""
-    return {name: value for name, value in asdict(table).items() if not name.startswith("texts")}
-
-
-def _delimiter(options: WatchOptions) -> str | None:
-    return "\t" if options.delimiter in ("tab", "\\t") else options.delimiter
-
-
-def _count_none(texts: list[str | None]) -> int:
-    return texts.count(None)
 
 
 def _check_saved(state: dict[str, Any], options: TableOptions) -> Columns:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from penstock._parameters import ParameterError
 from penstock.options import Option
 
-_IN, _OUT, _STATE, _MODEL = "Input", "Output", "State", "Model"
+_in, _out, _state = (partial(Option, panel) for panel in ("Input", "Output", "State"))
+_TIME_HELP = (
+    "The time column, passed through; else one called time, timestamp, date, datetime or t, or a first column that is "
+    "not numbers."
+)
+_MODEL_HELP = "A model of 'penstock fit', or a saved detector; else an OnlineNSNMF learns from the first rows."
+_THRESHOLD_HELP = (
+    "fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
+    "quantile:rate=0.01,window=1000; with --model also auto, or a share of normal rows."
+)
+_THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
+_WARMUP_HELP = "Samples to learn from before the first score."
+_WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
+
+
+def _model(flags: str, text: str, default: str | None = None) -> Option:
+    return Option("Model", flags, text, default=default)
 
 
 @dataclass(frozen=True)
@@ -26,94 +43,46 @@ class WatchOptions:
     'unit1.penstock'
     """
 
-    input: Annotated[str | Path, Option(_IN, "", "CSV or JSON lines, also packed (.gz); - is standard input.")] = "-"
-    follow: Annotated[bool, Option(_IN, "--follow -f", "Wait for more, also through rotation.")] = False
-    format: Annotated[str | None, Option(_IN, "--format", "csv or jsonl; else by the first line.")] = None
-    delimiter: Annotated[
-        str | None, Option(_IN, "--delimiter", "Between fields of CSV; else by the header: , ; tab |")
-    ] = None
-    time: Annotated[
-        str | None,
-        Option(
-            _IN,
-            "--time",
-            "The time column, passed through; else one called time, timestamp, date, datetime or t, or a first "
-            "column that is not numbers.",
-        ),
-    ] = None
-    columns: Annotated[tuple[str, ...], Option(_IN, "--columns", "Measure only these: a,b,c")] = ()
-    exclude: Annotated[tuple[str, ...], Option(_IN, "--exclude", "Leave out these, such as labels: a,b")] = ()
-    strict: Annotated[bool, Option(_IN, "--strict", "End at the first malformed line.")] = False
-    output: Annotated[Path | None, Option(_OUT, "--output -o", "A file; else standard output.")] = None
-    overwrite: Annotated[bool, Option(_OUT, "--overwrite", "Replace an output that is there.")] = False
-    n_variables: Annotated[int, Option(_OUT, "--explain", "How many variables are named for each sample.")] = 3
-    state: Annotated[Path | None, Option(_STATE, "--state", "A folder for snapshots, to go on from after any end.")] = (
-        None
-    )
-    snapshot_every: Annotated[int, Option(_STATE, "--snapshot-every", "Samples from one snapshot to the next.")] = (
-        50_000
-    )
-    snapshot_seconds: Annotated[float, Option(_STATE, "--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
-    model: Annotated[
-        Path | None,
-        Option(
-            _MODEL,
-            "--model",
-            "A model of 'penstock fit', or a saved detector; else an OnlineNSNMF learns from the first rows.",
-        ),
-    ] = None
-    threshold: Annotated[
-        Any,
-        Option(
-            _MODEL,
-            "--threshold",
-            "fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
-            "quantile:rate=0.01,window=1000; with --model also auto, or a share of normal rows.",
-            default="conformal:rate=0.01, or the model's own",
-        ),
-    ] = None
-    n_components: Annotated[int | None, Option(_MODEL, "--components", "Latent groups, K.", default="5")] = None
-    alpha: Annotated[
-        float | None, Option(_MODEL, "--alpha", "Weight of attributes against structure.", default="0.8")
-    ] = None
-    gamma: Annotated[
-        float | None, Option(_MODEL, "--gamma", "Weight of the ridge term in the warm-up.", default="0.2")
-    ] = None
+    input: Annotated[str | Path, _in("", "CSV or JSON lines, also packed (.gz); - is standard input.")] = "-"
+    follow: Annotated[bool, _in("--follow -f", "Wait for more, also through rotation.")] = False
+    format: Annotated[str | None, _in("--format", "csv or jsonl; else by the first line.")] = None
+    delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
+    time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    columns: Annotated[tuple[str, ...], _in("--columns", "Measure only these: a,b,c")] = ()
+    exclude: Annotated[tuple[str, ...], _in("--exclude", "Leave out these, such as labels: a,b")] = ()
+    strict: Annotated[bool, _in("--strict", "End at the first malformed line.")] = False
+    output: Annotated[Path | None, _out("--output -o", "A file; else standard output.")] = None
+    overwrite: Annotated[bool, _out("--overwrite", "Replace an output that is there.")] = False
+    n_variables: Annotated[int, _out("--explain", "How many variables are named for each sample.")] = 3
+    state: Annotated[Path | None, _state("--state", "A folder for snapshots, to go on from after any end.")] = None
+    snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000
+    snapshot_seconds: Annotated[float, _state("--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
+    model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
+    threshold: Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)] = None
+    n_components: Annotated[int | None, _model("--components", "Latent groups, K.", "5")] = None
+    alpha: Annotated[float | None, _model("--alpha", "Weight of attributes against structure.", "0.8")] = None
+    gamma: Annotated[float | None, _model("--gamma", "Weight of the ridge term in the warm-up.", "0.2")] = None
     buffer_size: Annotated[
-        int | None, Option(_MODEL, "--buffer-size", "Samples the tree reaches back, at most 2,000.", default="20")
+        int | None, _model("--buffer-size", "Samples the tree reaches back, at most 2,000.", "20")
     ] = None
     similarity: Annotated[
-        str | None,
-        Option(_MODEL, "--similarity", "How lengths become similarities; inverse is the paper's.", default="binary"),
+        str | None, _model("--similarity", "How lengths become similarities; inverse is the paper's.", "binary")
     ] = None
     duplicates: Annotated[
-        str | None, Option(_MODEL, "--duplicates", "What an edge of length 0 is worth: join or zero.", default="join")
+        str | None, _model("--duplicates", "What an edge of length 0 is worth: join or zero.", "join")
     ] = None
-    max_iter: Annotated[int | None, Option(_MODEL, "--max-iter", "Most steps for one sample.", default="50")] = None
-    tol: Annotated[float | None, Option(_MODEL, "--tol", "Relative change that ends them.", default="0.001")] = None
-    forgetting: Annotated[
-        float | None, Option(_MODEL, "--forgetting", "What is left of the past per sample.", default="1.0")
-    ] = None
-    refresh_every: Annotated[
-        int | None, Option(_MODEL, "--refresh-every", "Profiles move at every so many-th.", default="1")
-    ] = None
+    max_iter: Annotated[int | None, _model("--max-iter", "Most steps for one sample.", "50")] = None
+    tol: Annotated[float | None, _model("--tol", "Relative change that ends them.", "0.001")] = None
+    forgetting: Annotated[float | None, _model("--forgetting", "What is left of the past per sample.", "1.0")] = None
+    refresh_every: Annotated[int | None, _model("--refresh-every", "Profiles move at every so many-th.", "1")] = None
     learn_flagged: Annotated[
-        bool | None, Option(_MODEL, "--learn-flagged/--no-learn-flagged", "Learn anomalies too.", default="True")
+        bool | None, _model("--learn-flagged/--no-learn-flagged", "Learn anomalies too.", "True")
     ] = None
     scale: Annotated[
-        str | None,
-        Option(_MODEL, "--scale", "minmax, auto (minmax unless all is within 0 to 1) or none.", default="minmax"),
+        str | None, _model("--scale", "minmax, auto (minmax unless all is within 0 to 1) or none.", "minmax")
     ] = None
-    warmup: Annotated[
-        int | None,
-        Option(
-            _MODEL,
-            "--warmup",
-            "Samples to learn from before the first score.",
-            default="200 or, if larger or without scaling, the buffer",
-        ),
-    ] = None
-    random_state: Annotated[int | None, Option(_MODEL, "--seed", "For the warm-up.", default="0")] = None
+    warmup: Annotated[int | None, _model("--warmup", _WARMUP_HELP, _WARMUP_DEFAULT)] = None
+    random_state: Annotated[int | None, _model("--seed", "For the warm-up.", "0")] = None
 
     def check(self) -> None:
         """Raise a `ParameterError` for a value out of bounds."""

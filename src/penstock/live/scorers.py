@@ -59,7 +59,7 @@ class Scorer(Protocol):
         """Score rows in turn, and learn what is to be learnt from them. Batches of any size give the same verdicts."""
 
     def settings(self) -> dict[str, Any]:
-        """Return what the verdicts depend on beside the rows, in plain values."""
+        """Return what the verdicts depend on apart from the rows, in plain values."""
 
     def state(self) -> dict[str, Any] | None:
         """Return what the stream has changed, for `restore`; None before the first row."""
@@ -171,19 +171,19 @@ def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
     Raises
     ------
     ParameterError
-        For a parameter out of bounds, and for one that cannot be chosen beside a model.
+        For a parameter out of bounds, and for one that a model has already.
     """
     if options.model is None:
         parameters = _online_parameters(options)
         return lambda: OnlineScorer(OnlineNSNMF(**parameters))
-    _refuse_beside_model(options.online_parameters())
+    _refuse_with_model(options.online_parameters())
     from penstock.detection import load  # takes a while to import, and is not needed above
 
     model = load(options.model)
     origin = hashlib.sha256(Path(options.model).read_bytes()).hexdigest()[:12]
     online = isinstance(model, OnlineNSNMF)
     fixed = ("threshold",) if online else ("columns", "exclude")
-    _refuse_beside_model(name for name in fixed if getattr(options, name))
+    _refuse_with_model(name for name in fixed if getattr(options, name))
     if online:
         return lambda: OnlineScorer(copy.deepcopy(model), origin)
     from penstock.live.fitted import FittedScorer
@@ -192,7 +192,7 @@ def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
     return lambda: FittedScorer(model, threshold, origin)
 
 
-def _refuse_beside_model(names: Iterable[str]) -> None:
+def _refuse_with_model(names: Iterable[str]) -> None:
     for name in names:
         raise ParameterError(name, " cannot be changed: --model has its own.")
 

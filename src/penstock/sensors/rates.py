@@ -44,17 +44,19 @@ class EpisodeRate:
     def expected(self, scores: FloatArray, n_rows: int) -> FloatArray:
         """Return how many episodes of at least this score n_rows normal rows are expected to have.
 
+        Fewer rows than a block count as one block: how often a part of it reaches a score is not known.
+
         >>> rate = EpisodeRate(block=10, location=0.0, slope=1.0, blocks=100)
         >>> rate.expected(np.array([3.0, 5.0, 9.0]), 1000).round(2)
         array([4.86, 0.67, 0.01])
         """
         excess = np.clip((np.asarray(scores) - self.location) / self.slope, -5.0, 700.0)
-        found: FloatArray = n_rows / self.block * -np.expm1(-np.exp(-excess))
+        found: FloatArray = max(n_rows / self.block, 1.0) * -np.expm1(-np.exp(-excess))
         return found
 
     def score_expected(self, episodes: float, n_rows: int) -> float:
         """Return the score that this many episodes in n_rows normal rows are expected to reach."""
-        share = min(episodes * self.block / n_rows, 1 - 1e-9)
+        share = min(episodes / max(n_rows / self.block, 1.0), 1 - 1e-9)
         return float(self.location - self.slope * np.log(-np.log1p(-share)))
 
 

@@ -23,16 +23,6 @@ from penstock.storage.files import (
 from penstock.storage.states import FORMAT_VERSION, MAX_HEADER, Record, read_state, write_state
 
 __all__ = [
-    "FORMAT_VERSION",
-    "MAX_HEADER",
-    "CorruptFileError",
-    "NewerVersionError",
-    "Record",
-    "StorageError",
-    "WrongKindError",
-    "lock",
-    "read_state",
-    "remove_leftovers",
-    "replace_file",
-    "write_state",
-]
+    "FORMAT_VERSION", "MAX_HEADER", "CorruptFileError", "NewerVersionError", "Record", "StorageError", "WrongKindError",
+    "lock", "read_state", "remove_leftovers", "replace_file", "write_state",
+]  # fmt: skip

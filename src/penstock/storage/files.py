@@ -9,6 +9,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,15 +39,19 @@ _CANNOT_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}  # folders of some sy
 def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
     """Replace the content of a file atomically, and return when the new content will survive a power cut.
 
-    They go to a temporary file beside it, which then takes its name. A link stays a link, permissions are kept.
+    It is written to a temporary file in the same folder, which is then renamed. A link stays a link, permissions are
+    kept; a folder or a device (/dev/null) is refused.
     """
-    target = Path(os.path.realpath(path))
-    mode = _mode_of(target)
+    target, mode = Path(os.path.realpath(path)), None
+    if target.exists():
+        mode = target.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise StorageError(f"Cannot write {target}: it exists and is not a file. Choose another path.")
     temporary = target.with_name(f".{target.name[:_LONGEST_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as stream:
             if mode is not None:
-                temporary.chmod(mode)
+                temporary.chmod(stat.S_IMODE(mode))
             for piece in pieces:
                 stream.write(piece)
             stream.flush()
@@ -58,34 +63,19 @@ def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
     _sync_folder(target.parent)
 
 
-def _mode_of(target: Path) -> int | None:
-    """Return the permissions of the file that is to be replaced; a folder or a device (/dev/null) is refused."""
-    try:
-        status = target.stat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        raise StorageError(f"Cannot write {target}: it exists and is not a file. Choose another path.")
-    return stat.S_IMODE(status.st_mode)
-
-
 def _sync_folder(folder: Path) -> None:
     """Write the folder to the disk: the new name is an entry of it."""
     if os.name != "posix":
         return
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        if error.errno in _CANNOT_SYNC:
-            return
-        raise
-    try:
-        os.fsync(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
     except OSError as error:
         if error.errno not in _CANNOT_SYNC:
             raise
-    finally:
-        os.close(handle)
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -129,18 +119,12 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> list[Path]:
     removed = []
     for path in sorted(Path(folder).iterdir()):
         match = _LEFTOVER.fullmatch(path.name)
-        if match and path.is_file() and not path.is_symlink() and _is_stale(path, int(match[1])):
-            path.unlink(missing_ok=True)
-            removed.append(path)
+        if match and path.is_file() and not path.is_symlink():
+            with suppress(FileNotFoundError):  # removed by another process
+                if time.time() - path.stat().st_mtime > _OLD or not _is_running(int(match[1])):
+                    path.unlink()
+                    removed.append(path)
     return removed
-
-
-def _is_stale(path: Path, process: int) -> bool:
-    try:
-        age = time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return age > _OLD or not _is_running(process)
 
 
 def _is_running(process: int) -> bool:

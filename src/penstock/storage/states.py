@@ -134,8 +134,8 @@ def _encode_file(kind: str, state: dict[str, Any], program: str) -> list[memoryv
     values = max(measure_json(head[_LENGTH:])[1], measure_json(text.encode())[1])
     if len(head) - _LENGTH > MAX_HEADER or values > MAX_VALUES:  # it could not be read
         raise StorageError(
-            f"What is to be stored beside numpy arrays has {values:,} values and takes {len(head) - _LENGTH:,} bytes; "
-            f"{MAX_VALUES:,} and {MAX_HEADER:,} are allowed. Put long lists into arrays."
+            f"What is to be stored apart from numpy arrays has {values:,} values and takes {len(head) - _LENGTH:,} "
+            f"bytes; {MAX_VALUES:,} and {MAX_HEADER:,} are allowed. Put long lists into arrays."
         )
     start = _checksum_place(head)
     digest = hashlib.sha256(whole).hexdigest().encode()
@@ -147,7 +147,15 @@ def _decode_file(stream: BinaryIO, size: int) -> tuple[int, str, dict[str, Any]]
 
     Takes the memory of the arrays, and about that of ten headers.
     """
-    head = _read_head(stream, size)
+    first = stream.read(_LENGTH)
+    length = int.from_bytes(first, "little")
+    if len(first) < _LENGTH or length > size - _LENGTH:
+        raise CorruptFileError("it is cut short, or not a file saved by penstock")
+    if length > MAX_HEADER:
+        raise CorruptFileError(f"its header has {length:,} bytes; penstock writes at most {MAX_HEADER:,}")
+    head = first + stream.read(length)
+    if len(head) < _LENGTH + length:
+        raise CorruptFileError("it was cut short while being read")
     start = _checksum_place(head)
     digest = hashlib.sha256(head[:start] + _BLANK.encode() + head[start + len(_BLANK) :])
     tensors = parse_json(head[_LENGTH:])
@@ -178,20 +186,6 @@ def _decode_file(stream: BinaryIO, size: int) -> tuple[int, str, dict[str, Any]]
     if arrays:
         raise CorruptFileError(f"it has an array {next(iter(arrays))!r} that belongs nowhere")
     return version, entry["kind"], state
-
-
-def _read_head(stream: BinaryIO, size: int) -> bytes:
-    """Return the header and the eight bytes before it, which are its length."""
-    first = stream.read(_LENGTH)
-    length = int.from_bytes(first, "little")
-    if len(first) < _LENGTH or length > size - _LENGTH:
-        raise CorruptFileError("it is cut short, or not a file saved by penstock")
-    if length > MAX_HEADER:
-        raise CorruptFileError(f"its header has {length:,} bytes; penstock writes at most {MAX_HEADER:,}")
-    header = stream.read(length)
-    if len(header) < length:
-        raise CorruptFileError("it was cut short while being read")
-    return first + header
 
 
 def _checksum_place(head: bytes) -> int:
@@ -299,7 +293,7 @@ def _read_slot(name: str, entry: Any) -> _Slot:
     if not _are_counts(shape) or not _are_counts(offsets) or len(shape) > _MOST_DIMENSIONS or len(offsets) != 2:
         raise nonsense
     dtype = _NUMPY_TYPES[kind]
-    # Beside a 0 the other numbers of a shape may be anything, but numpy multiplies them.
+    # With a 0 the other numbers of a shape may be anything, but numpy multiplies them.
     if math.prod(max(1, length) for length in shape) * dtype.itemsize > sys.maxsize:
         raise nonsense
     if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
@@ -338,12 +332,8 @@ def parse_json(text: bytes) -> Any:
             f"its header is nested more than {MAX_DEPTH} deep or has more than {MAX_VALUES:,} values"
         )
     try:
-        return json.loads(
-            text.decode("utf-8"),
-            object_pairs_hook=_without_duplicates,
-            parse_constant=_refuse_constant,
-            parse_int=_parse_int,
-        )
+        hooks: dict[str, Any] = {"parse_constant": _refuse_constant, "parse_int": _parse_int}
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_duplicates, **hooks)
     except CorruptFileError:
         raise
     except UnicodeDecodeError:

@@ -16,26 +16,8 @@ from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
-    "CLEARLY",
-    "SOME",
-    "Chance",
-    "ConformalPValue",
-    "Contamination",
-    "DriftingPeaks",
-    "Exceedance",
-    "Fixed",
-    "MeanDeviation",
-    "ParetoTail",
-    "PeaksOverThreshold",
-    "RollingQuantile",
-    "Threshold",
-    "TopN",
-    "about_figure",
-    "check_contamination",
-    "expected_by_chance",
-    "midway",
-    "pack_threshold",
-    "parse_threshold",
-    "score_threshold",
+    "CLEARLY", "SOME", "Chance", "ConformalPValue", "Contamination", "DriftingPeaks", "Exceedance", "Fixed",
+    "MeanDeviation", "ParetoTail", "PeaksOverThreshold", "RollingQuantile", "Threshold", "TopN", "about_figure",
+    "check_contamination", "expected_by_chance", "midway", "pack_threshold", "parse_threshold", "score_threshold",
     "unpack_threshold",
-]
+]  # fmt: skip

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,10 +30,9 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     Parameters are checked at the first score. `set_params` discards what was learnt with other parameters.
 
     A subclass stores its parameters in `__init__` and does nothing else there; it implements `_check_parameters`,
-    `_fewest_scores`, `_begin`, `_learn`, `_state` and `_restore`, and lists the entries of its state in `_entries`.
+    `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_state` and `_restore`.
     """
 
-    _entries: ClassVar[tuple[str, ...]] = ()
     _begun = False
     _value = math.nan
 
@@ -56,11 +55,10 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     def _pass_over(self) -> None:
         """Count a NaN, where positions are counted."""
 
-    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """Return what was learnt, in copies."""
+        return {}
 
-    @abstractmethod
     def _restore(self, state: Record) -> None:
         """Check all of a state, and take it over. The memory is set up and empty."""
 
@@ -120,7 +118,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         before = self.__dict__.copy()
         try:
             self._begin_anew()
-            self._restore(Record(state, f"state of {type(self).__name__}").only(*self._entries))
+            self._restore(Record(state, f"state of {type(self).__name__}").only(*self._state()))
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -160,7 +158,7 @@ def check_not_infinite(score: float) -> None:
 
 
 def pack_threshold(threshold: Threshold) -> dict[str, Any]:
-    """Return the class by name, the parameters and the state, with which `unpack_threshold` continues to the last bit.
+    """Return the class by name, the parameters and the state, for `unpack_threshold`.
 
     >>> from penstock.thresholds import Fixed
     >>> pack_threshold(Fixed(3.0))

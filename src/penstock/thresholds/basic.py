@@ -53,8 +53,10 @@ def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -
     if isinstance(contamination, Threshold):
         return contamination.calibrate(scores)
     if contamination == "auto":
-        threshold = _three_sigma(scores)
-        return threshold if scores.max() > threshold or scores.min() == scores.max() else _below_highest(scores)
+        threshold, highest = _three_sigma(scores), scores.max()
+        if highest > threshold or scores.min() == highest:
+            return threshold
+        return midway(float(scores[scores < highest].max()), float(highest))
     flagged = max(1, int(np.floor(float(contamination) * len(scores) + 0.5)))
     if flagged >= len(scores):
         raise ValueError(f"A threshold needs at least two scores; got {len(scores)}.")
@@ -81,11 +83,6 @@ def midway(low: float, high: float) -> float:
     """Return the middle, or `low` itself where rounding leaves nothing between the two."""
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
-
-
-def _below_highest(scores: FloatArray) -> float:
-    highest = scores.max()
-    return midway(float(scores[scores < highest].max()), float(highest))
 
 
 def _three_sigma(scores: FloatArray) -> float:
@@ -145,23 +142,13 @@ class Fixed(Threshold):
     def _learn(self, score: float, flagged: bool) -> None:
         pass
 
-    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        flagged: NDArray[np.bool_] = np.asarray(self._read(scores), dtype=np.float64) > self._value
-        return flagged
-
-    def _state(self) -> dict[str, Any]:
-        return {}
-
-    def _restore(self, state: Record) -> None:
-        pass
-
 
 class MeanDeviation(Threshold):
     """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
 
     Flagged scores are not learnt: after a lasting shift to a higher level everything is flagged. Where levels move, use
-    `RollingQuantile`. And k says nothing about how many scores are flagged unless they are
-    Gaussian: with k = 3, 0.1 % of Gaussian scores, but 1.8 % of exponential ones, and more once those are left out.
+    `RollingQuantile`. How many scores are flagged depends on their distribution: with k = 3, 0.1 % of Gaussian scores,
+    but 1.8 % of exponential ones, and more once those are left out.
 
     Parameters
     ----------
@@ -179,8 +166,6 @@ class MeanDeviation(Threshold):
     5.0
     """
 
-    _entries = ("count", "mean", "squares")
-
     def __init__(self, k: float = 3.0, min_scores: int = 50) -> None:
         self.k = k
         self.min_scores = min_scores
@@ -193,8 +178,7 @@ class MeanDeviation(Threshold):
         return self.min_scores
 
     def _begin(self) -> None:
-        self._count = 0
-        self._mean = 0.0
+        self._count, self._mean = 0, 0.0
         self._squares = 0.0  # the sum of squared distances from the mean
 
     def _learn(self, score: float, flagged: bool) -> None:
@@ -206,27 +190,6 @@ class MeanDeviation(Threshold):
         self._squares = squares = self._squares + step * (score - mean)
         if count >= self.min_scores:
             self._value = mean + self.k * sqrt(squares / count)
-
-    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """Return the same as a loop of `update`: here `update` and `_learn` in one loop without calls, for speed."""
-        values = self._read(scores)
-        flagged = []
-        count, mean, squares, value = self._count, self._mean, self._squares, self._value
-        k, min_scores, largest = self.k, self.min_scores, _LARGEST_LEARNT
-        for position, score in enumerate(values):
-            if score > value:
-                flagged.append(position)
-            elif -largest <= score <= largest:  # NaN is not
-                count += 1
-                step = score - mean
-                mean += step / count
-                squares += step * (score - mean)
-                if count >= min_scores:
-                    value = mean + k * sqrt(squares / count)
-        self._count, self._mean, self._squares, self._value = count, mean, squares, value
-        flags = np.zeros(len(values), dtype=np.bool_)
-        flags[flagged] = True
-        return flags
 
     def _state(self) -> dict[str, Any]:
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
@@ -257,8 +220,6 @@ class TopN(Threshold):
     >>> threshold.positions, threshold.scores
     (array([0, 4]), array([5., 5.]))
     """
-
-    _entries = ("positions", "scores", "seen")
 
     def __init__(self, n: int = 100) -> None:
         self.n = n
@@ -326,8 +287,6 @@ class TopN(Threshold):
         if len(np.unique(positions)) < len(positions):
             raise state.trouble("positions", "different numbers")
         order = np.lexsort((-positions, scores))  # an ordered list is a heap
-        scores, positions = scores[order], -positions[order]
-        del order
-        self._heap = list(zip(map(float, scores), map(int, positions), strict=True))
+        self._heap = list(zip(scores[order].tolist(), (-positions[order]).tolist(), strict=True))
         if len(self._heap) == self.n:
             self._value = self._heap[0][0]

@@ -28,7 +28,7 @@ class ParetoTail:
     sigma: float
 
     def exceeded_by(self, share: float) -> float:
-        """The excess that this share of excesses exceeds; 0 for a share of 1 or more. It may overflow to infinity."""
+        """Return the excess that this share of excesses exceeds; 0 for a share of 1 or more, perhaps infinity."""
         if share >= 1:
             return 0.0
         times = -math.log(share)
@@ -38,7 +38,7 @@ class ParetoTail:
         return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
 
     def share_beyond(self, excess: float) -> float:
-        """The share of excesses that are larger than this one, the other way round.
+        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`.
 
         >>> ParetoTail(gamma=0.5, sigma=2.0).share_beyond(ParetoTail(gamma=0.5, sigma=2.0).exceeded_by(0.25))
         0.25
@@ -50,7 +50,7 @@ class ParetoTail:
 
 
 def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
-    """The most likely tail with γ ≥ −1 (below that, the likelihood has no bound; at −1 the excesses are uniform).
+    """Return the most likely tail with γ ≥ −1: below that the likelihood has no bound, at −1 excesses are uniform.
 
     With fewer than ten excesses, or where all are equal, the exponential tail, γ = 0.
 
@@ -59,12 +59,12 @@ def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> 
     excesses : array of at least one number > 0
     ceilings, unseen : arrays of equal length
         Besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not how far:
-        right-censored, as statistics calls it.
+        they are right-censored.
 
     Notes
     -----
     Grimshaw (1993): with θ = γ/σ fixed, the best γ is known, here (Σ log(1 + θy) + Σ unseen·log(1 + θ·ceiling))/N, and
-    one number θ > −1/(largest y) remains to be found. The search walks uphill from θ = 0 until it has passed the top.
+    one number θ > −1/(largest y) remains to be found. The search goes up from θ = 0 until it has passed the maximum.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class _Likelihood:
         return self._N * value, -1.0, sigma
 
     def top(self) -> tuple[float, float, float] | None:
-        """The maximum that is reached uphill from γ = 0, if there is one that can be told from it and has γ > −1."""
+        """Return the maximum that is reached uphill from γ = 0, if there is one apart from it and with γ > −1."""
         bracket = self._walk_right() if self._slope(0.0) > 0 else self._walk_left()
         if bracket is None:
             return None
@@ -129,7 +129,7 @@ class _Likelihood:
         return (value, gamma, gamma / theta) if gamma > -1 else None
 
     def _slope(self, phi: float) -> float:
-        """The derivative of the log-likelihood by φ = log(1 + θ), over N: there its top is well rounded."""
+        """Return the derivative of the log-likelihood by φ = log(1 + θ), over N: there its maximum is well rounded."""
         if phi == 0:
             bend = float(self._weights @ self._points**2) / 2 - float(self._points[: self._N].mean()) * self._mean
             return bend / self._mean
@@ -138,7 +138,7 @@ class _Likelihood:
         return product / (gamma * theta) * (1.0 + theta)
 
     def _slope_and_gamma(self, theta: float) -> tuple[float, float]:
-        """The derivative by θ, times γθ/N (> 0), and γ; without censoring the former is Grimshaw's u(θ)v(θ) − 1."""
+        """Return the derivative by θ, times γθ/N (> 0), and γ; without censoring the former is Grimshaw's uv − 1."""
         grown = theta * self._points
         grown += 1.0
         shrunk = 1.0 / grown
@@ -147,14 +147,14 @@ class _Likelihood:
         return mean * gamma - (self._total - float(self._weights @ shrunk)), gamma
 
     def _walk_right(self) -> tuple[float, float]:
-        """Two values of θ ≥ 0 between which the likelihood stops rising."""
+        """Return two values of θ ≥ 0 between which the likelihood stops rising."""
         low, high = 0.0, 0.5 / self._mean
         while self._slope_and_gamma(high)[0] > 0:
             low, high = high, 4.0 * high
         return low, high
 
     def _walk_left(self) -> tuple[float, float] | None:
-        """Two values of θ ≤ 0 between which the likelihood stops rising to the left, if it does before γ = −1."""
+        """Return two values of θ ≤ 0 between which the likelihood stops rising leftwards, if it does before γ = −1."""
         high, rest = 0.0, 0.5  # rest is 1 + θ, which stays above 0
         while rest > 1e-12:
             product, gamma = self._slope_and_gamma(rest - 1.0)
@@ -176,8 +176,8 @@ class Exceedance:
 
     Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
     with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
-    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail is taken to end (γ < 0): a few scores
-    cannot tell where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
+    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail has an end (γ < 0): a few scores do
+    not show where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
     excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.
 
     ordered : the scores, ascending.
@@ -192,7 +192,8 @@ class Exceedance:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Exceedance:
-        """
+        """Learn from scores.
+
         >>> exceedance = Exceedance.of(np.arange(999.0))
         >>> exceedance.rate_of(np.array([998.0, 500.0])).tolist(), exceedance.exceeded_at(0.01)
         ([0.002, 0.5], 989.0)
@@ -204,33 +205,26 @@ class Exceedance:
         below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
         level = min(float(ordered[-peaks - 1]), float(below[-1])) if len(below) else float(ordered[-1])
         excesses = ordered[ordered > level] - level
-        return cls(ordered, level, len(excesses), _endless_tail(excesses) if len(excesses) else None)
+        tail = fit_tail(excesses, np.empty(0), np.empty(0)) if len(excesses) else None
+        if tail is not None and tail.gamma < 1 / len(excesses):
+            tail = ParetoTail(1 / len(excesses), float(excesses.mean()))
+        return cls(ordered, level, len(excesses), tail)
 
     def rate_of(self, scores: FloatArray) -> FloatArray:
-        """The share of normal scores expected to be at least as high as each of these; never 0."""
+        """Return the share of normal scores expected to be at least as high as each of these; never 0."""
         n = len(self.ordered)
         rates: FloatArray = (1 + n - np.searchsorted(self.ordered, scores, "left")) / (n + 1)
-        for i in np.flatnonzero(scores > self.ordered[-1]):
-            rates[i] = min(rates[i], self._beyond(float(scores[i])))
+        if self.tail is not None:
+            for i in np.flatnonzero(scores > self.ordered[-1]):
+                beyond = self.n_peaks / n * self.tail.share_beyond(float(scores[i]) - self.level)
+                rates[i] = min(rates[i], max(beyond, _SMALLEST_RATE))
         return rates
 
     def exceeded_at(self, rate: float) -> float:
-        """The threshold that this share of normal scores is above."""
+        """Return the threshold that this share of normal scores is above."""
         n = len(self.ordered)
         allowed = math.floor(rate * (n + 1) + 1e-9)
         if allowed >= 1 or self.tail is None:
             return float(self.ordered[n - max(allowed, 1)])
         beyond = self.level + self.tail.exceeded_by(rate * n / self.n_peaks)
         return min(max(beyond, float(self.ordered[-1])), LARGEST)
-
-    def _beyond(self, score: float) -> float:
-        if self.tail is None:
-            return 1.0
-        share = self.n_peaks / len(self.ordered)
-        return max(share * self.tail.share_beyond(score - self.level), _SMALLEST_RATE)
-
-
-def _endless_tail(excesses: FloatArray) -> ParetoTail:
-    """The most likely tail, or the lightest where that is lighter."""
-    tail, lightest = fit_tail(excesses, np.empty(0), np.empty(0)), 1 / len(excesses)
-    return tail if tail.gamma >= lightest else ParetoTail(lightest, float(excesses.mean()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from math import isnan
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,18 @@ class PeaksOverThreshold(Threshold):
     only count.
 
     **What differs from the paper.** As flagged scores are not learnt, the peaks lack their own upper end: fitted as
-    they are, the tail seems shorter each time and the threshold sinks. With the defaults, false alarms are 3 to 5 times
-    `rate` after 50,000 scores, 6 to 10 times after 200,000, and rising. So the fit also counts, for every score that
-    was not flagged, the rate/(1 − rate) false alarms to be expected beside it, as excesses known only to be above the
-    threshold of their time. Flagged scores themselves still change nothing. `expect_alarms=False` is the paper's way.
+    they are, the tail seems shorter each time and the threshold sinks; false alarms are 3 to 5 times `rate` after
+    50,000 scores, 6 to 10 times after 200,000, and rising. So the fit also counts, for every score that was not
+    flagged, the rate/(1 − rate) false alarms to be expected, as excesses known only to be above the threshold then.
+    `expect_alarms=False` is the paper's way.
 
     **What to expect** on independent scores of one distribution (Gaussian, exponential, Student t₃, Pareto, uniform),
     rate = 1e-3: with n_calibration = 5000 false alarms between half and twice the `rate` on average over streams, and
-    0.2 to 3 times in a single one, and no creeping up in a million scores. With 1000, 20 peaks to start from: up to
-    three times on average, 0.1 to 10 times in a single stream. As a rule, calibrate with 5/rate scores or more.
+    0.2 to 3 times in a single one. With 1000: up to three times on average, 0.1 to 10 times in a single stream.
+    Calibrate with 5/rate scores or more.
 
     **Where there are no peaks**, because the calibration scores are constant or tied at their upper end, the threshold
-    is t, their highest value, for good; with fewer than ten peaks, or all of them equal, the tail is exponential.
+    stays t, their highest value; with fewer than ten peaks, or all of them equal, the tail is exponential.
 
     Parameters
     ----------
@@ -71,18 +71,6 @@ class PeaksOverThreshold(Threshold):
     >>> threshold.update(30.0)
     True
     """
-
-    _entries: ClassVar[tuple[str, ...]] = (
-        "calibration",
-        "ceilings",
-        "excesses",
-        "gamma",
-        "gaps",
-        "level_value",
-        "limit",
-        "sigma",
-        "since_peak",
-    )
 
     def __init__(
         self,
@@ -171,7 +159,7 @@ class PeaksOverThreshold(Threshold):
         self._since_peak = 0
 
     def _fit(self) -> None:
-        """γ, σ and z from the peaks: the paper's eq. 1, with the alarms to be expected among them."""
+        """Compute γ, σ and z from the peaks: the paper's eq. 1, with the alarms to be expected among them."""
         alarms = self.rate / (1.0 - self.rate) if self.expect_alarms else 0.0
         unseen = np.where(self._ceilings > 0, alarms * self._gaps, 0.0)
         self._tail = fit_tail(self._excesses, self._ceilings, unseen)
@@ -222,8 +210,8 @@ class DriftingPeaks(PeaksOverThreshold):
     """`PeaksOverThreshold` of what a score has above the mean of the `depth` unflagged scores before it: DSPOT.
 
     Siffer, Fouque, Termier and Largouët (KDD 2017). The threshold, `value`, follows the scores: it is that mean plus
-    the threshold for the difference. It follows drift that is slow beside `depth`; after a sudden lasting rise the mean
-    stops, and everything is flagged for ever, because flagged scores are not learnt.
+    the threshold for the difference. It follows drift that is slow compared with `depth`; after a sudden lasting rise
+    the mean stops, and everything is flagged, because flagged scores are not learnt.
 
     False alarms on independent scores of one distribution are as said in `PeaksOverThreshold`. Each score costs a sum
     over `depth` numbers, exactly rounded, so that equal scores have equal differences.
@@ -251,8 +239,6 @@ class DriftingPeaks(PeaksOverThreshold):
     >>> 52.0 < threshold.value < 55.0
     True
     """
-
-    _entries = (*PeaksOverThreshold._entries, "recent")
 
     def __init__(
         self,
@@ -287,7 +273,11 @@ class DriftingPeaks(PeaksOverThreshold):
         self._follow()
 
     def _follow(self) -> None:
-        self._mean = _mean(self._recent)
+        try:
+            self._mean = math.fsum(self._recent) / len(self._recent)
+        except OverflowError:  # the sum of halves cannot
+            depth = len(self._recent)
+            self._mean = _bounded(2.0 * math.fsum(score / (2 * depth) for score in self._recent))
         self._value = _bounded(self._mean + self._limit)
 
     def _state(self) -> dict[str, Any]:
@@ -304,13 +294,6 @@ class DriftingPeaks(PeaksOverThreshold):
             self._follow()
 
 
-def _mean(scores: deque[float]) -> float:
-    try:
-        return math.fsum(scores) / len(scores)
-    except OverflowError:  # halves, of which the sum cannot
-        return _bounded(2.0 * math.fsum(score / (2 * len(scores)) for score in scores))
-
-
 def _bounded(value: float) -> float:
-    """Within the range of floats, for sums of huge scores. NaN stays: `min` and `max` return it as their first."""
+    """Return a value within the range of floats, for sums of huge scores; NaN stays NaN."""
     return max(min(value, LARGEST), -LARGEST)

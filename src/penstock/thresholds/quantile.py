@@ -22,8 +22,7 @@ class RollingQuantile(Threshold):
     The quantile of n scores is the ⌈(n+1)(1 − rate)⌉-th smallest. Where the window and the next score are exchangeable
     (for example independent, of one distribution, whichever) and without ties, that next score is flagged with a
     probability of exactly ⌊(n+1)·rate⌋/(n+1): never more than `rate`, and less by less than 1/(n+1). Ties make it
-    smaller still. Until the window is full, n grows and the verdicts are independent, so that the number of flags
-    follows exact binomial bounds; after that each verdict keeps its probability, but neighbours are related.
+    smaller. Until the window is full the verdicts are independent; after that neighbours are related.
 
     All scores are learnt, flagged or not: after a lasting shift everything is flagged for about rate·window scores,
     then the new level is the normal one.
@@ -46,8 +45,6 @@ class RollingQuantile(Threshold):
     >>> threshold.value  # 2 to 8 are remembered: the 6th smallest of 7
     7.0
     """
-
-    _entries = ("scores",)
 
     def __init__(self, rate: float = 0.01, window: int = 1000, min_scores: int | None = None) -> None:
         self.rate = rate
@@ -129,16 +126,15 @@ class ConformalPValue(RollingQuantile):
     """Flag a score whose conformal p-value, p = (1 + #{remembered scores ≥ it})/(1 + #remembered), is at most `rate`.
 
     p ≤ rate just where the score is above the ⌈(n+1)(1 − rate)⌉-th smallest of the n remembered: with everything learnt
-    these are the verdicts of `RollingQuantile`, and its docstring says what they promise: on exchangeable scores, a
-    flag with probability ⌊(n+1)·rate⌋/(n+1) ≤ rate, whatever the distribution. This class also tells p.
+    these are the verdicts of `RollingQuantile`, with the same guarantee. This class also has p.
 
     Parameters
     ----------
     rate, window, min_scores :
         As in `RollingQuantile`; the default of `min_scores` is the fewest with which p ≤ rate is possible.
     learn_flagged : bool
-        Learning flagged scores too is what keeps the promise. Without it anomalies do not hide those that follow, but
-        the remembered scores lack their own upper end, and the share of false alarms grows with time, without bound.
+        The guarantee needs flagged scores to be learnt too. Without them anomalies do not hide those that follow, but
+        the remembered scores lack their own upper end, and the share of false alarms grows without bound.
 
     Examples
     --------

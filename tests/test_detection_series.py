@@ -1,0 +1,343 @@
+"""Tables in order of time are judged as series; what findings say as a whole, of series and of other tables."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from penstock import detect, fit_model, score
+from penstock.detection.verdict import about_incidents, about_new_rows
+from penstock.io import TableError
+from penstock.thresholds import Fixed
+
+N, START, ROWS = 1500, 1030, 21
+NAMES = [f"s{number}" for number in range(6)]
+
+
+@cache
+def healthy(n: int = N, seed: int = 0) -> pd.DataFrame:
+    """Six sensors that follow two slow causes."""
+    rng = np.random.default_rng(seed)
+    causes, steps = np.zeros((n, 2)), rng.normal(scale=0.24, size=(n, 2))
+    for row in range(1, n):
+        causes[row] = 0.97 * causes[row - 1] + steps[row]
+    mixing = np.random.default_rng(9).uniform(0.3, 1.0, (2, len(NAMES)))
+    table = pd.DataFrame(50 + 10 * causes @ mixing + rng.normal(size=(n, len(NAMES))), columns=NAMES)
+    table.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min"))
+    return table
+
+
+def with_fault(table: pd.DataFrame, start: int = START, size: float = 8.0) -> pd.DataFrame:
+    """The table with a sensor s3 that reads too high in some rows, though not higher than it reads at other times."""
+    table = table.copy()
+    table.iloc[start : start + ROWS, list(table).index("s3")] += size
+    return table
+
+
+def noise(n: int = 500, seed: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).normal(size=(n, 5)), columns=list("abcde"))
+
+
+def why_method(found) -> str:
+    return next((note.message for note in found.notes if note.kind == "method"), "")
+
+
+def first_incident(found):
+    return next(incident for incident in found.incidents if incident.rank == 1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return detect(with_fault(healthy()))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit_model(healthy())
+
+
+def test_rows_with_time_stamps_are_judged_as_a_series_and_it_is_said_why(found, model):
+    assert found.method == "SensorDetector"
+    assert why_method(found).startswith("Sensors are judged by each other over time (method sensors), as the rows are")
+    assert "--method detector" in why_method(found)
+    assert why_method(model) == why_method(found)
+    asked = detect(with_fault(healthy()), method="sensors")
+    assert why_method(asked) == ""
+    assert (asked.scores == found.scores).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "reason"),
+    [
+        (lambda table: table.drop(columns="time"), {}, "there is no time column (--ordered says"),
+        (lambda table: table[:49], {}, "49 rows are too few to be a series"),
+        (lambda table: table, {"parameters": {"contamination": 0.1}}, "parameters of a method are given"),
+        (lambda table: table, {"fit_rows": lambda detector, rows: detector.fit(rows)}, "not fitted on a cluster"),
+        (
+            lambda table: table.assign(time=table["time"].to_numpy()[np.arange(len(table)) // 3 * 3]),
+            {},
+            "67% of the rows share their time stamp with the row before, so that they are not one series (--group",
+        ),
+    ],
+    ids=["no time", "few rows", "parameters", "cluster", "equal stamps"],
+)
+def test_other_tables_are_judged_row_by_row_and_it_is_said_why(change, options, reason):
+    found = detect(change(healthy(300)), top=5, most_explained=0, **options)
+    assert found.method == "Detector"
+    assert "judged one by one (method detector)" in why_method(found)
+    assert reason in why_method(found)
+    assert (found.incidents, len(found.incident_table), found.evidence) == ((), 0, None)
+
+
+def test_rows_can_be_said_to_be_in_order_of_time(found):
+    bare = with_fault(healthy()).drop(columns="time")
+    ordered = detect(bare, ordered=True)
+    assert ordered.method == "SensorDetector"
+    np.testing.assert_allclose(ordered.scores, found.scores, rtol=1e-9)
+    assert ordered.verdict.sentence == found.verdict.sentence.replace("10.4 days", "1,500 rows")
+    assert ordered.incident_table["start"].tolist() == [incident.start for incident in found.incidents]
+    with pytest.raises(TableError, match=r"this method judges rows one by one\. Leave it out, or take method sensors"):
+        detect(bare, ordered=True, method="knn")
+
+
+def test_a_planted_fault_is_the_first_incident_named_and_dated(found):
+    incident = first_incident(found)
+    assert abs(incident.start - START) <= 1
+    assert abs(incident.end - (START + ROWS - 1)) <= 4
+    assert (incident.sensors[0].name, incident.sensors[0].direction) == ("s3", "above")
+    row = found.incident_table.loc[incident.number]
+    assert (row["start"], row["first_sensor"]) == (found.table.time[incident.start], "s3")
+    assert found.verdict.kind == "clearly"
+    assert row["expected_by_chance"] <= 0.01
+    event = int(found.grouped.of_row[incident.peak])
+    assert found.explain(event).variables["variable"].iloc[0] == "s3"
+    assert found.events.loc[event, "expected_by_chance"] == row["expected_by_chance"]
+    assert "severity" not in found.events
+    assert found.top()["variables"].iloc[0].startswith("s3")
+
+
+def test_a_method_that_judges_rows_one_by_one_does_not_see_it():
+    one_by_one = detect(with_fault(healthy()), method="detector", top=ROWS, most_explained=0)
+    assert one_by_one.flags[START : START + ROWS].sum() <= ROWS // 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_in_a_healthy_record_nothing_stands_out(seed):
+    found = detect(healthy(seed=seed), most_explained=0)
+    assert found.verdict.kind == "nothing"
+    assert found.verdict.sentence.startswith("Nothing stands out: ")
+    assert (found.incident_table["expected_by_chance"] > 0.1).all()
+    assert (found.incident_table["expected_by_chance"] <= 1).all()
+
+
+def test_of_a_short_record_nothing_is_known_and_it_is_said():
+    found = detect(healthy(200), most_explained=0)
+    assert found.verdict.kind == "unknown"
+    assert found.verdict.sentence.startswith("The record is too short to say how often chance would give such an")
+    assert found.flags.sum() == 10  # the list of one row in twenty
+    assert "expected_by_chance" not in found.events
+    assert found.incident_table["expected_by_chance"].isna().all()
+
+
+def test_the_same_seed_gives_the_same_findings_whatever_the_order_of_columns(found):
+    again = detect(with_fault(healthy()), random_state=0)
+    assert (again.scores == found.scores).all()
+    assert (again.evidence == found.evidence).all()
+    assert (again.flags == found.flags).all()
+    assert again.verdict == found.verdict
+    pd.testing.assert_frame_equal(again.incident_table, found.incident_table)
+    swapped = detect(with_fault(healthy())[["s5", "time", "s3", "s0", "s4", "s2", "s1"]])
+    np.testing.assert_allclose(swapped.scores, found.scores, rtol=1e-6, atol=1e-6)
+    assert first_incident(swapped).sensors[0].name == "s3"
+    assert first_incident(swapped).start == first_incident(found).start
+
+
+@pytest.mark.parametrize("top", [3, 100])
+def test_a_list_has_the_length_that_was_asked_for_and_the_verdict_counts_what_stands_out(top, found):
+    listed = detect(with_fault(healthy()), top=top, most_explained=0)
+    assert (listed.scores == found.scores).all()
+    assert np.flatnonzero(listed.flags).tolist() == sorted(np.argsort(-found.scores, kind="stable")[:top])
+    expected = listed.incident_table["expected_by_chance"]
+    assert (listed.verdict.kind, listed.verdict.found) == ("clearly", int((expected <= 1).sum()))
+    assert (len(expected) > listed.verdict.found) == (top == 100)
+
+
+@pytest.mark.parametrize("threshold", [0.01, Fixed(2.0)])
+def test_a_threshold_is_kept_to(threshold, found):
+    cut = detect(with_fault(healthy()), threshold=threshold, most_explained=0)
+    assert (cut.flags == (found.scores > cut.threshold)).all()
+    assert cut.threshold == 2.0 if isinstance(threshold, Fixed) else cut.flags.sum() == N // 100
+
+
+def runs() -> pd.DataFrame:
+    """Three runs at the same time; s3 reads too high at the end of the second, in the last rows of its run."""
+    parts = [healthy(500, seed) for seed in range(3)]
+    parts[1] = with_fault(parts[1], start=500 - ROWS)
+    return pd.concat([part.assign(run=name) for part, name in zip(parts, "abc", strict=True)], ignore_index=True)
+
+
+def test_histories_of_runs_do_not_mix():
+    found = detect(runs(), group="run")
+    incident = first_incident(found)
+    assert abs(incident.start - (1000 - ROWS)) <= 1
+    assert (incident.end, incident.sensors[0].name) == (999, "s3")
+    assert found.incident_table.loc[incident.number, "group"] == "b"
+    usual = fit_model(runs().query("run != 'b'"), group="run")
+    later = score(usual, runs(), most_explained=0)
+    alone = [score(usual, runs().query("run == @name"), most_explained=0) for name in "abc"]
+    assert (later.evidence == np.vstack([each.evidence for each in alone])).all()
+    one_series = score(usual, runs().assign(run="a", time=healthy()["time"]), most_explained=0)
+    assert (later.evidence[500:505] != one_series.evidence[500:505]).any()
+    mixed = detect(runs(), top=5, most_explained=0)
+    assert mixed.method == "Detector"  # two of three rows have the stamp of the one before
+    assert "--group" in why_method(mixed)
+
+
+def test_each_mode_is_learnt_by_itself_and_chance_counts_all_modes():
+    table = with_fault(healthy()).assign(state=np.where(np.arange(N) // 100 % 2, "on", "off"))
+    table.loc[table["state"] == "on", ["s0", "s1"]] *= -3
+    found = detect(table, modes="state", top=40)
+    assert [judged.part.mode for judged in found.parts] == ["off", "on"]
+    for judged in found.parts:
+        detector, rows = judged.part.detector, judged.rows
+        assert (detector.scores_ == found.scores[rows]).all()
+        assert (detector.evidence_ == found.evidence[rows]).all()
+        peaks = found.events["peak_row"][found.modes[found.events["peak_row"]] == judged.part.mode]
+        alone = detector.expected_by_chance(found.scores[peaks], len(rows), later=False)
+        np.testing.assert_allclose(found.events.loc[peaks.index, "expected_by_chance"], 2 * alone, rtol=1e-12)
+    assert abs(first_incident(found).start - START) <= 1
+    assert first_incident(found).sensors[0].name == "s3"
+    assert found.verdict.kind == "clearly"
+    for incident in found.incidents:
+        assert len(set(found.modes[incident.start : incident.end + 1])) == 1
+
+
+def test_after_a_training_period_later_rows_are_judged_by_what_came_before():
+    table = with_fault(healthy())
+    found = detect(table, train_until=str(table["time"][719]))
+    assert found.trained.sum() == 720
+    assert not found.flags[:720].any()
+    cut = START + ROWS // 2  # what comes later changes nothing
+    until = detect(table[:cut], train_until=str(table["time"][719]), most_explained=0)
+    assert (until.scores[720:] == found.scores[720:cut]).all()
+    by_hand = found.parts[0].part.detector.score_series(table[NAMES].to_numpy()[720:], time=table["time"][720:])
+    assert (by_hand == found.scores[720:]).all()
+    assert abs(first_incident(found).start - START) <= 2
+    assert first_incident(found).sensors[0].name == "s3"
+    assert found.verdict.kind in ("some", "clearly")
+    assert found.verdict.sentence.endswith("would be expected by chance in 5.41 days.")
+    calm = detect(healthy(), train_until=str(table["time"][719]), most_explained=0)
+    assert calm.verdict.kind == "nothing"
+
+
+def test_a_model_judges_new_rows_as_it_does_at_once(model):
+    table = with_fault(healthy(seed=7), 300)[:700]
+    found = score(model, table)
+    assert found.method == "SensorDetector"
+    assert abs(first_incident(found).start - 300) <= 2
+    assert first_incident(found).sensors[0].name == "s3"
+    assert found.verdict.kind in ("some", "clearly")
+    assert (score(model, table[:310], most_explained=0).scores == found.scores[:310]).all()
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_few_new_rows_are_listed_only_if_they_are_rare(model, rows):
+    """Chance seldom gives an episode to few rows; that does not make each of them one."""
+    usual = [score(model, healthy(seed=7)[start : start + rows], most_explained=0) for start in range(0, 600, 50)]
+    assert sum(found.flags.any() for found in usual) <= 1
+    quiet = next(found for found in usual if not found.flags.any())
+    assert quiet.verdict.sentence.endswith("would give in 1 row." if rows == 1 else "would give in 50 min.")
+    hot = score(model, healthy(seed=7)[:rows].assign(s3=900.0))
+    assert hot.flags.all()
+    assert hot.verdict.kind == "clearly"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rows_without_order_are_compared_with_what_chance_gives(seed):
+    calm = detect(noise(seed=seed), most_explained=0)
+    assert (calm.method, calm.verdict.kind) == ("Detector", "nothing")
+    odd = noise(seed=seed)
+    odd.iloc[[7, 100, 333]] += 9.0
+    found = detect(odd, most_explained=0)
+    assert (found.verdict.kind, found.verdict.found) == ("clearly", 3)
+    assert found.verdict.sentence == "3 rows clearly stand out; fewer than 0.001 would be expected by chance."
+    assert found.flags.sum() == 25  # the list is as long as ever
+
+
+def test_of_few_rows_nothing_is_said():
+    found = detect(noise(30), most_explained=0)
+    assert found.verdict.kind == "unknown"
+    assert found.verdict.sentence.startswith("Too few rows to say whether any stands out")
+
+
+def test_new_rows_of_a_detector_with_rates_are_compared_with_those():
+    table = noise()
+    calm = detect(table, train_until=399, most_explained=0)
+    assert calm.verdict.kind == "nothing"
+    assert calm.verdict.expected == pytest.approx(100 * calm.threshold_rate)
+    table.iloc[[450, 460]] += 9.0
+    found = detect(table, train_until=399, most_explained=0)
+    assert (found.verdict.kind, found.verdict.found) == ("clearly", int(found.flags.sum()))
+    assert f"{found.flags.sum()} of 100 rows are above the threshold; about 0.5 normal ones" in found.verdict.sentence
+    assert "stand out: fewer than 0.001 normal ones would score as high" in found.verdict.sentence
+
+
+@pytest.mark.parametrize("method", ["knn", "nsnmf"])
+@pytest.mark.parametrize("table", [noise(), healthy(300)], ids=["rows", "series"])
+def test_methods_without_rates_do_not_know(method, table):
+    found = detect(table, method=method, top=5, most_explained=0)
+    assert found.verdict.kind == "unknown"
+    assert found.verdict.sentence.startswith("This method gives scores without a rate.")
+
+
+def test_a_detector_of_rows_that_follow_each_other_does_not_know():
+    table = pd.DataFrame(np.cumsum(np.random.default_rng(0).normal(size=(400, 6)), axis=0)).add_prefix("s")
+    found = detect(table, top=5, most_explained=0)
+    assert (found.method, found.verdict.kind) == ("Detector", "unknown")
+    assert found.verdict.sentence.startswith("Rows are much like the ones before")
+
+
+BY_CHANCE = "would be expected by chance in 9 h."
+
+
+@pytest.mark.parametrize(
+    ("expected", "kind", "found", "words"),
+    [
+        ([0.004], "clearly", 1, f"1 incident stands out, near certain; about 0.004 {BY_CHANCE}"),
+        ([0.05], "some", 1, f"1 incident stands out, near certain; about 0.05 {BY_CHANCE}"),
+        ([0.05, 0.004], "clearly", 2, f"2 incidents stand out, all near certain; about 0.05 {BY_CHANCE}"),
+        ([0.4, 0.004], "clearly", 2, f"2 incidents stand out, 1 of them near certain; about 0.4 {BY_CHANCE}"),
+        ([3.0, 0.05], "some", 1, f"1 of 2 incidents stands out, near certain; about 0.05 {BY_CHANCE}"),
+        ([3.0, 0.4, 0.05], "some", 2, f"2 of 3 incidents stand out, 1 of them near certain; about 0.4 {BY_CHANCE}"),
+        ([0.4], "nothing", 1, f"Nothing stands out: one incident is listed, and about 0.4 {BY_CHANCE}"),
+        ([3.0, 0.4], "nothing", 2, f"Nothing stands out: 2 incidents are listed, and about 3 {BY_CHANCE}"),
+        ([], "nothing", 0, "Nothing stands out: no episode is as high as the one that chance would give in 9 h."),
+    ],
+)
+def test_verdicts_on_incidents_in_words(expected, kind, found, words):
+    verdict = about_incidents(expected, "9 h")
+    assert (verdict.kind, verdict.found, verdict.sentence) == (kind, found, words)
+
+
+@pytest.mark.parametrize(
+    ("rates", "kind", "words"),
+    [
+        ([], "nothing", "None of 1,000 rows are above the threshold; about 5 normal ones would be."),
+        ([0.004], "nothing", "1 of 1,000 rows is above the threshold; about 5 normal ones would be."),
+        ([0.004, 0.003], "nothing", "2 of 1,000 rows are above the threshold; about 5 normal ones would be."),
+        ([5e-5], "some", "1 of 1,000 rows is above the threshold; about 5 normal ones would be. It stands out: about "
+         "0.05 normal ones would score as high."),
+        ([5e-6, 0.004], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. 1 of them "
+         "stands out: about 0.005 normal ones would score as high."),
+        ([5e-6, 1e-4], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
+         "stand out: about 0.1 normal ones would score as high."),
+        ([0.003] * 40, "some", "40 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
+         "stand out: about 3 normal ones would score as high."),
+    ],
+)  # fmt: skip
+def test_verdicts_on_new_rows_in_words(rates, kind, words):
+    verdict = about_new_rows(np.array(rates), 1000, 0.005)
+    assert (verdict.kind, verdict.found, verdict.expected, verdict.sentence) == (kind, len(rates), 5.0, words)
