@@ -219,7 +219,7 @@ class FittedScorer:
         """Name the inputs that stand out in rows of a mode: measured minus expected."""
         if not len(places) or not found.variables.shape[1]:
             return
-        if history is None:
+        if history is None or not part.detector.judges_sensors:
             residuals, weights = deviations(part, rows[places])
         else:
             residuals, weights = rows[places] - part.expected(rows[places]), history.evidence[places]
@@ -320,7 +320,8 @@ class _Series:
             runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
         found = self.monitor.update_many(np.ascontiguousarray(rows[places]), time=time, runs=runs)
         self.judged += len(places)
-        history.evidence[places] = found.evidence
+        if self.monitor.detector.judges_sensors:
+            history.evidence[places] = found.evidence
         return found.scores
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -81,6 +81,37 @@ class Judgement:
     evidence: FloatArray
 
 
+@dataclass
+class ResidualState:
+    """Where a series stands after its last row, for models that have the time layer alone."""
+
+    layer: LayerState
+    last: LastRow = field(default_factory=LastRow)
+
+
+class SeriesModel(Protocol):
+    """What was learnt from a series, whatever the source of residuals; `SensorModel` says what each part does."""
+
+    @property
+    def scale(self) -> Scale: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def layer(self) -> TimeLayer: ...
+
+    def start(self) -> Any: ...
+
+    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> Judgement: ...
+
+    def score_alone(self, X: FloatArray) -> FloatArray: ...
+
+    def expected(self, X: FloatArray) -> FloatArray: ...
+
+    def deviations(self, X: FloatArray) -> FloatArray: ...
+
+
 @dataclass(frozen=True)
 class SensorModel:
     """What was learnt from a series; scores later rows with a `SeriesState`."""
@@ -139,14 +170,14 @@ class Learnt:
 
     Attributes
     ----------
-    model : SensorModel
+    model : SeriesModel
     judgement : Judgement
         Of the training rows, by what came before and after each.
     as_new : array of shape (n,)
         Their scores by what came before, by sensors' models of other blocks of time.
     """
 
-    model: SensorModel
+    model: SeriesModel
     judgement: Judgement
     as_new: FloatArray
 
