@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive import incomplete
 from naive import trees as naive
 from scipy import sparse
-from strategies import tables
+from strategies import examples, tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
@@ -75,7 +75,7 @@ def assert_same_tree(X, precision="float32", **constants):
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(X=tables())
-@settings(max_examples=70, deadline=None)
+@examples(70)
 def test_equals_naive_kruskal(strategy, precision, X):
     assert_same_lengths(grow(X, strategy, precision)[0], X)
 
@@ -131,14 +131,17 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("case", CLUMPED)
+@pytest.mark.parametrize("precision", ["float32", pytest.param("float64", marks=pytest.mark.compiled)])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.compiled] if case == "very wide" else []) for case in CLUMPED]
+)
 def test_clumps_joined_pair_by_pair_make_the_same_tree(case, precision):
     joined = assert_same_tree(CLUMPED[case](np.random.default_rng(0)), precision)
     assert len(joined) == 1
     assert joined[0] > 1
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("case", WHOLE)
 def test_strategies_return_the_same_edges(case):
     assert_same_tree(WHOLE[case](np.random.default_rng(7)))

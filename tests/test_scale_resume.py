@@ -191,12 +191,6 @@ def log_of(driver):
 # --- on the same cluster
 
 
-@pytest.fixture(scope="module")
-def client():
-    with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
-        yield client
-
-
 def detector():
     return NSNMF(n_components=2, solver=Coordinate(), max_iter=8, tol=1e-12, random_state=0)
 

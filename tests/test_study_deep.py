@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from naive import deep as naive
+from sklearn.exceptions import ConvergenceWarning
 from test_saving_refusals import count_refused
 
 import penstock
 from penstock.graph.similarities import binary_knn_graph
+from penstock.storage import StorageError, read_state, write_state
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")
 
@@ -197,6 +199,28 @@ def test_scores_are_diverse_and_the_loss_falls(kind, table: str) -> None:
     assert fitted.loss_curve_[-1] < 0.7 * fitted.loss_curve_[0]
 
 
+@pytest.mark.filterwarnings("ignore:The net of .* has collapsed")  # so it has, before it is trained
+def test_collapsed_nets_are_caught() -> None:
+    X = some_rows(100)
+    with pytest.warns(ConvergenceWarning, match=r"The net of AER has collapsed: it gives \d+ different scores to 100"):
+        fitted = AER(weight_decay=100.0, learning_rate=0.02, random_state=0).fit(X)
+    assert fitted.collapsed_
+    assert not AER(random_state=0).fit(X).collapsed_
+
+
+def test_a_dagmm_whose_net_died_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = deep_nets.train
+
+    def train_and_kill(task, sizes, schedule):
+        record = train(task, sizes, schedule)
+        record.weights[0][: sizes[0][0] * sizes[0][1]] = 0.0  # the first layer sees nothing
+        return record
+
+    monkeypatch.setattr("studies.ahmed2021.deep.train", train_and_kill)
+    with pytest.warns(ConvergenceWarning, match="The net of DAGMM has collapsed"):
+        assert DAGMM(**QUICK).fit(some_rows()).collapsed_
+
+
 @both
 def test_a_loss_that_overflows_begins_anew_with_a_smaller_rate(kind) -> None:
     with warnings.catch_warnings(record=True) as caught:
@@ -262,6 +286,16 @@ def test_files_that_do_not_fit_are_refused_or_harmless(kind, tmp_path: Path, mon
         assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all()
 
     assert count_refused(tmp_path / "saved", monkeypatch, works) > 200
+
+
+def test_layers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    AER(hidden=3, max_iter=3, random_state=0).fit(some_rows(20)).save(tmp_path / "saved")
+    kind, state = read_state(tmp_path / "saved")
+    for sizes in ([4, 4], [4, 3, 2, 3, 5], [5, 2, 5], [4], [2**62, 1, 2**62]):
+        state["fitted"]["model"]["net"]["sizes"] = np.array(sizes)
+        write_state(tmp_path / "forged", kind, state)
+        with pytest.raises(StorageError, match=r"sizes.* should be layers from 4 to 4 that read the same both ways"):
+            penstock.load(tmp_path / "forged")
 
 
 def test_energies_that_overflow_are_the_largest_number() -> None:
