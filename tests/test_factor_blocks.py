@@ -20,12 +20,12 @@ from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 
 from penstock._threads import thread_limit
-from penstock._types import Factors
 from penstock.detectors.nsnmf import NSNMF
 from penstock.factor import (
     Auto,
     BlockSGD,
     Coordinate,
+    Factors,
     RowBlocks,
     block_sgd,
     blocks,

@@ -10,8 +10,7 @@ from scipy import sparse
 from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 
-from penstock._types import Factors
-from penstock.factor import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 
 pytestmark = pytest.mark.kernels
 

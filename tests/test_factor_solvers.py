@@ -16,11 +16,11 @@ from strategies_factors import draw_factors, family, random_tree, tables
 from threadpoolctl import ThreadpoolController
 
 from penstock._blas import one_blas_thread
-from penstock._types import Factors
 from penstock.factor import (
     Auto,
     BlockSGD,
     Coordinate,
+    Factors,
     Multiplicative,
     RowBlocks,
     fit_factors,

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ HOMES = {
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
+@cache
 def imports(file: Path, *, at_once: bool = False) -> list[str]:
     """What a file imports; `at_once`: when it is imported itself."""
     tree, found = ast.parse(file.read_text()), []

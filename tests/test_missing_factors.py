@@ -11,10 +11,10 @@ from scipy.optimize import nnls
 from strategies import examples
 
 from penstock import minimum_spanning_tree, similarity
-from penstock._types import Factors
 from penstock.factor import (
     Auto,
     Coordinate,
+    Factors,
     Multiplicative,
     fit_factors,
     gnmf,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from penstock._types import Factors
+from penstock.factor import Factors
 from penstock.factor.online import OnlineFactors, OnlineSettings
 from penstock.graph.mst import minimum_spanning_tree
 

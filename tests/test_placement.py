@@ -14,8 +14,7 @@ from strategies import examples
 from strategies_factors import random_tree
 
 from penstock import minimum_spanning_tree, similarity
-from penstock._types import Factors
-from penstock.factor import fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
 
 pytestmark = pytest.mark.kernels

@@ -15,8 +15,7 @@ from naive import incomplete
 from naive import views as naive
 from strategies import examples
 
-from penstock import Detector
-from penstock._types import Tree
+from penstock import Detector, Tree
 from penstock.detectors import views as composite
 from penstock.detectors.views import (
     Places,
