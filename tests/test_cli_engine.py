@@ -9,6 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +38,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster(client: Any) -> str:
+def cluster() -> Iterator[str]:
     """The address of a cluster of somebody else's, as `--engine` takes it."""
-    return client.scheduler.address.replace("tcp://", "dask://")
+    with ExitStack() as opened:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # other clusters on this machine may have the usual port
+            client = opened.enter_context(scale.local_client(n_workers=1))
+        yield client.scheduler.address.replace("tcp://", "dask://")
 
 
 def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:

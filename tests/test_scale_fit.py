@@ -190,7 +190,7 @@ def test_every_source_gives_the_same(client, reference, tmp_path, kind, monkeypa
 
 @pytest.mark.parametrize("keeps_files", [False, True])
 def test_the_result_is_an_ordinary_detector(client, reference, tmp_path, keeps_files):
-    found = fit(quick(), ROWS, client, folder=tmp_path / "job" if keeps_files else None)
+    found = fit(quick(), ROWS, client, folder=tmp_path / "job") if keeps_files else reference
     new = some_rows(200, seed=5)
     np.testing.assert_array_equal(found.anomaly_score(new), reference.anomaly_score(new))
     np.testing.assert_allclose(found.anomaly_score(ROWS), found.scores_, rtol=1e-9, atol=1e-12)
@@ -506,10 +506,23 @@ def watched(client):
         client.cluster.scheduler.remove_plugin(keys.name)
 
 
-def test_tasks_are_named_by_what_they_do(client):
-    stages = []
+def tasks_held(client):
+    """How many tasks the workers know of: those that run, and those whose results somebody may yet ask for."""
+    return sum(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
+
+
+def test_tasks_are_named_by_what_they_do_and_let_go_when_they_are_done(client):
+    """What a task was given stays on its worker for as long as its future is held: of hundreds, all memory there is."""
+    stages, freed = [], []
+
+    def look(*report):
+        stages.append(report)
+        if report == ("trees of parts", N_BLOCKS, N_BLOCKS):
+            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
+
     with watched(client) as keys:
-        fit(quick(), ROWS, client, progress=lambda *report: stages.append(report))
+        fit(quick(), ROWS, client, progress=look)
+    assert freed == [True]
     rows = ("measure-piece", "scale-piece", "spread-rows", "gather-part")
     for kind in (*rows, "grow-part-tree", "join-two", "sweep", "advance", "save-blocks"):
         assert any(key.startswith(f"{kind}-") for key in keys), kind
@@ -524,27 +537,6 @@ def test_tasks_are_named_by_what_they_do(client):
         "joining the parts",
         "factorising",
     ]
-    assert ("trees of parts", N_BLOCKS, N_BLOCKS) in stages
-
-
-# --- what is left on workers
-
-
-def tasks_held(client):
-    """How many tasks the workers know of: those that run, and those whose results somebody may yet ask for."""
-    return sum(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
-
-
-def test_workers_keep_nothing_of_tasks_that_are_done(client):
-    """What a task was given stays on its worker for as long as its future is held: of hundreds, all memory there is."""
-    freed = []
-
-    def look(stage, done, total):
-        if stage == "trees of parts" and done == total:
-            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
-
-    fit(quick(), ROWS, client, progress=look)
-    assert freed == [True]
 
 
 @pytest.fixture
