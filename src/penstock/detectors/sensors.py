@@ -95,14 +95,22 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            learnt = self._learn(table.copy(), seconds, labels, pandas_index(X))
-            self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
-            starts = learnt.model.clock.follow(len(table), seconds, labels).starts
-            self.rate_ = learn_rate(learnt.judgement.scores, starts)
-            self.as_new_ = bounded(learnt.as_new)
-            self.later_rate_ = learn_rate(self.as_new_, starts)
-            self.alone_ = bounded(self._score_rows(table, table))
-            return self.finish_fit(learnt.judgement.scores, seen=shares_seen(table), table=X)
+            scores = self._fit_series(table.copy(), seconds, labels, pandas_index(X))
+            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        return self._fit_series(A, None, None, None)
+
+    def _fit_series(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> FloatArray:
+        """Learn from rows in order of time, and return their scores."""
+        learnt = self._learn(table, time, runs, index)
+        self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
+        starts = learnt.model.clock.follow(len(table), time, runs).starts
+        self.rate_ = learn_rate(learnt.judgement.scores, starts)
+        self.as_new_ = bounded(learnt.as_new)
+        self.later_rate_ = learn_rate(self.as_new_, starts)
+        self.alone_ = bounded(self._score_rows(table, table))
+        return learnt.judgement.scores
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows, each by itself.
@@ -255,9 +263,6 @@ class SeriesDetector(BaseDetector):
         if rate is None:
             return np.full(values.shape, np.nan)
         return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
-
-    def _fit_rows(self, A: FloatArray) -> FloatArray:
-        raise NotImplementedError("fit of a SeriesDetector does not call this.")
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return self.model_.score_alone(A)
