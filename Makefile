@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: help install demo study test test-all coverage lint bench bench-scale bench-quality constraints clean
+.PHONY: help install demo study test test-all coverage lint bench bench-plant bench-scale bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -19,6 +19,7 @@ help:
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
+	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 
@@ -70,6 +71,11 @@ lint: install
 
 bench: $(VENV)/.installed-bench
 	@missed=0; for part in start detect fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed
+
+bench-plant: install
+	$(BIN)/python benchmarks/plant.py
+	$(BIN)/python benchmarks/plant.py --causes
+	$(BIN)/python benchmarks/verdicts.py
 
 bench-scale: install
 	$(BIN)/python benchmarks/scale.py

@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from penstock import NSNMF, Detector, OnlineNSNMF, SensorDetector
+from penstock import NSNMF, Detector, OnlineNSNMF, OverTime, SensorDetector
 from penstock._types import FloatArray
 from penstock.explain import Incident, find_incidents, group_events
 from penstock.sensors import Judgement, learn_clock, learn_leave_one_out, learn_scale
@@ -135,6 +135,18 @@ def row_detector(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, B
     return scores
 
 
+def over_time(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]:
+    """Return a method that gives a detector of rows the time layer."""
+
+    def scores(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
+        detector = OverTime(make())
+        if good is None:
+            return detector.fit(X, time=time).scores_
+        return detector.fit(X[good], time=time[good]).score_series(X, time=time)
+
+    return scores
+
+
 def online(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
     """The paper's online algorithm with the settings of `penstock watch`; scores before its warm-up are 0."""
     filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
@@ -174,6 +186,8 @@ METHODS: dict[str, Callable[[FloatArray, FloatArray, BoolArray | None], FloatArr
     "Detector, mean of 6": trailing_detector,
     "leave-one-out ridge, mean of 6": ridge,
     "NSNMF(30)": row_detector(lambda: NSNMF(30, random_state=0)),
+    "NSNMF(30) over time": over_time(lambda: NSNMF(30, random_state=0)),
+    "Detector over time": over_time(lambda: Detector(random_state=0)),
     "OnlineNSNMF": online,
     "position (control)": position,
 }

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 # Before anything imports SciPy: otherwise scikit-learn skips one of its estimator checks.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# Dask samples what its workers do a hundred times a second: a fifth of the time of a small fit.
+os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
+os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED", "False")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and the commands under test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,3 +32,27 @@ def benchmark_data(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(f"needs the benchmark files: PENSTOCK_DATA is {setting!r}, and {beside} does not hold them")
     monkeypatch.setenv("PENSTOCK_DATA", str(folder.resolve()))  # tests change the working folder
     return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Any]:
+    """A Dask cluster of two workers, shared by all tests of a process: workers take seconds to start.
+
+    A test that kills workers waits for others to be there before it ends.
+    """
+    scale = pytest.importorskip("penstock.scale")
+    with ExitStack() as opened:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # other clusters on this machine may have the usual port
+            client = opened.enter_context(scale.local_client(n_workers=2, memory_limit="2GiB"))
+        yield client
+
+
+@pytest.fixture(scope="session")
+def marks(client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the workers of `client` mark the tasks that they execute."""
+    from scale_kills import Marks
+
+    folder = tmp_path_factory.mktemp("marks")
+    client.register_plugin(Marks(folder))
+    return folder

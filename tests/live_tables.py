@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock._types import FloatArray
-
 NAMES = ("flow", "head", "power", "speed")
 
 
-def rows(n: int = 400, seed: int = 0) -> FloatArray:
+def rows(n: int = 400, seed: int = 0) -> np.ndarray:
     """Two latent groups, a little noise, and every 97th row off in the third column."""
     rng = np.random.default_rng(seed)
     values = rng.random((n, 2)) @ rng.random((2, len(NAMES))) + 0.01 * rng.random((n, len(NAMES)))
@@ -20,7 +18,7 @@ def rows(n: int = 400, seed: int = 0) -> FloatArray:
     return np.round(values, 5)
 
 
-def as_csv(values: FloatArray, start: int = 0) -> str:
+def as_csv(values: np.ndarray, start: int = 0) -> str:
     """With a time column t0, t1, …, and empty fields for NaN."""
     lines = [",".join(("time", *NAMES))]
     for number, row in enumerate(values.tolist(), start):

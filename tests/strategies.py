@@ -1,10 +1,24 @@
-"""What generated tables look like: everything that has broken a spanning tree before."""
+"""What generated tables look like: everything that has broken a spanning tree before. How many are tried."""
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
+_WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+
+def examples(n: int) -> settings:
+    """Try so many examples, however long one takes; a quarter where kernels are plain Python, whose lines alone count.
+
+    All of them are tried with compiled kernels in the same `make test`.
+    """
+    return settings(max_examples=max(3, n // 4) if _WITHOUT_JIT else n, deadline=None)
+
 
 _UNIT = st.floats(-1, 1, allow_subnormal=False, width=64)
 _LATTICE = st.integers(-2, 2).map(float)

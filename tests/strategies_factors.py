@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from penstock._types import Factors
-from penstock.factor import gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 
 
 def random_tree(n, rng, largest=100.0, diagonal=False):

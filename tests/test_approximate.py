@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import parts as naive
-from strategies import tables
+from strategies import examples, tables
 
 from penstock import approximate_spanning_tree, minimum_spanning_tree
 from penstock.graph.approximate import list_some_neighbors
@@ -24,7 +24,7 @@ def assert_spanning(tree, n):
 
 
 @given(X=tables(), n_neighbors=st.integers(1, 4))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_spans_and_is_not_shorter(X, n_neighbors):
     found = approximate_spanning_tree(X, n_neighbors=n_neighbors, max_leaves=1)
     exact = minimum_spanning_tree(X)
@@ -37,7 +37,7 @@ def test_spans_and_is_not_shorter(X, n_neighbors):
 
 
 @given(X=tables())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_exact_where_all_is_looked_at(X):
     """With all rows listed the graph is complete."""
     found = approximate_spanning_tree(X, n_neighbors=len(X), max_leaves=10).tree

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -392,6 +393,27 @@ def test_what_json_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) ->
             file.append(some("b", roc_auc=float("nan")))
         file.append(some("c"))
     assert list(read_rows(tmp_path)) == ["a", "c"]
+
+
+def test_a_full_disk_leaves_whole_lines_and_takes_the_rest_once_there_is_room(tmp_path: Path) -> None:
+    def fill(file: RowsFile) -> None:
+        for number in range(20):
+            file.append(some(str(number), why="x" * (60 + number)))
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with RowsFile(tmp_path) as file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match=r"could not be written \(File too large\); make room and run the study"):
+                fill(file)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (tmp_path / ROWS_FILE).read_bytes().endswith(b"\n")
+        kept = list(read_rows(tmp_path))
+        assert kept == [str(number) for number in range(len(kept))]
+        assert 0 < len(kept) < 20
+        file.append(some("later"))
+    assert list(read_rows(tmp_path)) == [*kept, "later"]
 
 
 def test_two_studies_cannot_write_at_once(tmp_path: Path) -> None:

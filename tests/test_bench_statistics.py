@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from naive import detection as naive_detect
 from naive import significance as naive
 from scipy import stats
+from strategies import examples
 from study_rows import make_rows, paper_rows
 
 from penstock.bench import (
@@ -89,7 +90,7 @@ def test_the_papers_conover_values_are_those_of_the_swapped_formula() -> None:
 
 
 @given(tables())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_friedman_is_its_twin(table: pd.DataFrame) -> None:
     assume(says_something(table))
     statistic, p_value = naive.friedman(rows_of(table))
@@ -103,7 +104,7 @@ def test_friedman_is_its_twin(table: pd.DataFrame) -> None:
 
 
 @given(tables())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_conover_is_its_twin(table: pd.DataFrame) -> None:
     assume(says_something(table) and orders_vary(table))
     expected = list(naive.conover(rows_of(table)).values())
@@ -113,7 +114,7 @@ def test_conover_is_its_twin(table: pd.DataFrame) -> None:
 
 
 @given(tables(max_columns=3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_wilcoxon_is_its_twin(table: pd.DataFrame) -> None:
     columns = table.to_numpy().T.tolist()
     expected = [naive.wilcoxon(first, second) for first, second in itertools.combinations(columns, 2)]
@@ -155,7 +156,7 @@ def test_scikit_posthocs_on_conover(correction) -> None:
 
 
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_order_of_methods_and_of_data_sets_does_not_matter(table: pd.DataFrame, random) -> None:
     assume(says_something(table) and orders_vary(table))
     columns, index = list(table.columns), list(table.index)
@@ -287,7 +288,7 @@ def test_all_alike_and_always_the_same_order() -> None:
 
 
 @given(st.integers(2, 7), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_groups_are_the_cliques_of_neighbours(k: int, random) -> None:
     names = list("ABCDEFG"[:k])
     square = pd.DataFrame(1.0, index=names, columns=names)
@@ -308,7 +309,7 @@ labelled = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=2,
 
 
 @given(labelled, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_expected_over_all_orders(rows: list[tuple[int, int]], data: st.DataObject) -> None:
     y, scores = zip(*rows, strict=True)
     n = data.draw(st.none() | st.integers(1, len(y)))

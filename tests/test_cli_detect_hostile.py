@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hostile_tables
+import numpy as np
+import pandas as pd
 import pytest
 from detect_tables import left_behind, plant
 

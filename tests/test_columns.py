@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import columns as naive
+from strategies import examples
 
 from penstock.columns import ColumnReport, check_columns, choose_inputs
 from penstock.columns._patterns import copies_of_numbers, equal_runs, longest_true
@@ -285,7 +286,7 @@ def test_copies_are_found_across_holes_in_different_rows():
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_copies_are_those_that_all_pairs_would_find(data):
     seed = data.draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
@@ -305,7 +306,7 @@ def test_copies_are_those_that_all_pairs_would_find(data):
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_runs_agree_with_the_slow_way(values):
     found = equal_runs(np.array(values, dtype=float))
     lengths = naive.runs(values)

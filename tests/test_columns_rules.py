@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import rules as naive
+from strategies import examples
 
 from penstock.columns import RuleError, parse_duration, parse_rule
 from penstock.io import Table, read_table
@@ -108,7 +109,7 @@ def _side(kind: str, value, pick) -> str:
 
 
 @given(RULES, tables(), st.data())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_rules_mean_what_the_slow_way_says(rule, columns, data):
     text = write(rule, lambda choices: data.draw(st.sampled_from(choices)))
     read, table = parse_rule(text), table_of(columns)
@@ -122,7 +123,7 @@ def test_rules_mean_what_the_slow_way_says(rule, columns, data):
 
 
 @given(st.text(max_size=60) | st.text(alphabet="a5 .'\"`()&|!<>=andortis-", max_size=60))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_any_text_is_a_rule_or_refused_and_can_be_read_again(text):
     try:
         rule = parse_rule(text)

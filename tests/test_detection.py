@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
 
@@ -41,11 +42,12 @@ def sources(folder):
     table.to_csv(path, index=False)
     table.iloc[:130].to_csv(halves[0], index=False)
     table.iloc[130:].to_csv(halves[1], index=False)
-    return {"path": path, "text": str(path), "files": halves, "table": read_table(table), "shuffled": table.iloc[::-1]}
+    kept = {"table": read_table(table), "shuffled": table.iloc[::-1], "polars": pl.DataFrame(table.to_dict("list"))}
+    return {"path": path, "text": str(path), "files": halves, **kept}
 
 
 @pytest.mark.parametrize("method", ["detector", "sensors"])
-@pytest.mark.parametrize("kind", ["path", "text", "files", "table", "shuffled"])
+@pytest.mark.parametrize("kind", ["path", "text", "files", "table", "shuffled", "polars"])
 def test_the_same_table_gives_the_same_findings(kind, method, tmp_path):
     first, again = (detect(source, method=method, top=5) for source in (plant(), sources(tmp_path)[kind]))
     assert (again.scores == first.scores).all()

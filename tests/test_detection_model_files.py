@@ -173,9 +173,9 @@ GONE = object()
 
 def changed(state: dict[str, Any], way: tuple[Any, ...], new: Any) -> dict[str, Any]:
     """A state in which another value, or nothing, is at a place."""
-    state = copy.deepcopy(state)
-    holder: Any = state
+    state = holder = copy.copy(state)
     for key in way[:-1]:
+        holder[key] = copy.copy(holder[key])
         holder = holder[key]
     if new is GONE:
         holder.pop(way[-1])

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from detection_tables import FAULT, HOT, NAMES, plant, readings, residuals, rows_found, two_modes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import modes as naive
+from strategies import examples
 
 from penstock import NSNMF, detect, fit_model, score
 from penstock.columns import RuleError
@@ -45,7 +46,7 @@ def test_a_column_of_numbers_tells_modes_and_near_numbers_stay_apart():
     st.lists(st.tuples(st.sampled_from([0.0, 3.0, 6.0, math.nan]), st.sampled_from([0.0, 1.0, math.nan])), min_size=2),
     st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_rules_are_those_of_the_slow_way(rows, swapped):
     values = pd.DataFrame([*rows, (1.0, 1.0)], columns=["power", "speed"])
     table = Table(values, None, None, None, "the table", ())
@@ -68,7 +69,7 @@ RUNS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), max_size=8
     st.lists(st.sampled_from([0, 1, 1, 2, 30]), min_size=40, max_size=40),
     st.sampled_from(["rows", "s", "ns"]),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_settling_is_that_of_the_slow_way(runs, span, gone, steps, unit):
     modes = [mode for mode, length in runs for _ in range(length)]
     modes = np.array(["unknown" if place in gone else mode for place, mode in enumerate(modes)], dtype=np.str_)

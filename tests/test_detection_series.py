@@ -130,7 +130,9 @@ def test_in_a_healthy_record_nothing_stands_out(seed):
     assert found.verdict.kind == "nothing"
     assert found.verdict.sentence.startswith("Nothing stands out: ")
     assert (found.incident_table["expected_by_chance"] > 0.1).all()
-    assert (found.incident_table["expected_by_chance"] <= 1).all()
+    listed = found.incident_table["expected_by_chance"] <= 1  # or, where chance gives all of it, the highest rows
+    assert listed.all() or not listed.any()
+    assert len(listed) > 0
 
 
 def test_of_a_short_record_nothing_is_known_and_it_is_said():

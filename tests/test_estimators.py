@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from penstock._types import Solution
 from penstock.detectors import (
     NMF,
     NSNMF,
@@ -27,7 +26,7 @@ from penstock.detectors import (
     OnlineNSNMF,
     SeriesDetector,
 )
-from penstock.factor import BlockSGD, Multiplicative
+from penstock.factor import BlockSGD, Multiplicative, Solution
 from penstock.registry import DETECTORS, detector_class
 
 LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTORS.items() if name != "OnlineNSNMF"}
@@ -59,7 +58,7 @@ def rescaled(detector: BaseDetector, scale: str | None) -> BaseDetector:
 
 
 def scores_of_single_rows(fitted: BaseDetector) -> np.ndarray:
-    """Return the scores of the training rows, each by itself: `scores_` of a series are by what came before and after."""
+    """Return the scores of training rows, each by itself: in a series, `scores_` are by what came before and after."""
     return fitted.alone_ if isinstance(fitted, SeriesDetector) else fitted.scores_
 
 

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import detection as naive_detection
 from naive import events as naive
+from strategies import examples
 
 from penstock.explain import agreement, event_days, group_events, known_faults
 from penstock.io import TableError
@@ -42,7 +43,7 @@ def length(seconds: int | None, time: pd.DatetimeIndex | None):
 
 
 @given(flagged_rows(), st.none() | st.integers(0, 9), st.sampled_from([None, 0.0, -1.0, 0.5, math.nan]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_events_are_those_of_the_slow_way(rows, gap, threshold):
     flags, scores, clock, time = rows
     found = group_events(flags, scores, time, gap=length(gap, time), threshold=threshold)
@@ -130,7 +131,7 @@ def test_what_is_refused(arguments, options, message):
 
 
 @given(flagged_rows())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_days_add_up(rows):
     flags, scores, _, time = rows
     if time is None:
@@ -166,7 +167,7 @@ def test_a_day_is_that_of_the_zone_and_stays_one_where_the_clock_goes_back_over_
 
 
 @given(flagged_rows(), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_faults_are_those_of_the_slow_way(rows, data):
     flags, scores, clock, time = rows
     known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))
@@ -197,7 +198,7 @@ def test_faults_are_those_of_the_slow_way(rows, data):
 
 
 @given(flagged_rows(most=6), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_precision_is_among_the_rows_with_a_score(rows, data):
     flags, scores, _, time = rows
     known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))

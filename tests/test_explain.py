@@ -7,10 +7,11 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import explanations as naive
+from strategies import examples
 from strategies_explain import labelled_tables, trees
 
 from penstock import Tree
@@ -139,7 +140,7 @@ def test_a_long_name_is_split_in_no_time():
 
 
 @given(trees(), st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_the_naive_neighbours(tree, data):
     nodes = st.integers(0, tree.n_nodes - 1)
     rows = data.draw(st.sets(nodes, max_size=4))
@@ -157,6 +158,24 @@ def test_behind_an_edge_of_length_zero_a_smaller_number_wins():
     found = TreeWalker(tree).nearest_normal([1], np.array([True, False, True, True]), 1)
     assert found.nodes.tolist() == [0]
     assert found.steps.tolist() == [2]
+
+
+class Counted(np.ndarray):
+    """Flags that count how often one is read."""
+
+    reads = 0
+
+    def __getitem__(self, key):
+        Counted.reads += 1
+        return super().__getitem__(key)
+
+
+def test_a_walk_ends_as_soon_as_enough_are_found():
+    is_normal = np.ones(10_000, dtype=bool).view(Counted)
+    is_normal.view(np.ndarray)[5000:5010] = False
+    walker, Counted.reads = TreeWalker(straight(10_000)), 0
+    assert walker.nearest_normal(range(5000, 5010), is_normal, 4).nodes.tolist() == [4999, 5010, 4998, 5011]
+    assert Counted.reads <= 10 + 6
 
 
 NAMES = list("abcde")
@@ -199,7 +218,7 @@ def tightest(path):
 
 
 @given(labelled_tables(), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_counts_are_the_naive_ones(labelled, max_conditions):
     X, is_event = labelled
     names = NAMES[: X.shape[1]]
@@ -217,7 +236,7 @@ def test_counts_are_the_naive_ones(labelled, max_conditions):
 
 
 @given(labelled_tables())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_path_is_the_best_of_all(labelled):
     X, is_event = labelled
     X = np.concatenate([X[is_event], X[~is_event]])
@@ -240,7 +259,7 @@ def test_the_path_is_the_best_of_all(labelled):
 
 
 @given(labelled_tables(missing=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_first_split_is_carts(labelled):
     X, is_event = labelled
     tree = grow(X, is_event, max_depth=1, min_leaf=1, random_state=0)
@@ -250,7 +269,7 @@ def test_the_first_split_is_carts(labelled):
 
 
 @given(labelled_tables())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_single_threshold_has_the_fewest_digits(labelled):
     X, is_event = labelled
     rule = find_rule(X, is_event, NAMES[: X.shape[1]], max_conditions=1)
@@ -263,7 +282,7 @@ def test_a_single_threshold_has_the_fewest_digits(labelled):
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**9), st.integers(-6, 6))
-@settings(max_examples=300)
+@examples(300)
 def test_rounding_is_exact_and_shortest(low, width, power):
     a, b = float(f"{low}e{power}"), float(f"{low + width}e{power}")
     value = round_between(a, b)
@@ -431,7 +450,7 @@ def splits_of(node):
 
 
 @given(labelled_tables())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_counts_are_those_of_the_rows_that_arrive(labelled):
     X, is_flagged = labelled
     names = list("abcde")[: X.shape[1]]
@@ -550,7 +569,7 @@ def test_differences_are_judged_in_scaled_units():
 
 
 @given(trees(), st.integers(1, 50), st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_it_is_still_a_tree(tree, most, data):
     n = tree.n_nodes
     keep = data.draw(st.lists(st.integers(0, n - 1), max_size=12))
@@ -581,6 +600,13 @@ def test_it_is_still_a_tree(tree, most, data):
     assert drawn == joining
 
 
+@given(trees())
+def test_no_two_nodes_of_a_whole_drawing_coincide(tree):
+    positions = tree_layout(tree).positions
+    if tree.lengths.max(initial=0.0) < 1e9:
+        assert len(np.unique(positions.round(9), axis=0)) == tree.n_nodes
+
+
 def straight(n: int) -> Tree:
     steps = np.arange(n - 1)
     return Tree(np.column_stack([steps, steps + 1]), np.ones(n - 1))
@@ -609,6 +635,8 @@ def test_a_backbone_remains_where_there_is_room():
 def test_more_to_keep_than_there_is_room():
     drawing = tree_layout(straight(50), most=3, keep=[40, 10, 20, 30])
     assert drawing.nodes.tolist() == [10, 20, 40]
+    with pytest.raises(ValueError, match="most must be at least 1; got 0"):
+        tree_layout(straight(3), most=0)
 
 
 @pytest.mark.parametrize("most", [2000, 300_000])

@@ -10,21 +10,22 @@ from itertools import count, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import factors as naive_factors
 from naive import row_blocks as naive
 from naive.factors import family_loss
 from scipy import sparse
+from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 
 from penstock._threads import thread_limit
-from penstock._types import Factors
 from penstock.detectors.nsnmf import NSNMF
 from penstock.factor import (
     Auto,
     BlockSGD,
     Coordinate,
+    Factors,
     RowBlocks,
     block_sgd,
     blocks,
@@ -102,7 +103,7 @@ def rugged(n=60, p=7, largest=20.0, seed=0):
 @example(c1=-1.0, c2=0.0, c3=0.0, c4=0.0)
 @example(c1=0.0, c2=0.0, c3=0.0, c4=0.0)
 @example(c1=1.0, c2=-4.0, c3=0.0, c4=3.5)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_lowest_point_of_a_quartic(c1, c2, c3, c4):
     t = lowest_on_unit_interval(c1, c2, c3, c4)
     grid = np.linspace(0.0, 1.0, 2001)
@@ -125,7 +126,7 @@ def test_joint_steps_that_overflow_or_do_not_lower_the_loss():
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(max_rows=8, largest=20.0), n_blocks=st.integers(1, 4), crossing=st.booleans())
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_the_loss_along_steps_equals_the_loss(kind, problem, n_blocks, crossing):
     A, S, K, rng = problem
     layout = Layout.of(family(A, S, [kind])[kind], n_blocks)
@@ -277,7 +278,7 @@ def test_instances_of_a_round_are_interchangeable_and_use_every_row_block(B, see
 @pytest.mark.kernels
 @pytest.mark.parametrize("scale_steps", [True, False])
 @given(problem=tables(max_rows=11, largest=4.0))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_rounds_equal_the_formulas(scale_steps, problem):
     A, S, K, rng = problem
     objective = nsnmf(A, sparse.csr_array(S))
@@ -302,7 +303,7 @@ def test_rounds_equal_the_formulas(scale_steps, problem):
     seed=st.integers(0, 2**32 - 1),
     scale_steps=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_an_executor_does_what_one_machine_does_with_the_rows_rearranged(kind, B, seed, scale_steps):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(B + 1, 25))

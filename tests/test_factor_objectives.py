@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive import factors as naive
 from scipy import sparse
+from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 
-from penstock._types import Factors
-from penstock.factor import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 
 pytestmark = pytest.mark.kernels
 
@@ -19,7 +19,7 @@ KINDS = ["nmf", "gnmf", "snmf", "nsnmf", "laplacian"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_value_equals_the_equations(kind, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
@@ -37,7 +37,7 @@ def test_value_equals_the_equations(kind, problem):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(max_rows=6, largest=5.0))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_gradient_equals_finite_differences(kind, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
@@ -66,7 +66,7 @@ def test_value_is_accurate_where_the_expansion_cancels():
 
 
 @given(problem=tables())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_special_cases(problem):
     A, S, K, rng = problem
     graph = sparse.csr_array(S)
@@ -110,7 +110,7 @@ def test_laplacian_and_symmetric_forms_are_equivalent_under_their_conditions():
 
 
 @given(problem=tables())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_block_losses_sum_to_B_times_f(problem):
     A, S, K, rng = problem
     factors = draw_factors(nmf(A), K, rng)

@@ -7,19 +7,20 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import factors as naive
 from scipy import sparse
+from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 from threadpoolctl import ThreadpoolController
 
 from penstock._blas import one_blas_thread
-from penstock._types import Factors
 from penstock.factor import (
     Auto,
     BlockSGD,
     Coordinate,
+    Factors,
     Multiplicative,
     RowBlocks,
     fit_factors,
@@ -51,7 +52,7 @@ def after(objective, start, chosen, steps):
 @example(a=1e12, b=-1e-12, near=1e12)
 @example(a=-3.0, b=1.41, near=0.0)  # 0 takes over at √2
 @example(a=-3.0, b=1.42, near=1.5)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_quartic_minimiser(a, b, near):
     x, expected = minimise_quartic(a, b, near), naive.minimise_quartic(a, b)
     size = max(abs(a) ** 0.5, abs(b) ** (1 / 3))
@@ -77,7 +78,7 @@ def test_quartic_minimiser_where_a_coefficient_is_zero():
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(max_rows=6, largest=5.0))
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_one_sweep_equals_brute_minimisation(kind, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
@@ -98,7 +99,7 @@ def test_one_sweep_equals_brute_minimisation(kind, problem):
 
 
 @given(problem=tables())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_one_sweep_equals_the_formulas_of_the_coordinate_step(problem):
     """a and b of the exact coordinate step, term by term, with G recomputed from scratch for every coordinate."""
     A, S, K, rng = problem
@@ -117,7 +118,7 @@ def test_one_sweep_equals_the_formulas_of_the_coordinate_step(problem):
 
 @pytest.mark.parametrize("exponent", [0.5, 0.25])
 @given(problem=tables())
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_multiplicative_steps_equal_the_formulas(exponent, problem):
     A, S, K, rng = problem
     objective = nsnmf(A, sparse.csr_array(S))
@@ -138,7 +139,7 @@ def test_multiplicative_steps_equal_the_formulas(exponent, problem):
 @pytest.mark.parametrize("chosen", [Coordinate(), Multiplicative(), RowBlocks(3)], ids=lambda it: type(it).__name__)
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(max_rows=12), dense=st.booleans())
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_loss_never_rises_and_factors_stay_in_bounds(kind, chosen, problem, dense):
     A, S, K, rng = problem
     S = np.full_like(S, S.max()) if dense else S  # where all rows pull each other, blocks overshoot together
@@ -158,7 +159,7 @@ def test_loss_never_rises_and_factors_stay_in_bounds(kind, chosen, problem, dens
 @pytest.mark.parametrize(("chosen", "tol"), [(Coordinate(), 1e-8), (RowBlocks(3), 1e-7)], ids=["coordinate", "blocks"])
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables(largest=20.0))
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @pytest.mark.compiled
 def test_reaches_a_stationary_point(kind, chosen, tol, problem):
     A, S, K, rng = problem
@@ -174,7 +175,7 @@ def test_reaches_a_stationary_point(kind, chosen, tol, problem):
 
 @pytest.mark.compiled
 @given(problem=tables())
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_permuting_rows_permutes_the_result(problem):
     A, S, K, rng = problem
     objective = nsnmf(A, sparse.csr_array(S))
@@ -236,7 +237,7 @@ def test_profiles_stay_where_nothing_weighs_them():
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables())
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_auto_reports_what_it_did(kind, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
@@ -252,7 +253,7 @@ def test_auto_reports_what_it_did(kind, problem):
 
 
 @given(exponent=st.integers(-6, 4), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_start_follows_the_scale_of_the_data(exponent, seed):
     rng = np.random.default_rng(seed)
     A, S = rng.random((12, 4)), random_tree(12, rng)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import detection as naive_detect
+from strategies import examples
 
 from penstock._threads import thread_limit
 from penstock.bench import true_detections
@@ -24,7 +25,7 @@ def some_rows(n: int = 60, p: int = 3, seed: int = 0) -> np.ndarray:
 
 @kernels
 @given(st.integers(2, 18), st.integers(1, 6), st.booleans(), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_local_trees_equal_kruskal(n: int, p: int, coarse: bool, seed: int) -> None:
     X = some_rows(n, p, seed)
     X = X.round() if coarse else X

@@ -23,6 +23,7 @@ from penstock.detectors import (
     LoMST,
     MeanDistance,
     NormScore,
+    OverTime,
     SeriesDetector,
 )
 from penstock.graph.edges import tree_among
@@ -33,6 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
     pytest.mark.filterwarnings("ignore:Only .* rows differ:UserWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
 ]
 every_taker = pytest.mark.parametrize("detector", [clone(detector) for detector in TAKERS], ids=repr)
 both_scales = pytest.mark.parametrize("scale", ["minmax", None])
@@ -105,8 +107,8 @@ def test_the_outlier_is_still_found(detector: BaseDetector) -> None:
     X = holey_rows()
     X[40] = 6 * some_rows(p=6)[3]
     X[40, 2] = np.nan
-    if isinstance(detector, NMF):
-        return  # it spends a group on such a row
+    if isinstance(detector, NMF | OverTime):
+        return  # it spends a group on such a row; or it follows what lasts, which a single row in 80 does not
     assert clone(detector).fit(X).scores_.argmax() == 40
 
 
@@ -200,7 +202,7 @@ def test_rows_that_share_no_column_are_never_joined(detector: BaseDetector, scal
         fitted = mine.fit(frame)
     assert caught[0].filename == __file__
     assert np.isfinite(fitted.scores_).all()
-    np.testing.assert_array_equal(fitted.anomaly_score(frame), fitted.scores_)
+    np.testing.assert_array_equal(fitted.anomaly_score(frame), scores_of_single_rows(fitted))
     if hasattr(fitted, "similarity_"):
         assert fitted.similarity_[12, 30] == 0
         assert fitted.similarity_[[12], :].sum() > 0

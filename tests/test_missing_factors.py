@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import incomplete as naive
 from scipy.optimize import nnls
+from strategies import examples
 
 from penstock import minimum_spanning_tree, similarity
-from penstock._types import Factors
 from penstock.factor import (
     Auto,
     Coordinate,
+    Factors,
     Multiplicative,
     fit_factors,
     gnmf,
@@ -50,7 +51,7 @@ def value(objective, factors):
 
 
 @given(st.integers(2, 12), st.integers(2, 6), st.integers(1, 3), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_value_is_that_of_the_entries_seen(n, p, K, seed):
     A = table(n, p, 0.3, seed)
     rng = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def test_the_loss_never_rises_and_the_end_is_stationary(kind, settings_):
 
 
 @given(seed=st.integers(0, 200), missing=st.sampled_from([0.05, 0.3, 0.5]))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_it_improves_on_a_table_filled_with_column_means(seed, missing):
     A = table(missing=missing, seed=seed)
     S = similarity(minimum_spanning_tree(A), "relative")
@@ -151,7 +152,7 @@ def test_a_leaf_with_holes_is_placed_as_if_the_columns_were_not_there(kind):
 
 
 @given(st.integers(1, 20), st.integers(2, 9), st.integers(1, 4), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_scores_are_scaled_up_from_what_is_seen(n, p, K, seed):
     A, rng = table(n, p, 0.4, seed), np.random.default_rng(seed)
     W, H = rng.random((n, K)), rng.random((K, p))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import incomplete as naive
+from strategies import examples
 from strategies_missing import tables_with_holes, tables_with_strangers
 
 from penstock import minimum_spanning_tree
@@ -68,7 +69,7 @@ def assert_kruskals(tree, X):
 
 
 @given(X=tables_with_holes())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_tree_has_kruskals_lengths(X):
     tree = minimum_spanning_tree(X)
     assert_kruskals(tree, X)
@@ -78,7 +79,7 @@ def test_the_tree_has_kruskals_lengths(X):
 
 
 @given(X=tables_with_strangers())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_tree_of_comparable_rows_is_kruskals_or_the_rows_fall_apart(X):
     groups = naive.groups(X)
     if any(groups):
@@ -91,7 +92,7 @@ def test_the_tree_of_comparable_rows_is_kruskals_or_the_rows_fall_apart(X):
 
 
 @given(seen=arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 6))))
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_rows_without_a_common_column_are_named(seen):
     X = np.where(seen, 1.0, np.nan)
     if not seen.any(axis=1).all():
@@ -105,7 +106,7 @@ def test_rows_without_a_common_column_are_named(seen):
 
 
 @given(X=tables_with_holes(), data=st.data())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_order_of_columns_and_rows_does_not_matter(X, data):
     columns, rows = (data.draw(st.permutations(range(size))) for size in X.shape[::-1])
     lengths = minimum_spanning_tree(X).lengths
@@ -126,7 +127,7 @@ def test_without_holes_the_kernel_returns_the_plain_tree():
 
 
 @given(X=tables_with_holes())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_float32_sum_never_exceeds_its_limit(X):
     points = prepare_incomplete(X)
     difference = points.search[:, None] - points.search[None]
@@ -180,7 +181,7 @@ def test_a_column_without_any_value_only_stretches_the_tree():
 
 
 @given(X=tables_with_holes())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_copies_have_the_same_holes(X):
     assert first_copies(X).tolist() == naive.first_copies(X)
     odd = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]  # another bit pattern of NaN

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import detection as naive_detect
+from strategies import examples
 
 from penstock.detectors._neighbors import FittedRows
 from penstock.graph.search import build_tree, nearest_neighbors
@@ -43,7 +44,7 @@ def test_equals_sorting_all_pairs_with_ties_and_near_duplicates(p: int) -> None:
 
 
 @given(st.integers(2, 30), st.integers(1, 20), st.integers(0, 10_000), st.data())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_equals_sorting_all_pairs(n: int, p: int, seed: int, data: st.DataObject) -> None:
     assert_sorted_pairs(np.random.default_rng(seed).normal(size=(n, p)) + 1e6, data.draw(st.integers(1, n - 1)))
 

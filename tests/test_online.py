@@ -5,10 +5,11 @@ from __future__ import annotations
 import naive.online
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
-from penstock._types import Factors
+from penstock.factor import Factors
 from penstock.factor.online import OnlineFactors, OnlineSettings
 from penstock.graph.mst import minimum_spanning_tree
 
@@ -64,7 +65,7 @@ def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1
     ties=st.booleans(),
     duplicates=st.sampled_from(["join", "zero"]),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_equals_the_naive_twin(
     seed, z, K, p, n_inner, kind, forgetting, refresh_every, missing, zeros, ties, duplicates
 ):
@@ -85,7 +86,7 @@ def test_equals_the_naive_twin_over_a_long_stream(kind, options):
 
 @pytest.mark.kernels
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 30), p=st.integers(1, 6), ties=st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_local_tree_is_the_minimum_spanning_tree(seed, n, p, ties):
     X = some_stream(seed, n, p, ties=ties)
     factors = OnlineFactors(OnlineSettings(), n, p, 1)
@@ -110,7 +111,7 @@ def test_samples_that_share_no_reading_are_not_similar():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_papers_derivation(seed):
     """The gradient steps with the paper's step sizes are the multiplicative ones, and U, V replace all samples."""
     rng = np.random.default_rng(seed)

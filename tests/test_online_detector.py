@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
+from strategies import examples
 
 import penstock
 from penstock import OnlineNSNMF
@@ -57,7 +58,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 
 @every_variant
 @given(cuts=st.lists(st.integers(0, 150), max_size=8), missing=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_any_cut_gives_the_same_bits(variant, cuts, missing):
     X = some_rows(missing=missing)
     whole = small(**variant).process(X)

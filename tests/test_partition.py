@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from strategies import tables
+from hypothesis import given
+from strategies import examples, tables
 
 from penstock.graph.partition import arrange_rows, local_order, plan_partition, sample_distinct
 
@@ -50,7 +50,7 @@ def test_cuts_are_along_the_widest_column_wherever_it_is(move):
 
 
 @given(X=tables())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_arranged_rows_are_all_rows_once(X):
     order, bounds = arrange_rows(X, 3)
     assert sorted(order.tolist()) == list(range(len(X)))

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import parts as naive
-from strategies import tables
+from strategies import examples, tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
@@ -72,7 +72,7 @@ def grown(X, groups):
 
 
 @given(X=tables(), seed=st.integers(0, 99), n_parts=st.integers(1, 40), spatial=st.booleans())
-@settings(max_examples=130, deadline=None)
+@examples(130)
 def test_equals_the_tree_of_all_rows(X, seed, n_parts, spatial):
     column = seed % X.shape[1]
     part_of = slabs(X, n_parts, column) if spatial else np.random.default_rng(seed).integers(0, n_parts, len(X))
@@ -83,7 +83,7 @@ def test_equals_the_tree_of_all_rows(X, seed, n_parts, spatial):
     values=st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=40, unique=True),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_cross_edges_equal_the_naive_ones(values, seed):
     X = np.array(values, dtype=float)
     order = np.random.default_rng(seed).permutation(len(X))
@@ -202,7 +202,7 @@ def test_approximate_parts_make_a_spanning_tree():
     edges=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(0, 7)), max_size=30),
     n_lists=st.integers(1, 3),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_join_equals_naive_kruskal(edges, n_lists):
     edges = [(float(s), min(i, j), max(i, j)) for s, i, j in edges if i != j]
     lists = [np.array(edges[start::n_lists]).reshape(-1, 3) for start in range(n_lists)]
@@ -222,7 +222,7 @@ def divided(draw):
 
 
 @given(table=divided(), seed=st.integers(0, 99), units=st.sampled_from(["data", "frame"]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_edge_joins_parts_that_may_be_skipped(table, seed, units):
     X, part_of = table
     part_of = together(X, part_of)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import factors as naive
 from scipy import sparse
+from strategies import examples
 from strategies_factors import random_tree
 
 from penstock import minimum_spanning_tree, similarity
-from penstock._types import Factors
-from penstock.factor import fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
 from penstock.factor.placement import Attachment, attach, place_rows, settle_rows
 
 pytestmark = pytest.mark.kernels
@@ -177,7 +177,7 @@ def posed(kind, A, S):
     st.integers(1, 4),
     st.integers(0, 10**6),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_new_rows_end_where_slow_coordinate_steps_do(kind, apart, holes, size, K, seed):
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(3, 9)), int(rng.integers(1, 7))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive import trees as naive
-from strategies import tables
+from strategies import examples, tables
 
 from penstock.graph.distance_kernels import search_limit, squared_distance
 from penstock.graph.points import centered_frame, plain_frame, prepare_points
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kernels
 @pytest.mark.parametrize("precise", [False, True])
 @pytest.mark.parametrize("rotate", [False, True])
 @given(X=tables(max_rows=25))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_distance_of_search_points_never_exceeds_its_limit(rotate, precise, X):
     points = centered_frame(replace(plain_frame(X), precise=precise), X, rotate=rotate).enter(X)
     number = np.float64 if precise else np.float32
@@ -29,7 +29,7 @@ def test_the_distance_of_search_points_never_exceeds_its_limit(rotate, precise, 
 
 
 @given(X=tables(max_rows=25))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_precise_frame_without_axes_holds_the_rows_as_they_are(X):
     points = replace(plain_frame(X), precise=True).enter(X)
     np.testing.assert_array_equal(points.search[:, : X.shape[1]], points.exact)
@@ -63,7 +63,7 @@ def test_the_limit_is_tight_enough_to_rule_out():
 
 
 @given(X=tables())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_scaling_is_exact(X):
     frame = plain_frame(X)
     scaled = frame.scale(X)
@@ -72,7 +72,7 @@ def test_scaling_is_exact(X):
 
 
 @given(X=tables())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_first_copies(X):
     assert first_copies(X).tolist() == naive.first_copies(X)
     with pytest.MonkeyPatch.context() as patch:  # rows that share a hash but differ stay apart

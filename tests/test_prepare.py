@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from strategies import examples
 
 from penstock.prepare import learn_scaling
 
@@ -12,7 +13,7 @@ tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=8), el
 
 
 @given(tables)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_training_rows_fill_zero_to_one_and_come_back(X: np.ndarray) -> None:
     scaling = learn_scaling(X)
     A = scaling.apply(X)

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from strategies import examples
 from test_missing_detectors import agreeing_rows, holey_rows
 from test_saving import alike, assert_same_detector, saved_and_loaded
 from test_saving_refusals import at, changed, places, spoiled, wrong_values
@@ -97,7 +98,7 @@ def test_the_order_of_rows_does_not_matter_but_for_the_draws(holes: bool) -> Non
     st.integers(0, 10**6), st.sampled_from([2, 3, 5, 30]), st.integers(1, 4), st.booleans(), st.booleans(),
     st.sampled_from(["smooth", "lattice", "wide"]), st.sampled_from(["minmax", None]), st.sampled_from([1.0, -1e300]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_row_has_one_score(
     seed: int, n: int, p: int, copies: bool, holes: bool, kind: str, scale: str | None, unit: float
 ) -> None:
@@ -154,7 +155,7 @@ def test_a_row_that_comes_near_a_table_of_equal_ones_comes_near_its_score() -> N
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_farther_out_is_odder(seed: int) -> None:
     fitted = Detector().fit(mixed_rows(100))
     direction = np.random.default_rng(seed).normal(size=4)

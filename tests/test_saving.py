@@ -52,6 +52,8 @@ def alike(a: Any, b: Any) -> bool:
         same = a.dtype == b.dtype and a.shape == b.shape and a.flags.c_contiguous and b.flags.c_contiguous
     elif isinstance(a, pd.Index):
         same = a.dtype == b.dtype and a.equals(b) and a.names == b.names
+    elif isinstance(a, BaseDetector):  # inside of another
+        return all(alike(vars(a)[name], vars(b)[name]) for name in vars(a) | vars(b))
     elif dataclasses.is_dataclass(a):
         same = all(alike(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(a))
     else:

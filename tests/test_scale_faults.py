@@ -20,7 +20,6 @@ from scale_kills import (
     ROWS,
     SCORING,
     TREE,
-    Marks,
     is_running,
     kill_workers,
     killing,
@@ -47,10 +46,8 @@ LONGEST_DELAY = 60.0  # seconds that a kill may cost a run
 class Ground:
     """A cluster, a table, and what an undisturbed fit makes of it."""
 
-    def __init__(self, client, folder):
-        self.client, self.marks, self.source = client, folder / "marks", folder / "rows.parquet"
-        self.marks.mkdir()
-        client.register_plugin(Marks(self.marks))
+    def __init__(self, client, marks, folder):
+        self.client, self.marks, self.source = client, marks, folder / "rows.parquet"
         rng = np.random.default_rng(0)
         X = rng.random((N_ROWS, 4)) @ rng.random((4, 6)) + 0.01 * rng.random((N_ROWS, 6))
         X[500:700] = X[100:300]
@@ -81,16 +78,10 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def client():
-    with scale.local_client(n_workers=2, memory_limit="2GiB") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def ground(client, tmp_path_factory):
+def ground(client, marks, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(factor_fit, "_CHECKPOINT_EVERY", 3)
-        yield Ground(client, tmp_path_factory.mktemp("faults"))
+        yield Ground(client, marks, tmp_path_factory.mktemp("faults"))
 
 
 def run_through(ground, work, patterns, seed):
@@ -115,10 +106,6 @@ def strike(ground, work, patterns, seed):
     assert all(killer.given[kill.key] >= 2 for kill in killer.kills), "a task was not run again"
     assert seconds < ground.fit_seconds + LONGEST_DELAY * len(patterns)
     return result, killer.aims
-
-
-def test_scoring_ends_the_same_with_a_worker_killed(ground):
-    np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=0), ground.scores)
 
 
 @pytest.mark.slow
@@ -151,10 +138,11 @@ def test_all_workers_killed_at_once(ground, stage):
     wait_for_all_workers(ground.client)
 
 
-@pytest.mark.parametrize("delay", [0.0, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.02, 0.1))])
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.02, 0.1])
 def test_workers_killed_in_the_first_instants(ground, delay):
-    timer = threading.Timer(delay, lambda: kill_workers(ground.client.cluster, 2))
-    timer.start() if delay else timer.function()
+    """Those that are killed before the first task, or in the middle of one, are in test_scale_fit.py."""
+    threading.Timer(delay, lambda: kill_workers(ground.client.cluster, 2)).start()
     ground.assert_same(ground.fit())
     wait_for_all_workers(ground.client)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 import re
+import resource
 import stat
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 from distributed import Client, SchedulerPlugin
-from scale_kills import wait_until
+from scale_kills import SCORING, Aim, kill_workers, killing, wait_for_all_workers, wait_until
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -59,13 +61,6 @@ def some_rows(n=600, seed=0):
 
 
 ROWS = some_rows()
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    with scale.local_client(n_workers=2, memory_limit="2GiB") as client, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))  # ours alone, to see what is left
-        yield client
 
 
 def fit(detector, source, client, **options):
@@ -195,7 +190,7 @@ def test_every_source_gives_the_same(client, reference, tmp_path, kind, monkeypa
 
 @pytest.mark.parametrize("keeps_files", [False, True])
 def test_the_result_is_an_ordinary_detector(client, reference, tmp_path, keeps_files):
-    found = fit(quick(), ROWS, client, folder=tmp_path / "job" if keeps_files else None)
+    found = fit(quick(), ROWS, client, folder=tmp_path / "job") if keeps_files else reference
     new = some_rows(200, seed=5)
     np.testing.assert_array_equal(found.anomaly_score(new), reference.anomaly_score(new))
     np.testing.assert_allclose(found.anomaly_score(ROWS), found.scores_, rtol=1e-9, atol=1e-12)
@@ -215,10 +210,6 @@ def lies_in_a_file(array):
             return True
         array = getattr(array, "base", None)
     return False
-
-
-def temporary_folders():
-    return {path.name for path in Path(tempfile.gettempdir()).iterdir()} - {"dask-scratch-space"}  # Dask's own
 
 
 # --- scoring
@@ -354,6 +345,43 @@ def test_a_worker_of_another_release_that_takes_work_later(client):
         client.run(pretend_release, ours)
 
 
+@pytest.mark.slow  # on workers of its own
+def test_a_worker_of_another_release_that_joins_later():
+    """The only one left, so that it is given work."""
+    before = []
+
+    def join(stage, done, total):
+        if stage == "trees of parts" and not before:
+            before.extend(client.scheduler_info(n_workers=-1)["workers"])
+            client.cluster.new_spec["options"]["preload"] = ["import penstock; penstock.__version__ = '0.0.9'"]
+            client.cluster.scale(2)
+            client.wait_for_workers(2, timeout=300)
+            client.retire_workers(before)
+
+    detector = quick()
+    with (
+        scale.local_client(n_workers=1) as client,
+        refused(detector, scale.ClusterError, r"worker tcp.* has penstock 0\.0\.9 \(here "),
+    ):
+        fit(detector, ROWS, client, progress=join)
+
+
+@pytest.mark.slow  # on workers of its own
+def test_a_cluster_that_is_closed_ends_the_fit():
+    timers = []
+
+    def close_soon(stage, done, total):
+        if stage == "factorising" and not timers:
+            timers.append(threading.Timer(0.2, client.cluster.close))
+            timers[0].start()
+
+    detector = NSNMF(n_components=3, max_iter=100_000, tol=1e-15, random_state=0)
+    with scale.local_client(n_workers=1, memory_limit="2GiB") as client:
+        with refused(detector, scale.ClusterError, r"was the cluster closed|was it closed"):
+            fit(detector, some_rows(20_000), client, progress=close_soon)
+        timers[0].join()
+
+
 def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(cluster_module, "_DEADLINE", 1.0)
     detector, told = quick(), []
@@ -363,6 +391,8 @@ def test_a_cluster_without_workers(monkeypatch):
     ):
         fit(detector, ROWS, empty, progress=lambda *what: told.append(what))
     assert set(told) == {("waiting for workers", 0, 1)}
+    with refused(detector, scale.ClusterError, "The client is closed"):
+        fit(detector, ROWS, empty)
 
 
 def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
@@ -395,16 +425,61 @@ def test_all_rows_equal(client):
     np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-10)
 
 
-def test_an_error_of_the_caller_ends_the_fit_and_its_tasks(client):
+def test_an_error_of_the_caller_ends_the_fit_and_its_tasks(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # ours alone, to see what is left
+
     def stop(stage, done, total):
         if stage == "factorising":
             raise KeyboardInterrupt
 
-    detector, folders = quick(), temporary_folders()
+    detector = quick()
     with refused(detector, KeyboardInterrupt, None):
         fit(detector, ROWS, client, progress=stop)
     assert not client.futures
-    assert temporary_folders() == folders
+    assert not list(tmp_path.iterdir())
+
+
+def test_workers_killed_before_the_first_task(client, reference):
+    kill_workers(client.cluster, 2)
+    np.testing.assert_array_equal(fit(quick(), ROWS, client).scores_, reference.scores_)
+    wait_for_all_workers(client)
+
+
+def test_a_worker_killed_in_the_middle_of_scoring(client, marks):
+    detector, X = quick().fit(ROWS), some_rows(50_000, seed=5)
+    for _ in range(3):  # once more if the task was too quick to be hit
+        with killing(client, marks, [Aim(SCORING[0], 1, 0.0)]) as killer:
+            found = scale.score(detector, X, client)
+        np.testing.assert_array_equal(found, detector.anomaly_score(X))
+        if killer.kills:
+            break
+    (kill,) = killer.kills
+    assert killer.given[kill.key] >= 2, "the task was not run again"
+
+
+def test_two_fits_at_once_do_not_meet(client, reference):
+    """The second is begun and ended in the middle of the first."""
+    inner = []
+
+    def nested(stage, done, total):
+        if stage == "factorising" and done == 2 and not inner:
+            inner.append(fit(quick().set_params(n_components=1), ROWS, client))
+
+    outer = fit(quick(), ROWS, client, progress=nested)
+    np.testing.assert_array_equal(outer.scores_, reference.scores_)
+    assert inner[0].n_components_ == 1
+
+
+def test_many_parts_need_few_open_files(client, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    detector = quick()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 48, before[1]))
+    try:
+        fit(detector, plain_rows(800), client, folder=tmp_path / "job", n_parts=24)
+        detector.anomaly_score(plain_rows(seed=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(detector.scores_) == 800
 
 
 # --- what is seen of it
@@ -431,10 +506,23 @@ def watched(client):
         client.cluster.scheduler.remove_plugin(keys.name)
 
 
-def test_tasks_are_named_by_what_they_do(client):
-    stages = []
+def tasks_held(client):
+    """How many tasks the workers know of: those that run, and those whose results somebody may yet ask for."""
+    return sum(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
+
+
+def test_tasks_are_named_by_what_they_do_and_let_go_when_they_are_done(client):
+    """What a task was given stays on its worker for as long as its future is held: of hundreds, all memory there is."""
+    stages, freed = [], []
+
+    def look(*report):
+        stages.append(report)
+        if report == ("trees of parts", N_BLOCKS, N_BLOCKS):
+            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
+
     with watched(client) as keys:
-        fit(quick(), ROWS, client, progress=lambda *report: stages.append(report))
+        fit(quick(), ROWS, client, progress=look)
+    assert freed == [True]
     rows = ("measure-piece", "scale-piece", "spread-rows", "gather-part")
     for kind in (*rows, "grow-part-tree", "join-two", "sweep", "advance", "save-blocks"):
         assert any(key.startswith(f"{kind}-") for key in keys), kind
@@ -449,27 +537,6 @@ def test_tasks_are_named_by_what_they_do(client):
         "joining the parts",
         "factorising",
     ]
-    assert ("trees of parts", N_BLOCKS, N_BLOCKS) in stages
-
-
-# --- what is left on workers
-
-
-def tasks_held(client):
-    """How many tasks the workers know of: those that run, and those whose results somebody may yet ask for."""
-    return sum(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values())
-
-
-def test_workers_keep_nothing_of_tasks_that_are_done(client):
-    """What a task was given stays on its worker for as long as its future is held: of hundreds, all memory there is."""
-    freed = []
-
-    def look(stage, done, total):
-        if stage == "trees of parts" and done == total:
-            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
-
-    fit(quick(), ROWS, client, progress=look)
-    assert freed == [True]
 
 
 @pytest.fixture

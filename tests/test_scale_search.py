@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from penstock.graph.parts import common_frame, grow_part
 from penstock.graph.search import search_over
@@ -32,7 +33,7 @@ def agree(found: tuple, expected: tuple) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10**6), p=st.integers(1, 6), n_parts=st.integers(1, 5), grid=st.booleans())
 def test_the_nearest_row_is_that_of_one_search_ties_included(tmp_path_factory, seed, p, n_parts, grid):
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scale_kills import Aim, Marks, killing
+from scale_kills import Aim, killing
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from test_scale_fit import NAMES, some_rows
@@ -26,12 +26,6 @@ from penstock.scale.workspace import open_array, save_array
 
 ROWS = some_rows()
 NEW = np.r_[some_rows(100, seed=5), ROWS[:20], ROWS[20:40] + 1e-9, [[50.0, -50.0, 0.0, 1.0]]]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with scale.local_client(n_workers=2, memory_limit="2GiB") as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -267,36 +261,19 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
 TASKS = ["add-units", "add-squares", "count-keys", "pick-keys", "encode", "count-bins", "add-surprises", "view"]
 
 
-def killed_in(client, marks, names, n, monkeypatch):
-    """A fit during which a worker is killed in a task of each name."""
-    monkeypatch.setattr(views_fit, "_MOST_PICKED", 50)
-    X = some_rows(n, seed=6)
-    for _ in range(3):
-        aims = [Aim(rf"^{name}-[0-9a-f]+-\d+$", 1, 0.0) for name in names]
-        with killing(client, marks, aims) as killer:
-            found = scale.fit(Detector(), X, client, n_parts=2)
-        assert_same_fit(found, Detector().fit(X), X[:5])
-        assert all(killer.given[kill.key] >= 2 for kill in killer.kills), "a task was not run again"
-        if len(killer.kills) == len(names):
-            return
-    raise AssertionError(f"not hit in three runs: {killer.aims}")
-
-
-@pytest.fixture(scope="module")
-def marks(client, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("marks")
-    client.register_plugin(Marks(folder))
-    return folder
-
-
-def test_a_worker_is_killed_while_rows_are_looked_at(client, marks, monkeypatch):
-    killed_in(client, marks, ["view"], 4 * BLOCK, monkeypatch)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name, monkeypatch):
-    killed_in(client, marks, [name], 40 * BLOCK, monkeypatch)
+    monkeypatch.setattr(views_fit, "_MOST_PICKED", 50)
+    X = some_rows(40 * BLOCK, seed=6)
+    for _ in range(3):
+        with killing(client, marks, [Aim(rf"^{name}-[0-9a-f]+-\d+$", 1, 0.0)]) as killer:
+            found = scale.fit(Detector(), X, client, n_parts=2)
+        assert_same_fit(found, Detector().fit(X), X[:5])
+        assert all(killer.given[kill.key] >= 2 for kill in killer.kills), "a task was not run again"
+        if killer.kills:
+            return
+    raise AssertionError(f"not hit in three runs: {killer.aims}")
 
 
 @pytest.mark.slow

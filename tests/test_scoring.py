@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import detection as naive_detect
 from scipy import sparse
+from strategies import examples
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
@@ -24,14 +25,14 @@ def some_factors(n: int = 30, p: int = 7, K: int = 3, seed: int = 0):
 
 
 @given(st.integers(1, 20), st.integers(1, 9), st.integers(1, 5), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_residual_is_the_equation(n: int, p: int, K: int, seed: int) -> None:
     A, W, H = some_factors(n, p, K, seed)
     np.testing.assert_allclose(residual_scores(A, W, H), naive_detect.residual_scores(A, W, H), rtol=1e-12, atol=1e-14)
 
 
 @given(st.integers(2, 20), st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_structural_is_its_definition(n: int, seed: int) -> None:
     A, W, H = some_factors(n, seed=seed)
     S = similarity(minimum_spanning_tree(A))

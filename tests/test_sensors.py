@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import sensors as naive
 from sklearn.metrics import average_precision_score
+from strategies import examples
 
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, third_nearest
@@ -56,7 +57,7 @@ def test_weight_0_leaves_a_row_out():
 
 
 @pytest.mark.kernels
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(1, 130), st.integers(1, 7), st.integers(0, 2**32 - 1))
 def test_the_time_layer_is_its_slow_twin(n, p, seed):
     rng = np.random.default_rng(seed)
@@ -119,7 +120,7 @@ def test_units_and_order_of_sensors_do_not_matter():
     np.testing.assert_allclose(other.evidence, plain.evidence[:, order], atol=1e-6)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(0, 250), max_size=6), st.booleans())
 def test_any_cut_of_a_series_gives_the_same_bits(cuts, one_sensor):
     X = plant(850)[:, : 1 if one_sensor else None].copy()
@@ -160,7 +161,7 @@ def test_starts():
     assert find_starts(0).tolist() == []
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1), st.lists(st.integers(0, 60), max_size=4))
 def test_horizons_are_in_time_where_rows_are_unevenly_spaced(n, seed, cuts):
     rng = np.random.default_rng(seed)
@@ -223,8 +224,8 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
     assert set(np.argsort(-judgement.scores)[:5]) <= set(range(800, 812))
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(40, 3000), st.integers(0, 2**32 - 1), st.booleans())
+@examples(30)
+@given(st.integers(200, 3000), st.integers(0, 2**32 - 1), st.booleans())
 def test_rates_of_episodes_are_their_slow_twin(n, seed, faults):
     rng = np.random.default_rng(seed)
     scores, starts = rng.gumbel(size=n), np.arange(n) == 0

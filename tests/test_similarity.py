@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import detection as naive_detect
+from strategies import examples
 
 from penstock import Tree, minimum_spanning_tree
 from penstock.graph.similarities import normalize, similarity
@@ -22,7 +23,7 @@ def chain(*lengths: float) -> Tree:
 
 
 @given(st.integers(2, 25), st.integers(0, 1000))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_inverse_is_the_papers_formula(n: int, seed: int) -> None:
     tree = some_tree(n, seed=seed)
     expected = naive_detect.similarity(n, tree.edges.tolist(), tree.lengths.tolist())

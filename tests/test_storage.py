@@ -17,11 +17,12 @@ from typing import Any
 import hostile_files
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors import safe_open
 from safetensors.numpy import load_file
+from strategies import examples
 
 from penstock.storage import (
     FORMAT_VERSION,
@@ -90,7 +91,7 @@ nested = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dic
 
 
 @given(st.dictionaries(text | st.sampled_from(["$array", "$float", "$$", "__metadata__", "/"]), nested, max_size=4))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_any_state_comes_back(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     assert same(round_trip(tmp_path_factory.getbasetemp(), state), state)
 

@@ -12,7 +12,7 @@ from penstock.bench.results import Results
 from penstock.simulate import simulate_hydropower
 from studies.ahmed2021 import paper
 from studies.ahmed2021.claim_table import check_claims
-from studies.ahmed2021.claims import check_number, paper_source
+from studies.ahmed2021.claims import check_number, paper_source, run_source
 from studies.ahmed2021.rows import COLUMNS
 
 NOTHING = pd.DataFrame(columns=list(COLUMNS))
@@ -73,6 +73,20 @@ def test_nothing_to_check(rows: pd.DataFrame) -> None:
     assert set(found["from_our_run"]) == {"not run"}
 
 
+def test_missing_sets_can_rule_a_count_out_but_not_in() -> None:
+    rows = paper_rows()
+    gone = (rows["method"] == "LoMST") & rows["dataset"].isin(["Glass", "WBC"])  # two that NS-NMF wins
+    source = run_source(rows[~gone])
+    found = {n: check_number(source, "data sets better than LoMST", "NS-NMF", n) for n in (11, 12, 14, 15)}
+    assert [finding.holds for finding in found.values()] == ["no", "undecided", "undecided", "no"]
+    assert found[14].text == "12 of 18 data sets; 2 without a result"
+    claims = check_claims(Results(rows[~gone]))
+    assert line(claims, "outperforms LoMST")["holds_in_run"] == "yes"  # 12 to 5: two more losses leave a lead
+    first = (rows["method"] == "LoMST") & rows["dataset"].isin(paper.lomst_true_positives.index[:11])
+    claims = check_claims(Results(rows[~first]))  # 8 to 1, which eleven more could turn
+    assert line(claims, "outperforms LoMST")["holds_in_run"] == "undecided"
+
+
 def test_an_unknown_claim_is_an_error() -> None:
     with pytest.raises(ValueError, match="no rule to check the claim 'is the best'"):
         check_number(paper_source(), "is the best", "NMF", 1)
@@ -126,11 +140,70 @@ def test_the_time_of_the_tree(share: float, holds: str) -> None:
     assert found[["from_our_run", "holds_in_run"]].tolist() == [f"{share:.0%} of the time", holds]
 
 
+def spoil(rows: pd.DataFrame, where: pd.Series, status: str = "not run") -> pd.DataFrame:
+    rows = rows.copy()
+    rows.loc[where, "status"] = status
+    rows.loc[where, ["precision_at_n", "true_detections", "average_precision", "roc_auc"]] = float("nan")
+    return rows
+
+
+def test_sweeps_with_missing_cells_decide_nothing() -> None:
+    rows = pd.concat(
+        [
+            sweep_rows("K", [2, 5, 10], FOUR_SETS, detections=lambda b, v, d: 4.0 + (v > 3) + (b == "NMF")),
+            sweep_rows("alpha", [0.2, 0.8], FOUR_SETS, ["NS-NMF"], lambda b, v, d: 4.0),
+            sweep_rows("GNMF penalty", [1, 100], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 50)),
+            sweep_rows("GNMF neighbours", [2, 5], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0 + (v > 3)),
+        ],
+        ignore_index=True,
+    )
+    names = ["K from 5 to 15 is best", "K does not change the order of the methods", "hardly depends on alpha",
+             "sensitive to its parameters, NS-NMF less so"]  # fmt: skip
+    assert [line(check_claims(Results(rows)), name)["holds_in_run"] for name in names] == ["yes"] * 4
+    last = (rows["dataset"] == "WDBC") & rows["value"].isin([10, 0.8, 100])
+    some = check_claims(Results(spoil(rows, last)))
+    assert [line(some, name)["holds_in_run"] for name in names] == ["undecided"] * 4
+    assert line(some, names[0])["from_our_run"].endswith("; 2 cells without a result")
+    flat = sweep_rows("GNMF penalty", [1, 100], FOUR_SETS, ["GNMF"], lambda b, v, d: 4.0)
+    rows = pd.concat([rows[rows["sweep"].isin(["alpha", "GNMF neighbours"])], flat], ignore_index=True)
+    gone = (rows["sweep"] == "GNMF neighbours") & (rows["dataset"] == "WDBC") & (rows["value"] == 2)
+    steady = line(check_claims(Results(spoil(rows, gone))), names[3])
+    assert steady["holds_in_run"] == "no"  # whatever the missing cell would be
+
+
+def test_methods_are_ordered_on_the_data_sets_of_all() -> None:
+    """NMF has the easy data set alone: counted for it, it would lead at every K."""
+
+    def count(base: str, value: int, dataset: str) -> float:
+        return 10.0 if dataset == "WDBC" else 4.0 + (base == "NS-NMF") * (1 if value > 3 else -1)
+
+    rows = sweep_rows("K", [2, 5], FOUR_SETS, detections=count)
+    rows = rows[~((rows["base"] == "NS-NMF") & (rows["dataset"] == "WDBC"))]
+    found = line(check_claims(Results(rows)), "K does not change the order of the methods")
+    assert found[["from_our_run", "holds_in_run"]].tolist() == ["K = 2: NMF > NS-NMF; K = 5: NS-NMF > NMF", "no"]
+
+
+@pytest.mark.parametrize(("gone", "holds"), [(1, "yes"), (2, "undecided")])
+def test_the_time_of_the_tree_with_runs_missing(gone: int, holds: str) -> None:
+    rows = make_rows(["NS-NMF"], ["ALOI"], fit_seconds=10.0, detail={"tree_seconds": 9.0})
+    rows.loc[rows.index[:gone], "status"] = "timed out"
+    found = line(check_claims(Results(rows)), "the tree takes most of the time on ALOI")
+    assert found["holds_in_run"] == holds
+    assert found["from_our_run"].startswith("90% of the time")
+
+
 def test_the_central_claim() -> None:
     rows = central_claim_rows(FOUR_SETS, detections=lambda m, d, s: 7.0 if m.endswith(" tree") else 3.0)
     found = line(check_claims(Results(rows)), "the graph makes the difference to GNMF, not the form")
     assert found["holds_in_run"] == "yes"
     assert found["from_our_run"].startswith("The graph makes a clear difference")
+    for gone in (
+        (rows["dataset"] == "WDBC") & (rows["method"] == "symmetric, tree"),
+        rows["method"] == "laplacian, tree",
+    ):
+        found = line(check_claims(Results(spoil(rows, gone))), "the graph makes the difference to GNMF, not the form")
+        assert found["holds_in_run"] == "undecided"
+        assert "without a result" in found["from_our_run"]
 
 
 def test_times_with_a_mark_say_so() -> None:

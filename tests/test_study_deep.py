@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from naive import deep as naive
+from sklearn.exceptions import ConvergenceWarning
 from test_saving_refusals import count_refused
 
 import penstock
 from penstock.graph.similarities import binary_knn_graph
+from penstock.storage import StorageError, read_state, write_state
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")
 
@@ -152,8 +154,7 @@ def test_the_global_state_of_torch_is_left_alone(kind) -> None:
 
 
 @both
-@pytest.mark.parametrize("n", [2, 5])
-@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize(("n", "p"), [(2, 1), (5, 3)])
 @pytest.mark.filterwarnings("ignore:The net of .* has collapsed")
 def test_few_rows(kind, n: int, p: int) -> None:
     X = some_rows(n, p)
@@ -195,6 +196,28 @@ def test_scores_are_diverse_and_the_loss_falls(kind, table: str) -> None:
     assert len(np.unique(fitted.scores_)) > 0.9 * len(np.unique(X, axis=0))
     assert fitted.loss_curve_.shape == (fitted.n_iter_,)
     assert fitted.loss_curve_[-1] < 0.7 * fitted.loss_curve_[0]
+
+
+@pytest.mark.filterwarnings("ignore:The net of .* has collapsed")  # so it has, before it is trained
+def test_collapsed_nets_are_caught() -> None:
+    X = some_rows(100)
+    with pytest.warns(ConvergenceWarning, match=r"The net of AER has collapsed: it gives \d+ different scores to 100"):
+        fitted = AER(weight_decay=100.0, learning_rate=0.02, random_state=0).fit(X)
+    assert fitted.collapsed_
+    assert not AER(random_state=0).fit(X).collapsed_
+
+
+def test_a_dagmm_whose_net_died_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = deep_nets.train
+
+    def train_and_kill(task, sizes, schedule):
+        record = train(task, sizes, schedule)
+        record.weights[0][: sizes[0][0] * sizes[0][1]] = 0.0  # the first layer sees nothing
+        return record
+
+    monkeypatch.setattr("studies.ahmed2021.deep.train", train_and_kill)
+    with pytest.warns(ConvergenceWarning, match="The net of DAGMM has collapsed"):
+        assert DAGMM(**QUICK).fit(some_rows()).collapsed_
 
 
 @both
@@ -264,6 +287,16 @@ def test_files_that_do_not_fit_are_refused_or_harmless(kind, tmp_path: Path, mon
     assert count_refused(tmp_path / "saved", monkeypatch, works) > 200
 
 
+def test_layers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    AER(hidden=3, max_iter=3, random_state=0).fit(some_rows(20)).save(tmp_path / "saved")
+    kind, state = read_state(tmp_path / "saved")
+    for sizes in ([4, 4], [4, 3, 2, 3, 5], [5, 2, 5], [4], [2**62, 1, 2**62]):
+        state["fitted"]["model"]["net"]["sizes"] = np.array(sizes)
+        write_state(tmp_path / "forged", kind, state)
+        with pytest.raises(StorageError, match=r"sizes.* should be layers from 4 to 4 that read the same both ways"):
+            penstock.load(tmp_path / "forged")
+
+
 def test_energies_that_overflow_are_the_largest_number() -> None:
     net = Autoencoder(np.array([1, 1, 1]), False, np.array([1.0, 0.0, 1.0, 0.0]))
     mixture = Mixture(np.zeros(1), np.zeros((1, 3)), 1e60 * np.eye(3)[None], 1.0)
@@ -278,25 +311,26 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == sys.argv[2]:
+        if name.split(".")[0] == blocked:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocked())
-import penstock, penstock.detectors
-from penstock.storage import StorageError
-assert "torch" not in sys.modules
-try:
-    penstock.load(sys.argv[1])
-except StorageError as error:
-    print(error)
+for blocked in sys.argv[2:]:
+    import penstock, penstock.detectors
+    from penstock.storage import StorageError
+    assert "torch" not in sys.modules
+    try:
+        penstock.load(sys.argv[1])
+    except StorageError as error:
+        print(error)
 """
 
 
-@pytest.mark.parametrize("module", ["torch", "studies"])
-def test_a_saved_file_names_the_module_that_is_missing(module: str) -> None:
-    command = [sys.executable, "-c", WITHOUT, str(GOLDEN), module]
+def test_a_saved_file_names_the_module_that_is_missing() -> None:
+    modules = ["studies", "torch"]  # what is imported for the second would be there for the first
+    command = [sys.executable, "-c", WITHOUT, str(GOLDEN), *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"DAGMM is defined in studies.ahmed2021.deep, which cannot be imported here (No module named '{module}" in (
-        done.stdout
-    )
-    assert "It is part of penstock's repository" in done.stdout
+    for module, told in zip(modules, done.stdout.splitlines(), strict=True):
+        assert "DAGMM is defined in studies.ahmed2021.deep, which cannot be imported here" in told
+        assert f"(No module named '{module}" in told
+        assert "It is part of penstock's repository" in told

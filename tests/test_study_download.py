@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import os
 import random
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from loopback import Server, archive, arff, serving
 
 from studies.ahmed2021 import download as module
+from studies.ahmed2021 import registry
 from studies.ahmed2021.datasets import load
 from studies.ahmed2021.download import DownloadError, download
 
@@ -119,6 +123,80 @@ def test_a_file_that_changed_in_between_is_fetched_anew(server: Server, cache: P
     begin(cache, b"x" * HALF, '"an older one"')
     fetched(server)
     assert server.requests[0]["if-range"] == '"an older one"'
+    assert load("Parkinson").n == 53
+
+
+@pytest.mark.parametrize(
+    ("left", "behaviour", "n_requests"),
+    [
+        (b"x" * HALF, {"ranges": False}, 1),  # the server sends all of it again
+        (PARKINSON, {}, 1),  # nothing is left to fetch
+        (PARKINSON + b"more", {}, 2),  # more than there is: fetched anew
+        (PARKINSON[:HALF], {"etag": None, "modified": "Mon, 16 Nov 2026 10:00:00 GMT"}, 1),
+    ],
+)
+def test_what_an_earlier_download_left(
+    server: Server, cache: Path, left: bytes, behaviour: dict[str, object], n_requests: int
+) -> None:
+    vars(server).update(behaviour)
+    begin(cache, left, server.etag or server.modified)
+    fetched(server)
+    assert len(server.requests) == n_requests
+    assert load("Parkinson").n == 53
+
+
+def test_a_server_that_sends_another_range(server: Server, cache: Path) -> None:
+    server.wrong_range = True
+    begin(cache, PARKINSON[:HALF], '"first"')
+    with pytest.raises(DownloadError, match="another part of the file than was asked for"):
+        fetched(server)
+    fetched(server)
+    assert load("Parkinson").n == 53
+
+
+def test_an_interrupt_while_fetching_leaves_the_part_only(server: Server, cache: Path) -> None:
+    def interrupt(done: int, total: int | None) -> None:
+        if done > HALF:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(["Parkinson"], home=server.home, progress=interrupt)
+    assert left_in(cache) == ["Parkinson.tar.gz.part", "Parkinson.tar.gz.part.etag"]
+    fetched(server)
+    assert int(server.requests[1]["range"].removeprefix("bytes=").rstrip("-")) > HALF
+    assert load("Parkinson").n == 53
+
+
+def test_an_interrupt_while_writing_leaves_no_data_set(
+    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetched(server)
+    assert left_in(cache) == ["Parkinson.tar.gz"]
+    fetched(server)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_does_not_answer_or_has_no_such_file(server: Server, cache: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(DownloadError, match=r"could not be downloaded \(.*timed out"):
+            download(["Glass"], home=f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=0.05)
+    with pytest.raises(DownloadError, match=r"Glass\.tar\.gz answers 404 \(Not Found\), so it was not downloaded"):
+        fetched(server, "Glass")
+    assert left_in(cache) == []
+
+
+def test_the_published_checksum(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = replace(registry.entry("Parkinson"), sha256=hashlib.sha256(PARKINSON).hexdigest())
+    monkeypatch.setattr(module, "entry", lambda name: known)
+    fetched(server)
     assert load("Parkinson").n == 53
 
 

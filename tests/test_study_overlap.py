@@ -5,17 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock._types import FloatArray
 from penstock.bench.datasets import Dataset
 from studies.ahmed2021.datasets import load
 from studies.ahmed2021.overlap import find_overlaps
 
 
-def named(name: str, X: FloatArray) -> Dataset:
+def named(name: str, X: np.ndarray) -> Dataset:
     return Dataset(name, X, np.zeros(len(X), dtype=np.int64))
 
 
-def rows(seed: int, n: int = 100, p: int = 4) -> FloatArray:
+def rows(seed: int, n: int = 100, p: int = 4) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, p))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -53,6 +54,12 @@ def results(rows: pd.DataFrame, **more: str) -> Results:
 @pytest.fixture(scope="module")
 def blocks() -> list[Block]:
     return compose(Material(results(study_rows())))
+
+
+@cache
+def composed(method: str, dataset: str) -> list[Block]:
+    """The report of a study of one method on one data set."""
+    return compose(Material(results(make_rows([method], [dataset]))))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +131,7 @@ def test_a_run_that_gives_the_papers_figures_matches_everywhere() -> None:
 
 
 def test_what_was_not_run_is_said_and_not_made_up() -> None:
-    text = to_markdown(results(make_rows(["NS-NMF"], ["Glass"])))
+    text = to_text(composed("NS-NMF", "Glass"), "A study", "images")
     assert "**NS-NMF** matches the paper on" in text
     assert "of 1 data sets" in text or "of 1 data set" in text
     assert "19 of 20 have no result" in text
@@ -136,8 +143,8 @@ def test_what_was_not_run_is_said_and_not_made_up() -> None:
 
 @pytest.mark.parametrize("status", ["failed", "not run"])
 def test_all_cells_without_result(status: str) -> None:
-    rows = make_rows(status=status, why="" if status == "not run" else "boom")
-    for document in (to_html(results(rows)), to_markdown(results(rows))):
+    made = compose(Material(results(make_rows(status=status, why="" if status == "not run" else "boom"))))
+    for document in (to_page(made, "A study", ""), to_text(made, "A study", "images")):
         assert "nothing can be said about them" in document
         assert "matches the paper on" not in document
         assert f"45 {status}" in document
@@ -202,8 +209,8 @@ def test_writes_all_files_or_refuses(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="exists already"):
         write_study(small, folder)
     assert not (folder / "study.html").exists()
-    write_study(small, folder, overwrite=True)
-    assert (folder / "study.html").exists()
+    write_study(Results(frame_of([], {}, LABELS)), folder, overwrite=True)
+    assert "0 planned" in (folder / "study.html").read_text(encoding="utf-8")
 
 
 def test_marks_and_special_characters() -> None:
@@ -241,19 +248,16 @@ def test_figures_of_little(draw) -> None:
 
 
 def test_the_collapse_of_ns_nmf_is_said_first() -> None:
-    def first(method: str, dataset: str) -> Block:
-        return compose(Material(results(make_rows([method], [dataset]))))[1]
-
-    said = first("NS-NMF", "Shuttle")
+    said = composed("NS-NMF", "Shuttle")[1]
     assert isinstance(said, Paragraph)
     assert said.warning
     assert "explained_" in said.text
-    for other in (first("NMF", "Shuttle"), first("NS-NMF", "Glass")):
+    for other in (composed("NMF", "Shuttle")[1], composed("NS-NMF", "Glass")[1]):
         assert isinstance(other, Paragraph)
         assert not other.warning
 
 
 def test_the_document_in_the_repository_begins_as_the_report_does() -> None:
     text = (Path(__file__).parents[1] / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    begin = to_markdown(results(make_rows(["NS-NMF"], ["Shuttle"]))).split("\n\n")[1:3]
+    begin = to_text(composed("NS-NMF", "Shuttle"), "A study", "images").split("\n\n")[1:3]
     assert text.split("\n\n")[1:3] == begin

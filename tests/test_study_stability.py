@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 from study_rows import make_rows
 
 from studies.ahmed2021.rows import COLUMNS
@@ -58,7 +59,7 @@ def test_too_little_to_say(rows: pd.DataFrame) -> None:
 
 
 @given(st.integers(2, 6), st.integers(2, 5), st.integers(1, 6), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_kendalls_w_is_its_definition(judges: int, items: int, top: int, random) -> None:
     table = pd.DataFrame([[random.randint(0, top) for _ in range(items)] for _ in range(judges)])
     found = kendalls_w(table)

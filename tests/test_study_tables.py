@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import significance as naive
+from strategies import examples
 from study_rows import make_rows, paper_rows, study_rows
 
 from penstock.bench.results import failure_counts, failures, marks, method_summary, missing_cells, pivot
@@ -191,7 +192,7 @@ def test_the_papers_ranks_and_rows() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=2, max_size=8), st.integers(1, 20))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_compare_is_its_twin(rows: list[list[int]], twentieths: int) -> None:
     table = pd.DataFrame(rows, columns=list("ABC"))
     found = compare(table, "A", twentieths / 20)

@@ -8,8 +8,9 @@ import hostile_tables
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from penstock.io import Table, TableError, read_table
 from penstock.io._text import all_lines_fit, refuse_ragged
@@ -344,7 +345,7 @@ fields = st.sampled_from(["", "1", "x y", '"a,b"', '"a""b"', '"line\nbreak"', "2
 
 
 @given(st.lists(st.lists(fields, min_size=2, max_size=4), min_size=1, max_size=12), st.integers(1, 30), st.booleans())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
     text = "\n".join(",".join(row) for row in rows) + ("\n" if final_end else "")
     content = text.encode()

@@ -14,8 +14,9 @@ import hostile_tables
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from penstock.columns import check_columns, choose_inputs
 from penstock.io import Table, TableError, read_table
@@ -101,7 +102,7 @@ def test_an_endless_line_does_not_fill_the_memory():
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(content)
@@ -110,7 +111,7 @@ def test_any_bytes(tmp_path_factory, content):
 
 
 @given(st.integers(1000, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_more_patchwork_and_damage(tmp_path_factory, seed):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     for make in (hostile_tables.patchwork, hostile_tables.damaged):

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive.times import CLOCKS, DATES, read_stamp
+from strategies import examples
 
 from penstock.io import Table, TableError, read_table
 from penstock.io._time_texts import NAIVE, read_times
@@ -32,7 +33,7 @@ def kinds(table: Table) -> set[str]:
     st.sampled_from(CLOCKS),
     st.sampled_from(["", "Z", "+01:00", "-0330", "+05"]),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_stamps_are_read_as_strptime_reads_them(stamps, date, clock, zone):
     """Whichever way they are written, if they are all written in that way."""
     form = date + clock.replace("%z", "")
@@ -46,7 +47,7 @@ def test_stamps_are_read_as_strptime_reads_them(stamps, date, clock, zone):
 
 
 @given(st.lists(st.text(alphabet="0123456789-./: TapmzZ+,ä\n", max_size=25), min_size=1, max_size=15))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_text_is_a_time_or_none(texts):
     """Each text is read on its own as it is among others, but for the order of day and month."""
     together = read_times(texts, day_first=True)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import thresholds as naive
 from sklearn.base import clone
+from strategies import examples
 
 from penstock import NSNMF
 from penstock.detectors import NormScore
@@ -53,7 +54,7 @@ finite = st.floats(-1.7e308, 1.7e308)
 
 
 @given(st.lists(finite, min_size=2, max_size=60, unique=True), st.floats(0.001, 0.5))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_share_flags_exactly_that_many_distinct_scores(scores: list[float], share: float) -> None:
     values = np.array(scores)
     expected = max(1, int(np.floor(share * len(values) + 0.5)))
@@ -67,7 +68,7 @@ def test_share_with_ties_at_the_cut_flags_fewer() -> None:
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_auto_is_a_fixed_point(scores: list[float]) -> None:
     values = np.array(scores)
     threshold = _three_sigma(values)
@@ -117,7 +118,7 @@ def test_a_threshold_object_gives_what_it_calibrates() -> None:
 
 
 @given(st.lists(finite, min_size=3, max_size=60, unique=True), st.integers(1, 59))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_top_n_of_all_scores_flags_exactly_n(scores: list[float], n: int) -> None:
     n = min(n, len(scores) - 1)
     assert (np.array(scores) > score_threshold(np.array(scores), TopN(n))).sum() == n
@@ -217,7 +218,7 @@ def a_stream(n: int = 200, seed: int = 0) -> list[float]:
 
 @every_threshold
 @given(scores=some_scores)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_a_score_is_flagged_if_it_is_above_the_value_known_before(threshold: Threshold, scores: list[float]) -> None:
     judge = threshold.fresh()
     for score in scores:
@@ -229,7 +230,7 @@ def test_a_score_is_flagged_if_it_is_above_the_value_known_before(threshold: Thr
 
 @every_threshold
 @given(scores=some_scores, cut=st.integers(0, 100))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_many_at_once_are_the_same_as_one_by_one(threshold: Threshold, scores: list[float], cut: int) -> None:
     singly, jointly = threshold.fresh(), threshold.fresh()
     flags = [singly.update(score) for score in scores]
@@ -242,7 +243,7 @@ def test_many_at_once_are_the_same_as_one_by_one(threshold: Threshold, scores: l
 
 @every_threshold
 @given(scores=some_scores, cut=st.integers(0, 100))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_continuing_from_a_packed_state_gives_the_same_bits(
     threshold: Threshold, scores: list[float], cut: int
 ) -> None:
@@ -393,7 +394,7 @@ def test_what_is_no_stream_of_numbers_is_refused(threshold: Threshold) -> None:
 
 @every_threshold
 @given(scores=wild_scores)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_a_value_once_known_stays_a_finite_number(threshold: Threshold, scores: list[float]) -> None:
     judge = threshold.fresh()
     for score in scores:
@@ -528,7 +529,7 @@ def watched(threshold: Threshold, scores: list[float]) -> tuple[list[bool], list
 
 
 @given(twin_scores, st.floats(0, 4), st.integers(2, 20))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_mean_deviation(scores: list[float], k: float, min_scores: int) -> None:
     """The recursion rounds differently, so a score at the threshold, to nine digits, may be judged either way."""
     flags, values = watched(MeanDeviation(k, min_scores), scores)
@@ -559,7 +560,7 @@ def test_mean_deviation_judges_but_does_not_learn_scores_whose_squares_overflow(
 
 
 @given(twin_scores, decimal_rates, st.integers(1, 40), st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_rolling_quantile(scores: list[float], rate: float, more: int, min_scores: int) -> None:
     window = max(math.ceil(1 / rate), min_scores) + more
     flags, values = watched(RollingQuantile(rate, window, min_scores), scores)
@@ -573,7 +574,7 @@ def without_nan(flags: list[bool], values: list[float]) -> tuple[list[bool], lis
 
 
 @given(twin_scores, decimal_rates, st.integers(1, 40), st.booleans(), st.one_of(st.none(), st.integers(1, 30)))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_conformal(scores: list[float], rate: float, more: int, learn_flagged: bool, min_scores: int | None) -> None:
     window = max(math.ceil(1 / rate), min_scores or 0) + more
     threshold = ConformalPValue(rate, window, min_scores, learn_flagged)
@@ -584,7 +585,7 @@ def test_conformal(scores: list[float], rate: float, more: int, learn_flagged: b
 
 
 @given(st.lists(some_score, max_size=30), st.floats(-100, 100))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_p_values(scores: list[float], score: float) -> None:
     threshold = ConformalPValue(rate=0.2, window=12)
     assert threshold.p_value(score) == 1.0
@@ -607,7 +608,7 @@ def test_ranks_do_not_suffer_from_rounding(n: int) -> None:
 
 
 @given(twin_scores, st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_top_n(scores: list[float], n: int) -> None:
     threshold = TopN(n)
     for seen, score in enumerate(scores, start=1):

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import thresholds as naive
 from naive.thresholds import p_value
 from scipy import stats
+from strategies import examples
 
 from penstock.thresholds import (
     ConformalPValue,
@@ -57,7 +58,7 @@ def test_what_is_above_a_ceiling_is_made_up_for(gamma: float) -> None:
 
 
 @given(st.sampled_from([10, 20, 100, 500]), hundredths, st.booleans(), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy's search strays outside
 def test_never_less_likely_than_scipys_fit(n: int, gamma: float, tied: bool, seed: int) -> None:
     y = sample(gamma, 2.0, n, seed)
@@ -72,7 +73,7 @@ def test_never_less_likely_than_scipys_fit(n: int, gamma: float, tied: bool, see
 
 
 @given(st.integers(10, 60), hundredths, st.sampled_from([0.01, 0.05, 0.3]), st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_censored_fits_are_as_likely_as_brute_force_ones(n: int, gamma: float, share: float, seed: int) -> None:
     y = sample(gamma, 2.0, n, seed)
     ceilings = np.random.default_rng(seed).uniform(0.5, 1.5, 7) * np.quantile(y, 1 - share)
@@ -274,7 +275,7 @@ def around(scores: np.ndarray) -> np.ndarray:
 
 
 @given(scores_of_all_kinds)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_rates_are_p_values_up_to_the_highest_score_and_fall_beyond(values: list[float]) -> None:
     scores = np.array(values)
     exceedance, new = Exceedance.of(scores), np.sort(around(scores))
@@ -289,7 +290,7 @@ def test_rates_are_p_values_up_to_the_highest_score_and_fall_beyond(values: list
 
 
 @given(scores_of_all_kinds, st.sampled_from(ASKED_RATES))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_score_above_the_threshold_of_a_rate_has_at_most_that_rate(values: list[float], rate: float) -> None:
     scores = np.array(values)
     exceedance, new = Exceedance.of(scores), around(scores)

@@ -9,13 +9,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from naive import incomplete
 from naive import views as naive
+from strategies import examples
 
-from penstock import Detector
-from penstock._types import Tree
+from penstock import Detector, Tree
 from penstock.detectors import views as composite
 from penstock.detectors.views import (
     Places,
@@ -106,7 +106,7 @@ options = {
 
 @given(**options, kind=st.sampled_from(["smooth", "wide"]), scale=st.sampled_from(["minmax", None]),
        unit=st.sampled_from(UNITS))  # fmt: skip
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_detector_is_its_definition(seed, n, p, kind, copies, constant, holes, scale, unit) -> None:
     X = make_table(seed, n, p, kind, copies, constant, holes)
     X = X * (unit if kind == "smooth" else 1.0)
@@ -123,7 +123,7 @@ def test_the_detector_is_its_definition(seed, n, p, kind, copies, constant, hole
 
 
 @given(**options, offset=st.sampled_from([0.0, 7.0, 1e6]), scale=st.sampled_from(["minmax", None]))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_detector_is_its_definition_where_lengths_tie(
     seed, n, p, copies, constant, holes, offset, scale
 ) -> None:  # fmt: skip
@@ -189,7 +189,7 @@ def test_the_detector_is_its_definition_with_all_its_draws(n: int, p: int) -> No
 
 
 @given(st.integers(0, 10**6), st.integers(8, 12), st.integers(1, 4), st.booleans(), st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_shares_are_their_definition(seed: int, n: int, p: int, copies: bool, holes: bool) -> None:
     X = make_table(seed, n, p, "smooth", copies, False, holes)
     with few_draws():
@@ -300,7 +300,7 @@ def test_standards() -> None:
 
 
 @given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]), min_size=4, max_size=4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_two_of_four_count_whatever_ties(parts: list[float]) -> None:
     found = counted(np.array([parts]))[0]
     assert found.tolist() == naive.two_largest(parts)
@@ -322,7 +322,7 @@ def test_a_tree_seen_from_its_rows() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(2, 25), st.integers(1, 3), st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_the_shortest_edge_leads_to_the_nearest_row(seed: int, n: int, p: int, lattice: bool) -> None:
     X = make_table(seed, n, p, "lattice" if lattice else "smooth", False, False, False)
     near, edge, _, _ = nearest_by_tree(spanning_tree_of_comparable(X))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.detectors import MeanDistance as MeanDistance
     from penstock.detectors import NormScore as NormScore
     from penstock.detectors import OnlineNSNMF as OnlineNSNMF
+    from penstock.detectors import OverTime as OverTime
+    from penstock.detectors import SensorDetector as SensorDetector
     from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
     from penstock.graph.similarities import similarity as similarity

@@ -29,6 +29,7 @@ from penstock import (
     MeanDistance,
     NormScore,
     OnlineNSNMF,
+    OverTime,
     SensorDetector,
 )
 from penstock.detectors import SeriesMonitor
@@ -99,6 +100,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "AER": lambda: AER(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
     "DAGMM": lambda: DAGMM(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(table()),
     "Detector": lambda: Detector(contamination=0.1).fit(by_time()),
+    "OverTime": lambda: OverTime(NMF(2, random_state=0), contamination=0.1).fit(by_time()),
+    "OverTime-scores": lambda: OverTime(KNNDistance(3)).fit(by_name()),
     "SensorDetector": lambda: SensorDetector(contamination=0.1).fit(by_time()),
     "SensorDetector-monitor": lambda: begun(SensorDetector().fit(series(60), time=np.arange(60.0))),
     "KNNDistance": lambda: KNNDistance(3).fit(table().to_numpy()),

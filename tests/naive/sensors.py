@@ -104,6 +104,20 @@ def against_past(column, least, floor):
     return found
 
 
+def rebuilt_residual(z, rebuilt, w, H, Q, j, least=0.05):
+    """r_j/(1 − h_j), h_j = H_jᵀ(HHᵀ + Q)⁻¹H_j over the rows of H with w > 0 and the readings that are there."""
+    if math.isnan(z[j]):
+        return 0.0
+    active = [k for k in range(len(w)) if w[k] > 0]
+    there = [i for i in range(len(z)) if not math.isnan(z[i])]
+    h = 0.0
+    if active:
+        gram = np.array([[sum(H[a][i] * H[b][i] for i in there) + Q[a][b] for b in active] for a in active])
+        column = np.array([H[a][j] for a in active])
+        h = float(column @ np.linalg.pinv(gram) @ column)
+    return (z[j] - rebuilt[j]) / max(1 - h, least)
+
+
 def gumbel(maxima):
     """Location and slope of Gumbel's distribution by quartiles: the largest of three slopes, the median as it is."""
     quartiles = [float(np.quantile(maxima, share)) for share in (0.25, 0.5, 0.75)]

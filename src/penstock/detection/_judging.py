@@ -145,9 +145,11 @@ def judge(
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=threshold, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
     incidents: tuple[Incident, ...] = ()
+    peaks = {"event": grouped.table["peak_row"].tolist()}
     if evidence is not None:
         starts = _history_starts(parts, prepared)
         incidents = find_incidents(grouped, scores, evidence, expected, values, starts, tuple(prepared.values.columns))
+        peaks = {"incident": [incident.peak for incident in incidents]}
     grades = _Grades(
         scores,
         np.sort(scores[judged if self_judged else judged & ~trained]),
@@ -187,7 +189,7 @@ def judge(
         settings=dict(settings),
         self_judged=self_judged,
         rebuilt=rebuilds(parts[0].part.detector) and evidence is None,
-        verdict=_verdict(model, prepared, parts, scores, candidates, flags, incidents, chance, threshold_rate, alike),
+        verdict=_verdict(model, prepared, parts, scores, candidates, flags, peaks, chance, threshold_rate, alike),
         incidents=incidents,
         incident_table=_incident_table(incidents, chance, table),
         evidence=evidence,
@@ -210,22 +212,25 @@ def judge(
 def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """The scores of all rows, what is expected of them by detectors that rebuild rows, and the evidence of each input.
 
-    NaN where a row has no score, or nothing is expected. There is evidence only of detectors that judge series.
+    NaN where a row has no score, or nothing is expected. There is evidence only of detectors that judge sensors over
+    time.
     """
     values = prepared.values.to_numpy()
     scores, expected = np.full(len(values), np.nan), np.full(values.shape, np.nan)
     series = is_series(parts[0].part.detector)
-    evidence = np.zeros(values.shape) if series else None
+    evidence = np.zeros(values.shape) if series and parts[0].part.detector.judges_sensors else None
     for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
         new = rows if learnt is None else np.setdiff1d(rows, learnt)
         if learnt is not None:
             scores[learnt] = part.training_scores
         try:
-            if evidence is not None:
-                if learnt is not None:
-                    evidence[learnt] = part.detector.evidence_
+            if series:
                 found = part.detector.judge_series(values[new], **prepared.order(new))
-                scores[new], evidence[new] = found.scores, found.evidence
+                scores[new] = found.scores
+                if evidence is not None:
+                    evidence[new] = found.evidence
+                if evidence is not None and learnt is not None:
+                    evidence[learnt] = part.detector.evidence_
             elif len(new):
                 scores[new] = part.scores(values[new])
             rebuild(part, values, new, learnt, expected)
@@ -259,11 +264,13 @@ def _flag(
 ) -> tuple[BoolArray, float]:
     """By the threshold if there is one; else by what chance would give where that is known.
 
-    Without either new rows are compared with the training scores, and others ranked.
+    Without either new rows are compared with the training scores, and others ranked. A record judged by itself in which
+    nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
-    if cut.top is None and cut.threshold is None and chance is not None:
-        flags = candidates & (np.nan_to_num(chance, nan=np.inf) <= LISTED)
+    listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
+    if cut.top is None and cut.threshold is None and chance is not None and (listed.any() or cut.new_only):
+        flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
@@ -476,15 +483,15 @@ def _verdict(
     scores: FloatArray,
     candidates: BoolArray,
     flags: BoolArray,
-    incidents: Sequence[Incident],
+    peaks: Mapping[str, Sequence[int]],
     chance: FloatArray | None,
     threshold_rate: float | None,
     alike: list[Note],
 ) -> Verdict:
-    """What the findings say as a whole."""
+    """What the findings say as a whole; `peaks` are the highest rows of what is counted, and its name."""
     if chance is not None:
-        rows = np.flatnonzero(candidates)
-        return about_incidents([chance[incident.peak] for incident in incidents], _period(prepared.table, rows))
+        rows, ((noun, peak_rows),) = np.flatnonzero(candidates), peaks.items()
+        return about_incidents(chance[list(peak_rows)], _period(prepared.table, rows), noun)
     if threshold_rate is not None:
         rates = _rates(parts, scores, flags)
         return about_new_rows(rates[flags], int(candidates.sum()), threshold_rate)

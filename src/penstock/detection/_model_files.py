@@ -111,9 +111,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     """
     model = load(path)
     if not isinstance(model, Model):
+        kind = "monitor" if isinstance(model, SeriesMonitor) else "detector"
         raise WrongKindError(
-            f"Cannot load {os.fspath(path)}: it holds a {'monitor' if isinstance(model, SeriesMonitor) else 'detector'}, "
-            f"{type(model).__name__}, not a model of penstock fit"
+            f"Cannot load {os.fspath(path)}: it holds a {kind}, {type(model).__name__}, not a model of penstock fit"
         )
     return model
 

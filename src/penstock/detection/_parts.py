@@ -130,7 +130,7 @@ class JudgedPart:
 
 def rebuilds(detector: Any) -> bool:
     """Return whether a detector says by itself what a row should have been."""
-    return hasattr(detector, "inverse_transform") or is_series(detector)
+    return hasattr(detector, "inverse_transform") or (is_series(detector) and detector.judges_sensors)
 
 
 def is_series(detector: Any) -> bool:

@@ -168,7 +168,7 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     else:
         expected = np.full(rows.shape, np.nan)
     residuals = rows - expected
-    if is_series(detector):
+    if is_series(detector) and detector.judges_sensors:
         return residuals, np.abs(detector.deviations(rows))
     return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 

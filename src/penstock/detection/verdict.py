@@ -37,7 +37,7 @@ class Verdict:
     expected: float = float("nan")
 
 
-def about_incidents(expected: Sequence[float] | FloatArray, period: str) -> Verdict:
+def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: str = "incident") -> Verdict:
     """Return the verdict on incidents, given how often each is expected by chance.
 
     Parameters
@@ -46,6 +46,8 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str) -> Verd
         How many episodes as high as each incident a normal period of this length has.
     period : str
         The period in words.
+    noun : str, default="incident"
+        What they are called; "event" where nothing is known of single sensors.
 
     Examples
     --------
@@ -65,11 +67,11 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str) -> Verd
     most = float(values[high - 1] if sure else values[-1])
     by_chance = f"{about_figure(most)} would be expected by chance in {period}"
     if not sure:
-        listed = "One incident is listed" if n == 1 else f"{n:,} incidents are listed"
+        listed = f"One {noun} is listed" if n == 1 else f"{n:,} {noun}s are listed"
         return Verdict("nothing", f"Nothing stands out: {listed.lower()}, and {by_chance}.", n, most)
     certain = "near certain" if high == 1 else "all near certain" if sure == high else f"{sure:,} of them near certain"
     verb = "stands" if high == 1 else "stand"
-    of_all = counted(n, "incident") if high == n else f"{high:,} of {counted(n, 'incident')}"
+    of_all = counted(n, noun) if high == n else f"{high:,} of {counted(n, noun)}"
     return Verdict(
         "clearly" if values[0] <= CLEARLY else "some", f"{of_all} {verb} out, {certain}; {by_chance}.", high, most
     )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.detectors.nsnmf import NSNMF as NSNMF
     from penstock.detectors.nsnmf import LaplacianNSNMF as LaplacianNSNMF
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
+    from penstock.detectors.over_time import OverTime as OverTime
     from penstock.detectors.recommended import Detector as Detector
     from penstock.detectors.recommended import ViewsModel as ViewsModel
     from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest

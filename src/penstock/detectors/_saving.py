@@ -81,6 +81,13 @@ class Saveable(ABC):
 
     def _whole_state(self, **options: Any) -> dict[str, Any]:
         """Return what `restore` needs; options are those of `_pack`."""
+        name = self._listed_name()
+        fitted = self._pack(**options) if self._has_state() else None
+        self.check_parameters()  # what could not be loaded must not be saved
+        return {"class": name, "parameters": pack_parameters(name, self._storable_parameters()), "fitted": fitted}
+
+    def _listed_name(self) -> str:
+        """Return the name of the class; a TypeError if it is not one that files may name."""
         cls = type(self)
         entry = DETECTORS.get(cls.__name__)
         if entry is None or entry.module != cls.__module__:
@@ -89,13 +96,7 @@ class Saveable(ABC):
                 f"({', '.join(DETECTORS)}), because loading one must not run code that a file names. Save its "
                 f"parameters and fit it again."
             )
-        fitted = self._pack(**options) if self._has_state() else None
-        self.check_parameters()  # what could not be loaded must not be saved
-        return {
-            "class": cls.__name__,
-            "parameters": pack_parameters(cls.__name__, self._storable_parameters()),
-            "fitted": fitted,
-        }
+        return cls.__name__
 
     def _storable_parameters(self) -> dict[str, Any]:
         """Return the parameters as files hold them."""
@@ -140,6 +141,15 @@ def state_of(detector: Any) -> dict[str, Any]:
 def restore(state: dict[str, Any]) -> Any:
     """Return the detector of a state that was read from a file; what does not fit raises a ValueError or the like."""
     record = Record(state, "detector").only("class", "parameters", "fitted")
+    detector = _make(record)
+    detector.check_parameters()
+    if record.optional_part("fitted") is not None:
+        detector._unpack(record.value("fitted"))
+    return detector
+
+
+def _make(record: Record) -> Any:
+    """Return a detector, not fitted, of the class and the parameters that a file names."""
     name = record.text("class")
     if name not in DETECTORS:
         raise StorageError(f"{name!r:.80} is not a detector of this version of penstock")
@@ -147,11 +157,7 @@ def restore(state: dict[str, Any]) -> Any:
         cls = detector_class(name)
     except ImportError as error:
         raise StorageError(str(error)) from error
-    detector = cls(**unpack_parameters(cls, record.value("parameters")))
-    detector.check_parameters()
-    if record.optional_part("fitted") is not None:
-        detector._unpack(record.value("fitted"))
-    return detector
+    return cls(**unpack_parameters(cls, record.value("parameters")))
 
 
 def pack_parameters(owner: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -171,9 +177,12 @@ def _pack(value: Any, place: str) -> Any:
         return _pack_random_state(value)
     if isinstance(value, Threshold):
         return _pack_threshold(value, place)
+    if isinstance(value, Saveable):
+        name = value._listed_name()
+        return {"type": "detector", "class": name, "parameters": pack_parameters(name, value._storable_parameters())}
     raise TypeError(
         f"{place} = {value!r:.200} cannot be stored. Files hold None, numbers, text, the solver settings of "
-        f"penstock.factor, the thresholds of penstock.thresholds and np.random.RandomState as parameters."
+        f"penstock.factor, the thresholds of penstock.thresholds, detectors and np.random.RandomState as parameters."
     )
 
 
@@ -219,6 +228,8 @@ def _unpack(value: Any, place: str) -> Any:
         return _unpack_random_state(record.only("type", "keys", "position", "has_gauss", "gauss"))
     if kind == "threshold":
         return unpack_threshold(record.only("type", "content").value("content"))
+    if kind == "detector":
+        return _make(record.only("type", "class", "parameters"))
     raise record.trouble("type", "a known kind of parameter")
 
 

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
-from penstock.detectors._input import check_columns_seen, check_finite, read_row, read_table
+from penstock.detectors._input import check_columns_seen, check_finite, pandas_index, read_row, read_table
 from penstock.detectors._saving import restore
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.rows import shares_seen
-from penstock.sensors import Judgement, Learnt, SensorModel, SeriesState, learn_series
+from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
 from penstock.sensors.packing import pack, unpack
 from penstock.sensors.rates import EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
@@ -44,7 +44,7 @@ class SeriesDetector(BaseDetector):
     _compares_rows: ClassVar[bool] = False
     scale: ClassVar[str | None] = None  # type: ignore[misc]
 
-    model_: SensorModel
+    model_: SeriesModel
     evidence_: FloatArray
     alone_: FloatArray
     as_new_: FloatArray
@@ -52,8 +52,21 @@ class SeriesDetector(BaseDetector):
     later_rate_: EpisodeRate | None
 
     @abstractmethod
-    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Learnt:
-        """Learn from rows in order of time."""
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
+        """Learn from rows in order of time; `index` names them in messages, if it is not None."""
+
+    @abstractmethod
+    def _pack_series(self) -> dict[str, Any]:
+        """Return `model_` for a file."""
+
+    @abstractmethod
+    def _unpack_series(self, record: Record) -> SeriesModel:
+        """Return the model of a file, all of it checked."""
+
+    @property
+    def judges_sensors(self) -> bool:
+        """Whether there is evidence of each sensor, not only of the row."""
+        return True
 
     def fit(self, X: Any, y: Any = None, *, time: Any = None, runs: Any = None) -> Self:
         """Learn what is usual from rows in order of time.
@@ -82,28 +95,34 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            learnt = self._learn(table.copy(), seconds, labels)
-            self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
-            starts = learnt.model.clock.follow(len(table), seconds, labels).starts
-            self.rate_ = learn_rate(learnt.judgement.scores, starts)
-            self.as_new_ = bounded(learnt.as_new)
-            self.later_rate_ = learn_rate(self.as_new_, starts)
-            self.alone_ = bounded(self._score_rows(table, table))
-            return self.finish_fit(learnt.judgement.scores, seen=shares_seen(table), table=X)
+            scores = self._fit_series(table.copy(), seconds, labels, pandas_index(X))
+            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        return self._fit_series(A, None, None, None)
+
+    def _fit_series(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> FloatArray:
+        """Learn from rows in order of time, and return their scores."""
+        learnt = self._learn(table, time, runs, index)
+        self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
+        starts = learnt.model.clock.follow(len(table), time, runs).starts
+        self.rate_ = learn_rate(learnt.judgement.scores, starts)
+        self.as_new_ = bounded(learnt.as_new)
+        self.later_rate_ = learn_rate(self.as_new_, starts)
+        self.alone_ = bounded(self._score_rows(table, table))
+        return learnt.judgement.scores
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows, each by itself.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-        y : ignored
-            For scikit-learn.
+        X, y : as in `fit`
 
         Returns
         -------
         ndarray of shape (n,)
-            −1 for flagged rows, 1 for the others.
+            −1 for flagged, 1 for the others.
         """
         return self._verdicts(self.fit(X).alone_)
 
@@ -122,12 +141,13 @@ class SeriesDetector(BaseDetector):
         Returns
         -------
         Judgement
-            `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge.
+            `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge; (n, 1), of
+            the row as a whole, if not `judges_sensors`.
         """
         return self.monitor().update_many(X, time=time, runs=runs)
 
     def score_series(self, X: Any, *, time: Any = None, runs: Any = None) -> FloatArray:
-        """Return the scores of `judge_series`.
+        """Score rows that come after the training rows, in order of time, by what came before each.
 
         Parameters
         ----------
@@ -137,7 +157,7 @@ class SeriesDetector(BaseDetector):
         Returns
         -------
         ndarray of shape (n,)
-            The higher, the more anomalous.
+            The scores of `judge_series`: the higher, the more anomalous.
         """
         return self.judge_series(X, time=time, runs=runs).scores
 
@@ -157,6 +177,7 @@ class SeriesDetector(BaseDetector):
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Readings, NaN where one is missing.
 
         Returns
         -------
@@ -170,6 +191,7 @@ class SeriesDetector(BaseDetector):
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Readings, NaN where one is missing.
 
         Returns
         -------
@@ -212,6 +234,7 @@ class SeriesDetector(BaseDetector):
         order = np.zeros(len(onset), dtype=np.intp)
         order[onset >= 0] = np.searchsorted(np.unique(onset[onset >= 0]), onset[onset >= 0]) + 1
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        names = names if self.judges_sensors else ["score"]
         found = pd.DataFrame(
             {"evidence": inside.mean(axis=0), "peak": inside.max(axis=0), "onset": onset, "order": order},
             index=pd.Index(names, name="sensor"),
@@ -241,9 +264,6 @@ class SeriesDetector(BaseDetector):
             return np.full(values.shape, np.nan)
         return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
 
-    def _fit_rows(self, A: FloatArray) -> FloatArray:
-        raise NotImplementedError("fit of a SeriesDetector does not call this.")
-
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         return self.model_.score_alone(A)
 
@@ -253,7 +273,7 @@ class SeriesDetector(BaseDetector):
 
     def _pack_model(self) -> dict[str, Any]:
         return {
-            "model": pack(self.model_),
+            "model": self._pack_series(),
             "alone": self.alone_,
             "as_new": self.as_new_,
             "rate": None if self.rate_ is None else pack(self.rate_),
@@ -262,7 +282,7 @@ class SeriesDetector(BaseDetector):
 
     def _unpack_model(self, record: Record) -> None:
         record.only("model", "alone", "as_new", "rate", "later_rate")
-        self.model_ = unpack(SensorModel, record.part("model"), {"p": self.n_features_in_})
+        self.model_ = self._unpack_series(record.part("model"))
         self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
         self.as_new_ = record.array("as_new", np.float64, (len(self.scores_),))
         rates = [record.optional_part(name) for name in ("rate", "later_rate")]
@@ -326,13 +346,22 @@ class SensorDetector(SeriesDetector):
         super().check_parameters()
         draws_from(self.random_state)  # raises if it is no source of random numbers
 
-    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Learnt:
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
         seed = draw_seed(draws_from(self.random_state))
         return learn_series(table, time, runs, np.random.RandomState(seed % 2**32))
 
+    def _pack_series(self) -> dict[str, Any]:
+        packed: dict[str, Any] = pack(self.model_)
+        return packed
+
+    def _unpack_series(self, record: Record) -> SensorModel:
+        p = self.n_features_in_
+        model: SensorModel = unpack(SensorModel, record, {"p": p, "r": p})
+        return model
+
 
 class SeriesMonitor:
-    """Score the rows of a series as they come; made by `SensorDetector.monitor`.
+    """Score the rows of a series as they come; made by `monitor` of `SensorDetector` and `OverTime`.
 
     Its memory does not depend on the length of the series, and any cut of the series into pieces gives the same scores.
     It does not learn.
@@ -341,7 +370,7 @@ class SeriesMonitor:
     ----------
     detector : SeriesDetector
         Fitted.
-    state : SeriesState
+    state : SeriesState or ResidualState
         Where the series stands.
 
     Examples
@@ -354,7 +383,7 @@ class SeriesMonitor:
     ((2,), 'float')
     """
 
-    def __init__(self, detector: SeriesDetector, state: SeriesState) -> None:
+    def __init__(self, detector: SeriesDetector, state: Any) -> None:
         self.detector = detector
         self._state = state
 
@@ -375,7 +404,7 @@ class SeriesMonitor:
         return float(self._score(table, seconds, None if run is None else [run]).scores[0])
 
     def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
-        """Return scores (n,) and evidence (n, p) of the next rows.
+        """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.judge_series`.
 
         Parameters
         ----------
@@ -389,7 +418,7 @@ class SeriesMonitor:
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
         seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-        found = Judgement(np.empty(len(table)), np.empty(table.shape))
+        found = Judgement(np.empty(len(table)), np.empty((len(table), len(self.detector.model_.layer.judged))))
         for start in range(0, len(table), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
             part = self._score(
@@ -419,7 +448,7 @@ class SeriesMonitor:
             "q": int(model.layer.judged.sum()),
             "a": model.layer.activity.directions.shape[1],
         }
-        self._state = unpack(SeriesState, Record(state, "series"), lengths)
+        self._state = unpack(type(model.start()), Record(deepcopy(state), "series"), lengths)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save detector and state to a file; `penstock.load` returns a monitor that goes on to the last bit."""

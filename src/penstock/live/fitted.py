@@ -97,11 +97,12 @@ class FittedScorer:
         if self._bare and not self.variable_names:
             return options
         reading = self._model.reading
+        group = reading.group if self._series else None
         return replace(
             options,
             columns=tuple(name for name, kind in self._kinds.items() if kind == "number"),
             texts=tuple(name for name, kind in self._kinds.items() if kind == "text"),
-            texts_if_there=(reading.group,) if self._series and reading.group not in (None, *self._kinds) else (),
+            texts_if_there=() if group is None or group in self._kinds else (group,),
             time=options.time or (reading.time if isinstance(reading.time, str) else None),
             delimiter=options.delimiter or reading.separator,
         )
@@ -218,7 +219,7 @@ class FittedScorer:
         """Name the inputs that stand out in rows of a mode: measured minus expected."""
         if not len(places) or not found.variables.shape[1]:
             return
-        if history is None:
+        if history is None or not part.detector.judges_sensors:
             residuals, weights = deviations(part, rows[places])
         else:
             residuals, weights = rows[places] - part.expected(rows[places]), history.evidence[places]
@@ -309,7 +310,8 @@ class _Series:
         Where there is no time, the history begins anew after rows of other modes: their number is then part of the
         name of the run.
         """
-        table, runs, time = history.table, None, None
+        table, time = history.table, None
+        runs: Any
         groups = None if history.groups is None else [history.groups[place] for place in places.tolist()]
         if table.time is not None and self.has_clock:
             time, runs = read_time(None, table.time[places], len(places)), groups
@@ -318,7 +320,8 @@ class _Series:
             runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
         found = self.monitor.update_many(np.ascontiguousarray(rows[places]), time=time, runs=runs)
         self.judged += len(places)
-        history.evidence[places] = found.evidence
+        if self.monitor.detector.judges_sensors:
+            history.evidence[places] = found.evidence
         return found.scores
 
 

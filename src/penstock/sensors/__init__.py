@@ -15,7 +15,17 @@ from penstock.sensors.evidence import (
     learn_surprise,
     learn_time_layer,
 )
-from penstock.sensors.judge import Judgement, Learnt, Past, PastState, SensorModel, SeriesState, learn_series
+from penstock.sensors.judge import (
+    Judgement,
+    Learnt,
+    Past,
+    PastState,
+    ResidualState,
+    SensorModel,
+    SeriesModel,
+    SeriesState,
+    learn_series,
+)
 from penstock.sensors.novelty import Novelty, NoveltyState
 from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
 from penstock.sensors.residuals import LeaveOneOut, learn_leave_one_out
@@ -34,8 +44,10 @@ __all__ = [
     "NoveltyState",
     "Past",
     "PastState",
+    "ResidualState",
     "Scale",
     "SensorModel",
+    "SeriesModel",
     "SeriesState",
     "Spacing",
     "Surprise",

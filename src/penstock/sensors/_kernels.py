@@ -5,7 +5,7 @@ A matrix product of a library sums in an order that depends on the number of row
 
 from __future__ import annotations
 
-from math import isnan
+from math import exp, isnan
 
 from penstock._jit import Array, kernel
 
@@ -37,6 +37,61 @@ def moving_means(values: Array, starts: Array, shares: Array, state: Array, out:
             before = 0.0 if starts[i] else state[j]
             state[j] = before + shares[i] * (values[i, j] - before)
             out[i, j] = state[j]
+
+
+@kernel
+def activity_rows(
+    places: Array, starts: Array, shares: Array, last: Array, means: Array, since: int, out: Array
+) -> int:
+    """The six features of `Activity` (n, 6) from the places of rows (n, d); returns the rows since the history began.
+
+    `shares` (2, n) are the weights of new rows over 4 and 16 rows; `last` (d,) and `means` (2, 1) go in and out.
+    """
+    n, d = places.shape
+    for i in range(n):
+        moved = 0.0
+        if starts[i]:
+            since = 0
+            means[0, 0], means[1, 0] = 0.0, 0.0
+        else:
+            since += 1
+            for j in range(d):
+                moved += (places[i, j] - last[j]) ** 2
+            moved /= d
+        for k in range(2):
+            means[k, 0] += shares[k, i] * (moved - means[k, 0])
+        for j in range(d):
+            last[j] = places[i, j]
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = 1.0, moved, means[0, 0], means[1, 0]
+        out[i, 4], out[i, 5] = exp(-since / 4), exp(-since / 24)
+    return since
+
+
+@kernel
+def compare_channel(channel: Array, by: Array, largest: float, tops: Array, evidence: Array) -> None:
+    """Ratios of |channel| (n, p) and `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
+
+    `evidence` (n, p) is raised to the ratios; `tops` (n, 2) takes the largest of a row and the mean of its five.
+    """
+    n, p = channel.shape
+    most = min(5, p)
+    highest = [0.0] * 5
+    for i in range(n):
+        for k in range(5):
+            highest[k] = 0.0
+        for j in range(p):
+            ratio = min(abs(channel[i, j]) / by[j], largest) if by[j] > 0.0 else 0.0
+            evidence[i, j] = max(evidence[i, j], ratio)
+            k = most - 1
+            if ratio > highest[k]:
+                while k > 0 and ratio > highest[k - 1]:
+                    highest[k] = highest[k - 1]
+                    k -= 1
+                highest[k] = ratio
+        total = 0.0
+        for k in range(most):
+            total += highest[k]
+        tops[i, 0], tops[i, 1] = highest[0], total / most
 
 
 @kernel

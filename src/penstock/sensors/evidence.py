@@ -18,14 +18,13 @@ from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import moving_means, multiply_rows, slow_levels
+from penstock.sensors._kernels import activity_rows, compare_channel, moving_means, multiply_rows, slow_levels
 from penstock.sensors.readings import BoolArray, Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
-_TOPS = (1, 5)
 _DIRECTIONS = 3  # more would let a fault excuse itself
 _SMALLEST = 1e-12
 _SLOW = 1 / 1000  # the weight of a row in a slow level
@@ -77,19 +76,11 @@ def activity_features(
     """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
     places = np.empty((len(Z), directions.shape[1]))
     multiply_rows(np.ascontiguousarray(Z - center), directions, places)
-    starts = spacing.starts
-    steps = np.diff(places, axis=0, prepend=state.last[None])
-    moved = np.where(starts, 0.0, (steps**2).mean(axis=1))[:, None]
-    means = np.empty((2, len(Z), 1))
-    for number, horizon in enumerate((4, 16)):
-        moving_means(moved, starts, spacing.shares(horizon), state.means[number], means[number])
-    rows = np.arange(len(Z))
-    begun = np.maximum.accumulate(np.where(starts, rows, -1 - state.since))
-    since = rows - begun
-    if len(Z):
-        state.last, state.since = places[-1], int(since[-1])
-    decay = [np.exp(-since / 4), np.exp(-since / 24)]
-    return np.column_stack([np.ones(len(Z)), moved[:, 0], means[0, :, 0], means[1, :, 0], *decay])
+    shares = np.empty((2, len(Z)))
+    shares[0], shares[1] = spacing.shares(4), spacing.shares(16)
+    features = np.empty((len(Z), 6))
+    state.since = int(activity_rows(places, spacing.starts, shares, state.last, state.means, state.since, features))
+    return features
 
 
 def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
@@ -131,11 +122,10 @@ class Calibration:
         Evidence is the largest channel of a sensor: 1 at the edge of what is usual.
         """
         total: Any = 0.0
-        evidence: Any = 0.0
+        evidence: Any = None
         for channel, by, tops in zip(channels, self.channels, self.tops, strict=True):
-            ratios = _ratios(channel, by)
-            total = total + _squares(_largest(ratios), tops)
-            evidence = np.maximum(evidence, ratios)
+            evidence = np.zeros(channel.shape) if evidence is None else evidence
+            total = total + _squares(_largest(channel, by, evidence), tops)
         return np.sqrt(total / self.tops.size), evidence
 
 
@@ -152,15 +142,14 @@ def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[C
     """
     by, tops = [], []
     total: Any = 0.0
-    evidence: Any = 0.0
+    evidence: Any = None
     for channel in channels:
+        evidence = np.zeros(channel.shape) if evidence is None else evidence
         by.append(np.quantile(block_maxima(channel), quantile, axis=0))
-        ratios = _ratios(channel, by[-1])
-        largest = _largest(ratios)
-        usual = np.quantile(block_maxima(np.column_stack(largest)), quantile, axis=0)
+        largest = _largest(channel, by[-1], evidence)
+        usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
-        evidence = np.maximum(evidence, ratios)
     calibration = Calibration(np.array(by), np.array(tops))
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
@@ -262,7 +251,7 @@ class TimeLayer:
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
-        E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged]
+        E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged].copy()
         scores, _ = self.calibration.judge(E / horizon for horizon in TRAILING_HORIZONS)
         return self.surprise.apply(scores / self.usual)
 
@@ -343,20 +332,14 @@ def block_maxima(values: FloatArray) -> FloatArray:
     return maxima
 
 
-def _ratios(channel: FloatArray, by: FloatArray) -> FloatArray:
-    """Return the channel in units of `by`, cut at 20; 0 where `by` is 0, as the sensor never moved."""
-    usable = by > 0
-    ratios: FloatArray = np.minimum(channel / np.where(usable, by, 1.0), _LARGEST_RATIO)
-    return np.where(usable, ratios, 0.0)
+def _largest(channel: FloatArray, by: FloatArray, evidence: FloatArray) -> FloatArray:
+    """Return the largest ratio of a row to `by` and the mean of its five largest, (n, 2); raise `evidence` to them."""
+    tops = np.empty((len(channel), 2))
+    compare_channel(channel, by, _LARGEST_RATIO, tops, evidence)
+    return tops
 
 
-def _largest(ratios: FloatArray) -> list[Any]:
-    """Return the mean of the one and of the five largest sensors of each row."""
-    most = min(max(_TOPS), ratios.shape[1])
-    highest = -np.sort(-np.partition(ratios, ratios.shape[1] - most, axis=1)[:, -most:], axis=1)
-    return [highest[:, :top].sum(axis=1) / min(top, most) for top in _TOPS]
-
-
-def _squares(largest: list[Any], tops: FloatArray) -> Any:
+def _squares(largest: FloatArray, tops: FloatArray) -> FloatArray:
     """Return the sum of squares (n,) of the means of the largest sensors, each divided by what is usual."""
-    return sum((top / by) ** 2 for top, by in zip(largest, tops, strict=True))
+    squares: FloatArray = ((largest / tops) ** 2).sum(axis=1)
+    return squares

@@ -9,7 +9,8 @@ surprise is measured in spreads of the view's own maxima over blocks of time: 0 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -80,6 +81,37 @@ class Judgement:
     evidence: FloatArray
 
 
+@dataclass
+class ResidualState:
+    """Where a series stands after its last row, for models that have the time layer alone."""
+
+    layer: LayerState
+    last: LastRow = field(default_factory=LastRow)
+
+
+class SeriesModel(Protocol):
+    """What was learnt from a series, whatever the source of residuals; `SensorModel` says what each part does."""
+
+    @property
+    def scale(self) -> Scale: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def layer(self) -> TimeLayer: ...
+
+    def start(self) -> Any: ...
+
+    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> Judgement: ...
+
+    def score_alone(self, X: FloatArray) -> FloatArray: ...
+
+    def expected(self, X: FloatArray) -> FloatArray: ...
+
+    def deviations(self, X: FloatArray) -> FloatArray: ...
+
+
 @dataclass(frozen=True)
 class SensorModel:
     """What was learnt from a series; scores later rows with a `SeriesState`."""
@@ -104,8 +136,8 @@ class SensorModel:
         """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
         spacing = self.clock.follow(len(X), time, runs, state.last)
         Z = self.scale.apply(X)
-        filled = self.residuals.fill(Z)
-        own, evidence = self.layer.judge(self.residuals.residuals(Z), filled, spacing, state.layer)
+        residuals, filled = self.residuals.judge(Z)
+        own, evidence = self.layer.judge(residuals, filled, spacing, state.layer)
         novelty = None if self.novelty is None else self.novelty.score(filled, spacing, state.novelty)
         past = None
         if self.past is not None:
@@ -114,14 +146,15 @@ class SensorModel:
 
     def score_alone(self, X: FloatArray) -> FloatArray:
         """Score rows without history, each by itself: as the first row of a series that moves as usual."""
-        Z = self.scale.apply(X)
-        own = self.layer.judge_alone(self.residuals.residuals(Z))
-        return _combine([own], None if self.novelty is None else self.novelty.score_alone(self.residuals.fill(Z)))
+        residuals, filled = self.residuals.judge(self.scale.apply(X))
+        own = self.layer.judge_alone(residuals)
+        return _combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
 
     def expected(self, X: FloatArray) -> FloatArray:
         """Return what each sensor should read given the others; for a missing reading its expected value."""
         Z = self.scale.apply(X)
-        scaled = np.where(np.isnan(Z), self.residuals.fill(Z), Z - self.residuals.residuals(Z))
+        residuals, filled = self.residuals.judge(Z)
+        scaled = filled - residuals
         expected: FloatArray = scaled * self.scale.width + self.scale.center
         return expected
 
@@ -137,14 +170,14 @@ class Learnt:
 
     Attributes
     ----------
-    model : SensorModel
+    model : SeriesModel
     judgement : Judgement
         Of the training rows, by what came before and after each.
     as_new : array of shape (n,)
         Their scores by what came before, by sensors' models of other blocks of time.
     """
 
-    model: SensorModel
+    model: SeriesModel
     judgement: Judgement
     as_new: FloatArray
 
@@ -192,7 +225,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
 def _combine(own: list[FloatArray], novelty: FloatArray | None, past: FloatArray | None = None) -> FloatArray:
     """Return the largest surprise of each row, plus a part of the novelty's where that is positive."""
     views = [*own, *(view for view in (novelty, past) if view is not None)]
-    largest: FloatArray = np.max(views, axis=0)
+    largest: FloatArray = reduce(np.maximum, views)
     return largest if novelty is None else largest + _NEW_STATE * np.maximum(novelty, 0.0)
 
 

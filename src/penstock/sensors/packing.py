@@ -18,7 +18,7 @@ from penstock.sensors.evidence import (
     Surprise,
     TimeLayer,
 )
-from penstock.sensors.judge import Past, PastState, SensorModel, SeriesState
+from penstock.sensors.judge import Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.sensors.novelty import Novelty, NoveltyState
 from penstock.sensors.rates import EpisodeRate
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
@@ -31,17 +31,17 @@ _MOST = 2**53  # of whole numbers
 _LATER = {"h": len(TRAILING_HORIZONS)}
 _EARLIER = {"h": len(HORIZONS)}
 # Fields of each record: the lengths of an array, with ">0" where all of it is positive; a type; or a record, with its
-# lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, q of them judged,
-# h horizons, a and d directions, m reference rows.
+# lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, r residuals (p, or
+# 1 in all), q of them judged, h horizons, a and d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
     Scale: {"center": "p", "width": "p >0", "judged": "p bool"},
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
-    Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 p", "floors": "p >0"},
+    Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
     Calibration: {"channels": "h q", "tops": "h 2 >0"},
     Surprise: {"median": float, "spread": float},
     TimeLayer: {
-        "judged": "p bool",
+        "judged": "r bool",
         "activity": Activity,
         "calibration": (Calibration, _LATER),
         "surprise": Surprise,
@@ -65,6 +65,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     SeriesState: {
         "layer": (LayerState, _LATER), "novelty": NoveltyState, "past": (PastState, _EARLIER), "last": LastRow,
     },
+    ResidualState: {"layer": (LayerState, _LATER), "last": LastRow},
 }  # fmt: skip
 _LEAST_OF: dict[tuple[type, str], float] = {
     (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13, (TimeLayer, "usual"): 1e-13,
@@ -95,7 +96,7 @@ def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
     record : Record
         From a file.
     lengths : dict
-        Known lengths, at least "p"; others are noted when they are first met.
+        Known lengths, at least "p" and "r"; others are noted when they are first met.
     """
     record.only(*_FIELDS[cls])
     values: dict[str, Any] = {}

@@ -93,13 +93,18 @@ class Spacing:
         Where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
     steps : array of shape (n,)
         Time since the row before in usual steps; 1 where rows are evenly spaced.
+    even : bool
+        Whether all steps are known to be 1.
     """
 
     starts: BoolArray
     steps: FloatArray
+    even: bool = False
 
     def shares(self, horizon: int) -> FloatArray:
         """Return the weight of each row in the moving mean over a horizon: 1/horizon per usual step."""
+        if self.even:
+            return np.full(len(self.steps), 1 / horizon)
         uneven = 1 - (1 - 1 / horizon) ** self.steps
         shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
         return shares
@@ -149,7 +154,7 @@ class Clock:
         before = LastRow() if last is None else last
         starts, steps = np.zeros(n, dtype=np.bool_), np.ones(n)
         if not n:
-            return Spacing(starts, steps)
+            return Spacing(starts, steps, True)
         starts[0] = not before.begun
         if time is not None and self.step > 0:
             first = time[0] if before.time is None else before.time
@@ -166,7 +171,7 @@ class Clock:
             last.time = None if time is None else float(time[-1])
             last.run = None if runs is None else np.asarray(runs)[-1]
             last.begun = True
-        return Spacing(starts, steps)
+        return Spacing(starts, steps, time is None or not self.step > 0)
 
 
 def learn_clock(time: FloatArray | None, runs: Any = None) -> Clock:

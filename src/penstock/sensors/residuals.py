@@ -1,8 +1,12 @@
-"""What each sensor should read given the others: all leave-one-out ridge regressions from one inverse.
+"""What each sensor should read given the others: leave-one-out ridge regressions, or what a factorisation rebuilds.
 
-With P the inverse of the covariance of the scaled readings plus a ridge, the residual of sensor j in a row z, predicted
-from all other sensors, is [P(z − μ)]_j / P_jj. A missing reading is integrated out exactly: it takes its expected value
-given the readings that are there, has no residual, and does not disturb those of the others.
+All ridge regressions come from one inverse. With P the inverse of the covariance of the scaled readings plus a ridge,
+the residual of sensor j in a row z, predicted from all other sensors, is [P(z − μ)]_j / P_jj. A missing reading is
+integrated out exactly: it takes its expected value given the readings that are there, has no residual, and does not
+disturb those of the others.
+
+Rows rebuilt as WH have residuals too small where a reading has a large part in its own rebuilt value: it is divided by
+1 − leverage.
 """
 
 from __future__ import annotations
@@ -11,12 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import multiply_rows
+from penstock.sensors.readings import BoolArray
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
+_LEAST_FREE = 0.05  # of 1 − leverage
+_SINGULAR = 1e-12  # of the trace of HHᵀ
 
 
 @dataclass(frozen=True)
@@ -37,27 +45,34 @@ class LeaveOneOut:
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return each reading minus its expected value given the other sensors of its row; 0 where it is missing."""
-        deviations, divisors = self._complete(Z)
-        found = np.empty_like(deviations)
-        multiply_rows(deviations, self.precision, found)
-        found /= divisors
-        found[np.isnan(Z)] = 0.0
-        return found
+        return self.judge(Z)[0]
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
         filled: FloatArray = self._complete(Z)[0] + self.mean
         return np.where(np.isnan(Z), filled, Z)
 
+    def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `residuals` and `fill` of the same rows at once."""
+        deviations, divisors = self._complete(Z)
+        found = np.empty_like(deviations)
+        multiply_rows(deviations, self.precision, found)
+        found /= divisors
+        missing = np.isnan(Z)
+        if not missing.any():
+            return found, Z
+        found[missing] = 0.0
+        return found, np.where(missing, deviations + self.mean, Z)
+
     def _complete(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, both (n, p)."""
+        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, (n, p) or (p,)."""
         P, deviations = self.precision, Z - self.mean
-        divisors = np.broadcast_to(np.diag(P), Z.shape)
+        divisors = P.diagonal()
         missing = np.isnan(deviations)
-        holed = np.flatnonzero(missing.any(axis=1))
-        if not len(holed):
+        if not missing.any():
             return deviations, divisors
-        divisors = divisors.copy()
+        holed = np.flatnonzero(missing.any(axis=1))
+        divisors = np.tile(divisors, (len(Z), 1))
         deviations[missing] = 0.0
         patterns, group = np.unique(missing[holed], axis=0, return_inverse=True)
         for number, gone in enumerate(patterns):
@@ -89,3 +104,63 @@ def from_sums(total: float, rows: FloatArray, products: FloatArray) -> LeaveOneO
     with one_blas_thread():
         precision = np.linalg.inv((covariance + covariance.T) / 2 + RIDGE * np.eye(len(mean)))
     return LeaveOneOut(mean, np.ascontiguousarray((precision + precision.T) / 2))
+
+
+def rebuild_rows(W: FloatArray, H: FloatArray) -> FloatArray:
+    """Return WH, each row by itself."""
+    rebuilt = np.empty((len(W), H.shape[1]))
+    multiply_rows(np.ascontiguousarray(W), np.ascontiguousarray(H), rebuilt)
+    return rebuilt
+
+
+def leave_own_out(
+    residuals: FloatArray, H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArray
+) -> FloatArray:
+    """Return residuals of rows rebuilt as WH as if each reading had no part in its own rebuilt value: r_j/(1 − h_j).
+
+    Where 1 − h_j is below 0.05 it counts as 0.05: a reading that decides a weight alone says nothing of itself.
+
+    Parameters
+    ----------
+    residuals, H, held, active, seen :
+        Residuals (n, p), and h as in `leverages`.
+    """
+    corrected: FloatArray = residuals / np.maximum(1 - leverages(H, held, active, seen), _LEAST_FREE)
+    return corrected
+
+
+def leverages(H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
+    """Return how much each reading decides its own rebuilt value, from 0 to 1, (n, p).
+
+    Weights w that minimise ‖z − wH‖² + wQwᵀ move the rebuilt values by Hᵀ(HHᵀ + Q)⁻¹H, of which this is the diagonal:
+    over the rows of H whose weights are not at their bound 0, and the readings that are there.
+
+    Parameters
+    ----------
+    H : array of shape (k, p)
+    held : array of shape (k, k)
+        Q, by which weights are held beside the readings; 0 where only the readings count.
+    active : array of bool of shape (n, k)
+        Weights above 0.
+    seen : array of bool of shape (n, p)
+
+    Examples
+    --------
+    >>> H, held = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.diag([0.0, 1.0])
+    >>> leverages(H, held, np.array([[True, True], [True, False]]), np.ones((2, 3), dtype=bool)).round(3)
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0. ]])
+    """
+    found, k = np.zeros(seen.shape), len(H)
+    kinds = active if seen.all() else np.hstack([active, seen])
+    patterns, group = np.unique(kinds, axis=0, return_inverse=True)
+    with one_blas_thread():
+        for number, pattern in enumerate(patterns):
+            used = pattern[:k]
+            part = H[used] * (pattern[k:] if len(pattern) > k else 1.0)
+            gram = part @ part.T + held[np.ix_(used, used)]
+            size = np.trace(gram)
+            if size > 0:
+                root = np.linalg.cholesky(gram / size + _SINGULAR * np.eye(len(gram)))
+                found[group.ravel() == number] = (solve_triangular(root, part, lower=True) ** 2).sum(axis=0) / size
+    return found

@@ -1,0 +1,339 @@
+"""Any detector of rows over time: its residuals, or its scores where it rebuilds nothing, go through the time layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from penstock._blas import one_blas_thread
+from penstock._types import FloatArray
+from penstock.detectors._base import BaseDetector
+from penstock.detectors._factor_base import FactorDetector, limit_components
+from penstock.detectors._saving import restore, state_of
+from penstock.detectors.nsnmf import NSNMF
+from penstock.detectors.sensors import SeriesDetector
+from penstock.sensors import (
+    Clock,
+    Judgement,
+    Learnt,
+    ResidualState,
+    Scale,
+    TimeLayer,
+    judge_both_sides,
+    learn_clock,
+    learn_scale,
+    learn_surprise,
+    learn_time_layer,
+)
+from penstock.sensors.packing import pack, unpack
+from penstock.sensors.readings import BoolArray
+from penstock.sensors.residuals import leave_own_out, rebuild_rows
+from penstock.storage import Record
+from penstock.thresholds import Contamination
+
+_SET_ASIDE = 0.05  # of the rows, the highest, are not calibrated by
+_LARGEST = 100.0  # in widths: residuals are cut there
+
+
+@dataclass(frozen=True, eq=False)
+class OverTimeModel:
+    """A fitted detector of rows as a source of residuals, and the time layer that follows them.
+
+    Attributes
+    ----------
+    detector : BaseDetector
+        Fitted.
+    scale, clock, layer : Scale, Clock, TimeLayer
+        Of the sensors, the rows and the residuals.
+    usual : tuple of two floats, or None
+        Of a detector that rebuilds nothing: median and width of its training scores.
+    """
+
+    detector: BaseDetector
+    scale: Scale
+    clock: Clock
+    layer: TimeLayer
+    usual: tuple[float, float] | None
+
+    def start(self) -> ResidualState:
+        """Return the state of a series that begins after the training rows."""
+        return ResidualState(self.layer.start())
+
+    def score(self, X: FloatArray, state: ResidualState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
+        """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
+        residuals, filled = self._residuals(X)  # first, as the detector may refuse a row
+        spacing = self.clock.follow(len(X), time, runs, state.last)
+        return Judgement(*self.layer.judge(residuals, filled, spacing, state.layer))
+
+    def score_alone(self, X: FloatArray) -> FloatArray:
+        """Score rows without history, each by itself: as the first row of a series that moves as usual."""
+        return self.layer.judge_alone(self._residuals(X)[0])
+
+    def expected(self, X: FloatArray) -> FloatArray:
+        """Return what each sensor should read given the others; for a missing reading its rebuilt value."""
+        residuals, filled = self._rebuilt(X)
+        expected: FloatArray = (filled - residuals) * self.scale.width + self.scale.center
+        return expected
+
+    def deviations(self, X: FloatArray) -> FloatArray:
+        """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
+        usual: FloatArray = self.layer.activity.spread(np.ones((1, 6)))
+        return self._rebuilt(X)[0] / usual
+
+    def _residuals(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.usual is None:
+            return self._rebuilt(X)
+        there, scores = _with_readings(X), np.full(len(X), self.usual[0])
+        if there.any():
+            scores[there] = self.detector.score_array(np.ascontiguousarray(X[there]))
+        return above_usual(scores, self.usual), _filled(self.scale.apply(X))
+
+    def _rebuilt(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not isinstance(self.detector, FactorDetector):
+            raise AttributeError(
+                f"{type(self.detector).__name__} rebuilds no rows, so that nothing is known of what a sensor should "
+                f"have read. OverTime(NSNMF()) and SensorDetector() say it."
+            )
+        return rebuilt_residuals(self.detector, X, self.scale, self._held)
+
+    @cached_property
+    def _held(self) -> FloatArray | None:
+        return held_beside_readings(self.detector) if isinstance(self.detector, FactorDetector) else None
+
+
+def rebuilt_residuals(
+    detector: FactorDetector,
+    X: FloatArray,
+    scale: Scale,
+    held: FloatArray | None,
+    weights: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return residuals (n, p), and readings with rebuilt values where one is missing (n, p), in units of `scale`.
+
+    Parameters
+    ----------
+    detector : FactorDetector
+        Fitted.
+    X : array of shape (n, p)
+        Readings; NaN where one is missing. A row without any has residuals of 0.
+    scale : Scale
+    held : array of shape (k, k) or None
+        Of `held_beside_readings`.
+    weights : array, optional
+        Of the rows that have a reading; found by `detector.transform` if None.
+    """
+    Z = scale.apply(X)
+    residuals, filled, there = np.zeros(X.shape), _filled(Z), _with_readings(X)
+    if not there.any():
+        return residuals, filled
+    W, H = detector.transform(X[there]) if weights is None else weights, detector.components_
+    rebuilt, inside, missing = rebuild_rows(W, H), Z[there], np.isnan(Z[there])
+    scaling = detector.scaling_
+    if scaling is not None:
+        rebuilt, inside = scaling.undo(rebuilt), scale.apply(np.clip(X[there], scaling.minimum, scaling.maximum))
+    rebuilt = scale.apply(rebuilt)
+    found = np.where(missing, 0.0, inside - rebuilt)
+    if held is not None:
+        found = leave_own_out(found, H, held, W > 0, ~missing)
+    found += np.where(missing, 0.0, Z[there] - inside)  # what is outside the range learnt has no part in the weights
+    residuals[there], filled[there] = np.clip(found, -_LARGEST, _LARGEST), np.where(missing, rebuilt, Z[there])
+    return residuals, filled
+
+
+def held_beside_readings(detector: FactorDetector) -> FloatArray | None:
+    """Return Q of ‖a − wH‖² + wQwᵀ, as which the objective is seen by the weights w of one row when all else is fixed.
+
+    None if readings have no say in the weights (`SNMF`). Differs: the weights' own fourth power is left out, and each
+    row counts as joined to others as much as rows are on average.
+    """
+    objective, W = detector.model_.problem.objective, detector.model_.factors.W
+    if objective.A is None or not objective.alpha > 0:
+        return None
+    degree = 0.0 if objective.S is None else float(objective.S.sum()) / len(W)
+    ridge = (objective.gamma + objective.laplacian * degree) / 2
+    with one_blas_thread():
+        held: FloatArray = 2 / objective.alpha * (objective.symmetric * (W.T @ W) + ridge * np.eye(W.shape[1]))
+    return held
+
+
+def above_usual(scores: FloatArray, usual: tuple[float, float]) -> FloatArray:
+    """Return how far scores are above their median in widths (n, 1), at most 100; 0 below it, as low is normal."""
+    with np.errstate(over="ignore"):
+        return np.clip((scores - usual[0]) / usual[1], 0.0, _LARGEST)[:, None]
+
+
+def _named(table: FloatArray, there: BoolArray, index: Any) -> Any:
+    """Return the rows that are there, with an index where it is needed for messages that name rows as the user does."""
+    if index is None and there.all():
+        return table
+    import pandas as pd  # see `BaseDetector.top`
+
+    return pd.DataFrame(table[there], index=np.flatnonzero(there) if index is None else index[there])
+
+
+def _with_readings(X: FloatArray) -> BoolArray:
+    return np.asarray(~np.isnan(X).all(axis=1))
+
+
+def _filled(Z: FloatArray) -> FloatArray:
+    return np.where(np.isnan(Z), 0.0, Z)
+
+
+class OverTime(SeriesDetector):
+    """Give any detector of rows a sense of time: `OverTime(NSNMF(30))`.
+
+    Of a detector that rebuilds rows (`NSNMF`, `LaplacianNSNMF`, `NMF`, `GNMF`, `SNMF`) the residuals of each sensor,
+    readings minus rebuilt ones from the rows' own weights, go through the time layer of `SensorDetector`: compared with
+    what is usual when the plant moves as much, followed over horizons, calibrated by blocks of time. A residual is
+    divided by 1 − h, h the leverage of the reading on its own rebuilt value: a reading must not vouch for itself. (A
+    factorisation whose weights are held by the graph rather than by the readings has little leverage.)
+
+    Of a detector that rebuilds nothing (`Detector`, `KNNDistance`, `LoMST`, …) the score of each row goes through it.
+    Then `evidence_` has one column, that of the score, as nothing is known of single sensors, and `expected` and
+    `deviations` raise an AttributeError.
+
+    Use it to see what time adds to a method; for a plant begin with `SensorDetector`. The detector is fitted once, on
+    all rows. `as_new_` and `later_rate_` come from training rows as they are, and later rows, which the detector has
+    not seen, may score higher.
+
+    Parameters
+    ----------
+    detector : detector, default=None
+        One of penstock that judges rows by themselves; it is cloned. None: `NSNMF(random_state=0)`, with at most half
+        as many groups as there are columns.
+    contamination : "auto", float in (0, 0.5] or threshold, default="auto"
+        Sets `threshold_`, for rows judged by themselves; see `penstock.thresholds.score_threshold`. That of the inner
+        detector has no effect.
+
+    Attributes
+    ----------
+    detector_ : BaseDetector
+        The detector that was fitted.
+    evidence_ : ndarray of shape (n, p) or (n, 1)
+        How far each sensor (or the score) is from what is usual at each training row: 1 at its edge. Not in saved
+        files.
+    scores_, alone_, as_new_, rate_, later_rate_ :
+        As in `SensorDetector`.
+    model_ : OverTimeModel
+        All that scoring later rows needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from penstock import NMF
+    >>> rng = np.random.default_rng(0)
+    >>> load = 5 + np.sin(np.arange(600) / 30)[:, None] @ np.ones((1, 6)) + 0.05 * rng.normal(size=(600, 6))
+    >>> load[400:420, 2] += 0.3  # one sensor reads too high for a while
+    >>> detector = OverTime(NMF(2, random_state=0)).fit(load)
+    >>> bool(400 <= detector.scores_.argmax() < 425), int(detector.evidence_[410].argmax())
+    (True, 2)
+    """
+
+    model_: OverTimeModel
+
+    def __init__(self, detector: Any = None, contamination: Contamination = "auto") -> None:
+        self.detector = detector
+        self.contamination = contamination
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
+        super().check_parameters()
+        inner = self._inner()
+        if isinstance(inner, SeriesDetector):
+            raise ValueError(f"{type(inner).__name__} looks at time by itself. Use it as it is, without OverTime.")
+        if not isinstance(inner, BaseDetector):
+            raise ValueError(
+                f"detector must be None or a detector of penstock that judges rows by themselves, such as NSNMF(30) or "
+                f"KNNDistance(); got {inner!r:.100}."
+            )
+        inner.check_parameters()
+
+    @property
+    def detector_(self) -> BaseDetector:
+        """The detector that was fitted."""
+        return self.model_.detector
+
+    @property
+    def judges_sensors(self) -> bool:
+        """Whether there is evidence of each sensor, not only of the row."""
+        return isinstance(self._inner(), FactorDetector)
+
+    def _inner(self) -> Any:
+        return NSNMF(random_state=0) if self.detector is None else self.detector
+
+    @property
+    def _compares_rows(self) -> bool:  # type: ignore[override]
+        return bool(self._inner().needs.neighbors)
+
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
+        clock = learn_clock(time, runs)
+        spacing = clock.follow(len(table), time, runs)
+        scale = learn_scale(table, spacing.starts)
+        there = _with_readings(table)
+        inner = self._inner()
+        inner = limit_components(inner, table.shape[1]) if self.detector is None else inner
+        detector = clone(inner).fit(_named(table, there, index))
+        usual = None
+        if isinstance(detector, FactorDetector):
+            R, filled = rebuilt_residuals(detector, table, scale, held_beside_readings(detector), detector.embedding_)
+            judged = scale.judged if scale.judged.any() else np.ones(len(scale.judged), dtype=np.bool_)
+        else:
+            usual = _usual(detector.scores_)
+            scores = np.full(len(table), usual[0])
+            scores[there] = detector.scores_
+            R, filled, judged = above_usual(scores, usual), _filled(scale.apply(table)), np.ones(1, dtype=np.bool_)
+        kept = np.ones(len(table), dtype=np.bool_)
+        first = judge_both_sides(R, filled, spacing, kept, judged)[0]
+        kept = first <= np.quantile(first, 1 - _SET_ASIDE)
+        both, trailing, evidence = judge_both_sides(R, filled, spacing, kept, judged)
+        layer, as_new = learn_time_layer(R, filled, spacing, kept, judged)
+        scores = np.maximum(learn_surprise(both).apply(both), trailing)
+        model = OverTimeModel(detector, scale, clock, layer, usual)
+        return Learnt(model, Judgement(scores, layer.on_all_sensors(evidence)), as_new)
+
+    def _pack_series(self) -> dict[str, Any]:
+        model = self.model_
+        return {
+            "detector": state_of(model.detector),
+            "scale": pack(model.scale),
+            "clock": pack(model.clock),
+            "layer": pack(model.layer),
+            "usual": None if model.usual is None else np.array(model.usual),
+        }
+
+    def _unpack_series(self, record: Record) -> OverTimeModel:
+        record.only("detector", "scale", "clock", "layer", "usual")
+        p, name = self.n_features_in_, type(self._inner()).__name__
+        part = record.part("detector")
+        if part.text("class") != name:  # before it is made: files may hold detectors in detectors without end
+            raise part.trouble("class", name)
+        detector = restore(record.value("detector"))
+        if not detector._has_state() or detector.n_features_in_ != p or len(detector.scores_) > len(self.scores_):
+            raise record.trouble("detector", "fitted to the rows of this file")
+        usual = None
+        if not self.judges_sensors:
+            center, width = record.array("usual", np.float64, (2,))
+            if not width > 0:
+                raise record.trouble("usual", "a median and a width above 0")
+            usual = (float(center), float(width))
+        lengths = {"p": p, "r": p if usual is None else 1}
+        scale, clock = unpack(Scale, record.part("scale"), lengths), unpack(Clock, record.part("clock"), lengths)
+        return OverTimeModel(detector, scale, clock, unpack(TimeLayer, record.part("layer"), lengths), usual)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._inner()).input_tags
+        return tags
+
+
+def _usual(scores: FloatArray) -> tuple[float, float]:
+    """Return the median of scores and their width: a standard deviation of the middle 90 %, or of all if that is 0."""
+    low, center, high = np.quantile(scores, [0.05, 0.5, 0.95])
+    with np.errstate(over="ignore"):
+        widths = [(high - low) / 3.29, float(np.std(scores)), 1.0]
+    return float(center), float(next(width for width in widths if width > 0 and np.isfinite(width)))
