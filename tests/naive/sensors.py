@@ -128,13 +128,10 @@ def gumbel(maxima):
 
 
 def episode_rate(scores, block):
-    """Fit, leave out blocks with maxima expected less than 0.1 times (at most a quarter of them), fit again."""
+    """Gumbel's distribution of the maxima over blocks."""
     count = len(scores) // block
     edges = [int(k * len(scores) / count) for k in range(count + 1)]
-    maxima = [max(scores[a:b]) for a, b in pairwise(edges)]
-    location, slope = gumbel(maxima)
-    kept = [each for each in maxima if expected(each, location, slope, block, len(scores)) > 0.1]
-    return gumbel(kept) if len(kept) >= 0.75 * count else (location, slope)
+    return gumbel([max(scores[a:b]) for a, b in pairwise(edges)])
 
 
 def expected(score, location, slope, block, rows):

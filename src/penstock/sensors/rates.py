@@ -18,8 +18,6 @@ FEWEST_BLOCKS = 20  # fewer say nothing about how rare a maximum is
 _MOST_BLOCKS = 200
 _MEMORY = 0.2  # of the autocorrelation of ranks
 _SMALLEST_SLOPE = 0.05
-_CALLED = 0.1  # episodes expected by chance: blocks with rarer ones are left out of the second fit
-_FEWEST_USUAL = 0.75  # of the blocks; if fewer are left, all are used
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,6 @@ class EpisodeRate:
 def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
     """Learn from scores of rows in order of time; None if they are too few for twenty blocks.
 
-    Blocks whose maximum chance would hardly give are left out of a second fit, so that faults do not hide each other.
-
     Parameters
     ----------
     scores : array of shape (n,)
@@ -78,13 +74,6 @@ def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
         return None
     edges = np.linspace(0, len(scores), count + 1).astype(np.intp)
     maxima = np.maximum.reduceat(scores, edges[:-1])
-    rate = _fit(maxima, block)
-    usual = maxima < rate.score_expected(_CALLED, len(scores))
-    return rate if usual.all() or usual.mean() < _FEWEST_USUAL else _fit(maxima[usual], block)
-
-
-def _fit(maxima: FloatArray, block: int) -> EpisodeRate:
-    """Fit Gumbel's distribution: location from the median, slope the largest of those between the quartiles."""
     shares = np.array([0.25, 0.5, 0.75])
     low, middle, high = np.quantile(maxima, shares)
     places = -np.log(-np.log(shares))
