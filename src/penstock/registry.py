@@ -80,7 +80,7 @@ def find_detector(name: str) -> str:
     ('KNNDistance', 'KNNDistance', 'NSNMF')
     >>> find_detector("nsmf")
     Traceback (most recent call last):
-    ValueError: There is no method 'nsmf'. Did you mean 'nsnmf'? There are detector, nsnmf, laplacian, ...
+    ValueError: There is no method 'nsmf'. Did you mean 'nsnmf'? There are detector, sensors, over-time, ...
     """
     return _find(name, DETECTORS, "method")
 

@@ -306,9 +306,11 @@ def detect(source: Any, **given: Any) -> Findings:
     >>> plant += rng.normal(scale=0.2, size=plant.shape)
     >>> plant.iloc[300:304, 1] += 12
     >>> plant.insert(0, "time", pd.date_range("2024-05-01", periods=600, freq="10min"))
-    >>> findings = detect(plant, top=4)
-    >>> findings.events[["start", "end", "rows"]].iloc[0].astype(str).tolist()
-    ['2024-05-03 02:00:00', '2024-05-03 02:30:00', '4']
+    >>> findings = detect(plant)
+    >>> findings.verdict.sentence
+    '1 incident stands out, near certain; fewer than 0.001 would be expected by chance in 4.16 days.'
+    >>> findings.incident_table[["start", "first_sensor"]].iloc[0].astype(str).tolist()
+    ['2024-05-03 02:00:00', 'bearing [°C]']
     >>> why = findings.explain(1).variables.iloc[0]
     >>> why["variable"], why["unit"], why["direction"]
     ('bearing [°C]', '°C', 'above')

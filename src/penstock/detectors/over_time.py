@@ -229,7 +229,7 @@ class OverTime(SeriesDetector):
     >>> rng = np.random.default_rng(0)
     >>> load = 5 + np.sin(np.arange(600) / 30)[:, None] @ np.ones((1, 6)) + 0.05 * rng.normal(size=(600, 6))
     >>> load[400:420, 2] += 0.3  # one sensor reads too high for a while
-    >>> detector = OverTime(NMF(2, random_state=0)).fit(load)
+    >>> detector = OverTime(NMF(1, random_state=0)).fit(load)
     >>> bool(400 <= detector.scores_.argmax() < 425), int(detector.evidence_[410].argmax())
     (True, 2)
     """

@@ -57,7 +57,7 @@ def activity_rows(
             since += 1
             for j in range(d):
                 moved += (places[i, j] - last[j]) ** 2
-            moved /= d
+            moved /= max(d, 1)
         for k in range(2):
             means[k, 0] += shares[k, i] * (moved - means[k, 0])
         for j in range(d):
@@ -68,10 +68,11 @@ def activity_rows(
 
 
 @kernel
-def compare_channel(channel: Array, by: Array, largest: float, tops: Array, evidence: Array) -> None:
-    """Ratios of |channel| (n, p) and `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
+def compare_channel(channel: Array, by: Array, edges: Array, largest: float, tops: Array, evidence: Array) -> None:
+    """Ratios of |channel| (n, p) to `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
 
-    `evidence` (n, p) is raised to the ratios; `tops` (n, 2) takes the largest of a row and the mean of its five.
+    `tops` (n, 2) takes the largest ratio of a row and the mean of its five. `evidence` (n, p) is raised to the ratios
+    to `edges` (p,).
     """
     n, p = channel.shape
     most = min(5, p)
@@ -81,7 +82,8 @@ def compare_channel(channel: Array, by: Array, largest: float, tops: Array, evid
             highest[k] = 0.0
         for j in range(p):
             ratio = min(abs(channel[i, j]) / by[j], largest) if by[j] > 0.0 else 0.0
-            evidence[i, j] = max(evidence[i, j], ratio)
+            if edges[j] > 0.0:
+                evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
             k = most - 1
             if ratio > highest[k]:
                 while k > 0 and ratio > highest[k - 1]:

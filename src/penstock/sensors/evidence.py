@@ -25,7 +25,7 @@ HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
-_DIRECTIONS = 3  # more would let a fault excuse itself
+_DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
 _SLOW = 1 / 1000  # the weight of a row in a slow level
 
@@ -89,7 +89,7 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     deviations = Z[kept] - center
     with one_blas_thread():
         _, vectors = np.linalg.eigh(deviations.T @ deviations)
-    directions = np.ascontiguousarray(vectors[:, ::-1][:, :_DIRECTIONS])
+    directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(_DIRECTIONS, Z.shape[1] // 4)])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
     used = features[kept] / typical
@@ -109,11 +109,14 @@ class Calibration:
     Attributes
     ----------
     channels : array of shape (number of horizons, p)
+    edges : array of shape (number of horizons, p)
+        What is divided by for evidence: from the third quartile, which a fault of the sensor itself does not move.
     tops : array of shape (number of horizons, 2)
         Of the mean of the one and of the five largest sensors.
     """
 
     channels: FloatArray
+    edges: FloatArray
     tops: FloatArray
 
     def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -123,9 +126,9 @@ class Calibration:
         """
         total: Any = 0.0
         evidence: Any = None
-        for channel, by, tops in zip(channels, self.channels, self.tops, strict=True):
+        for channel, by, edges, tops in zip(channels, self.channels, self.edges, self.tops, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(channel, by, evidence), tops)
+            total = total + _squares(_largest(channel, by, edges, evidence), tops)
         return np.sqrt(total / self.tops.size), evidence
 
 
@@ -140,17 +143,20 @@ def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[C
     array of shape (n, p)
         Evidence of their sensors. As `Calibration.judge` gives them.
     """
-    by, tops = [], []
+    by, edges, tops = [], [], []
     total: Any = 0.0
     evidence: Any = None
     for channel in channels:
         evidence = np.zeros(channel.shape) if evidence is None else evidence
-        by.append(np.quantile(block_maxima(channel), quantile, axis=0))
-        largest = _largest(channel, by[-1], evidence)
+        third, wanted = np.quantile(block_maxima(channel), [0.75, quantile], axis=0)
+        by.append(wanted)
+        moves = third > 0
+        edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
+        largest = _largest(channel, by[-1], edges[-1], evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
-    calibration = Calibration(np.array(by), np.array(tops))
+    calibration = Calibration(np.array(by), np.array(edges), np.array(tops))
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
 
@@ -332,10 +338,10 @@ def block_maxima(values: FloatArray) -> FloatArray:
     return maxima
 
 
-def _largest(channel: FloatArray, by: FloatArray, evidence: FloatArray) -> FloatArray:
-    """Return the largest ratio of a row to `by` and the mean of its five largest, (n, 2); raise `evidence` to them."""
+def _largest(channel: FloatArray, by: FloatArray, edges: FloatArray, evidence: FloatArray) -> FloatArray:
+    """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
     tops = np.empty((len(channel), 2))
-    compare_channel(channel, by, _LARGEST_RATIO, tops, evidence)
+    compare_channel(channel, by, edges, _LARGEST_RATIO, tops, evidence)
     return tops
 
 

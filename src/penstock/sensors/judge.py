@@ -213,13 +213,15 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
             kept = scores <= np.quantile(scores, 1 - _SET_ASIDE)
     own_view = learn_surprise(scores).apply(scores)
     layer, as_new = learn_time_layer(_residuals_of_other_blocks(Z, filled, kept, model), filled, spacing, kept, judged)
-    novelty, new = (None, None) if X.shape[1] == 1 else learn_novelty(filled, spacing, random)
+    several = X.shape[1] > 1
+    novelty, new, new_so_far = learn_novelty(filled, spacing, random) if several else (None, None, None)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), None
-    if X.shape[1] == 1 or _median_share_explained(Z, R, kept, judged) < _WELL_EXPLAINED:
+    if not several or _median_share_explained(Z, R, kept, judged) < _WELL_EXPLAINED:
         past, moments, unlike = _learn_past(Z[:, judged].copy(), spacing)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments)
     scores = _combine([own_view, trailing], new, unlike)
-    return Learnt(fitted, Judgement(scores, layer.on_all_sensors(evidence)), _combine([as_new], new, unlike))
+    as_new = _combine([as_new], new_so_far, unlike)
+    return Learnt(fitted, Judgement(scores, layer.on_all_sensors(evidence)), as_new)
 
 
 def _combine(own: list[FloatArray], novelty: FloatArray | None, past: FloatArray | None = None) -> FloatArray:

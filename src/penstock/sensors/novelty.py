@@ -76,8 +76,17 @@ class NoveltyState:
     level: FloatArray = field(default_factory=lambda: np.zeros(1))
 
 
-def learn_novelty(Z: FloatArray, spacing: Spacing, random: np.random.RandomState) -> tuple[Novelty, FloatArray]:
-    """Learn from scaled readings without holes (n, p); also return the surprise at the training rows themselves."""
+def learn_novelty(
+    Z: FloatArray, spacing: Spacing, random: np.random.RandomState
+) -> tuple[Novelty, FloatArray, FloatArray]:
+    """Learn from scaled readings without holes (n, p).
+
+    Returns
+    -------
+    Novelty
+    arrays of shape (n,)
+        Surprise at the training rows: by the smaller of what came before and after each, and by what came before.
+    """
     center = Z.mean(axis=0)
     deviations = Z - center
     with one_blas_thread():
@@ -93,7 +102,9 @@ def learn_novelty(Z: FloatArray, spacing: Spacing, random: np.random.RandomState
     relative = _relative(distances, spacing, usual, NoveltyState(level=np.array([usual])))
     surprise = learn_surprise(relative)
     novelty = Novelty(center, directions, references, places, found.zone, usual, surprise)
-    return novelty, surprise.apply(relative)
+    after = _relative(distances[::-1].copy(), spacing.reversed(), usual, NoveltyState(level=np.array([usual])))[::-1]
+    smaller = np.minimum(relative, after)
+    return novelty, learn_surprise(smaller).apply(smaller), surprise.apply(relative)
 
 
 def _relative(distances: FloatArray, spacing: Spacing, usual: float, state: NoveltyState) -> FloatArray:

@@ -38,7 +38,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
-    Calibration: {"channels": "h q", "tops": "h 2 >0"},
+    Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0"},
     Surprise: {"median": float, "spread": float},
     TimeLayer: {
         "judged": "r bool",
