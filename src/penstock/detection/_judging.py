@@ -35,6 +35,7 @@ from penstock.detection._wording import (
     ONLY_RANKS,
     TOO_FEW_BLOCKS,
     TOO_FEW_ROWS,
+    TOO_RARE,
     how_rare,
     rank_in_words,
     rows_that,
@@ -500,10 +501,10 @@ def _verdict(
         unsure = TOO_FEW_BLOCKS
     elif alike:
         unsure = FOLLOWING
-    elif not model.tells_rates or any(
-        judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts
-    ):
+    elif not model.tells_rates:
         unsure = NO_RATES
+    elif any(judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts):
+        unsure = TOO_RARE
     if unsure:
         return Verdict("unknown", f"{unsure} {ONLY_RANKS}")
     values = prepared.values.to_numpy()

@@ -14,6 +14,7 @@ HOW_TO_RATES = (
 NO_RATES = "This method gives scores without a rate."
 FOLLOWING = "Rows are much like the ones before, and this method judges them one by one: it cannot say how sure it is."
 TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
+TOO_RARE = "The rows learnt from cannot show how rare scores above the threshold are."
 TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
 _RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
 _EXTRAPOLATED = " (extrapolated)"
