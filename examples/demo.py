@@ -29,7 +29,7 @@ def main() -> None:
     write_plant(plant, FOLDER, overwrite=True)
     rows, columns = plant.table.shape
     faults = int(plant.events["is_fault"].sum())
-    print(f"A simulated hydropower plant: {rows:,} samples of {columns} variables, {faults} faults (the detector is not given them).\n")
+    print(f"A simulated hydropower plant: {rows:,} samples of {columns} variables, {faults} hidden faults.\n")
     started = time.perf_counter()
     findings = penstock.detect(FOLDER / "plant.csv", units=FOLDER / "variables.csv")
     write_html(findings, FOLDER / "report.html", overwrite=True, title="Hydropower plant")
