@@ -2,7 +2,7 @@
 
 A hydropower plant is simulated (docs/hydropower.md), its table is searched for anomalies as `penstock detect` does it,
 and a report is written that could be handed to an operator. Then what was found is compared with what really happened,
-beside the findings of the paper's method and of the default for rows without an order.
+and with the findings of the paper's method and of the default for rows without an order.
 """
 
 from __future__ import annotations

@@ -127,6 +127,23 @@ def gumbel(maxima):
     return quartiles[1] - slope * places[1], slope
 
 
+def memory(scores):
+    """The first of the lags 1, 2, 3, … (each at least 1.2 times the last) at which ranks are correlated below 0.2."""
+    n = len(scores)
+    order = sorted(range(n), key=lambda i: scores[i])
+    ranks = [0.0] * n
+    for place, i in enumerate(order):
+        ranks[i] = -1.0 + 2.0 * place / (n - 1)
+    variance = sum(r * r for r in ranks) / n
+    lag = 1
+    while lag < n // 2:
+        products = [ranks[i] * ranks[i - lag] for i in range(lag, n)]
+        if sum(products) / len(products) / variance < 0.2:
+            break
+        lag = max(lag + 1, int(1.2 * lag))
+    return lag
+
+
 def episode_rate(scores, block):
     """Gumbel's distribution of the maxima over blocks."""
     count = len(scores) // block

@@ -278,7 +278,7 @@ class FittedScorer:
 
 @dataclass(frozen=True)
 class _History:
-    """What detectors that judge series need beside the readings of a batch, and the evidence (n, p) that they found."""
+    """What detectors that judge series need apart from the readings, and the evidence (n, p) that they found."""
 
     table: Table
     groups: Sequence[Any] | None

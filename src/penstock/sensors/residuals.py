@@ -139,7 +139,7 @@ def leverages(H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArra
     ----------
     H : array of shape (k, p)
     held : array of shape (k, k)
-        Q, by which weights are held beside the readings; 0 where only the readings count.
+        Q, what the objective adds to HHᵀ apart from the readings; 0 where only the readings count.
     active : array of bool of shape (n, k)
         Weights above 0.
     seen : array of bool of shape (n, p)

@@ -53,7 +53,7 @@ class _Tail:
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """How many high scores a table has, beside how many a normal table of its size would have by chance.
+    """How many high scores a table has, and how many a normal table of its size would have by chance.
 
     Made by `expected_by_chance`.
 
