@@ -343,3 +343,14 @@ def test_verdicts_on_incidents_in_words(expected, kind, found, words):
 def test_verdicts_on_new_rows_in_words(rates, kind, words):
     verdict = about_new_rows(np.array(rates), 1000, 0.005)
     assert (verdict.kind, verdict.found, verdict.expected, verdict.sentence) == (kind, len(rates), 5.0, words)
+
+
+def test_the_period_of_the_verdict_is_what_was_recorded():
+    """Chance is counted over the rows; a gap of a month between them is no time in which anything was seen."""
+    table = healthy(seed=1)
+    whole = detect(table, most_explained=0).verdict.sentence
+    table.loc[N // 2 :, "time"] += pd.Timedelta(days=30)
+    period = whole.rpartition(" in ")[2]
+    found = detect(table, most_explained=0).verdict.sentence.rpartition(" in ")[2]
+    assert abs(float(found.split()[0]) - float(period.split()[0])) <= 0.02 * float(period.split()[0])
+    assert found.split()[1] == period.split()[1]

@@ -56,6 +56,7 @@ from penstock.explain import (
 )
 from penstock.graph.edges import nearest_by_tree
 from penstock.io import Note, Table, TableError
+from penstock.sensors import learn_clock
 from penstock.thresholds import (
     Contamination,
     Exceedance,
@@ -519,17 +520,13 @@ def _verdict(
 
 
 def _period(table: Table, rows: IndexArray) -> str:
-    """The time that rows cover, in words."""
-    if table.time is None or not len(rows):
+    """The time that was recorded in rows, without gaps between them, in words."""
+    if table.time is None or len(rows) < 2:
         return counted(len(rows), "row")
-    covered = sum(
-        (table.time[mine[-1]] - table.time[mine[0]] for mine in _in_groups(table, rows) if len(mine)), pd.Timedelta(0)
-    )
-    return duration_in_words(covered.total_seconds()) if covered else counted(len(rows), "row")
-
-
-def _in_groups(table: Table, rows: IndexArray) -> list[IndexArray]:
-    return [rows[(rows >= span.start) & (rows < span.stop)] for span in table.spans]
+    groups = [rows[(rows >= span.start) & (rows < span.stop)] for span in table.spans]
+    seconds = np.concatenate([np.diff(table.time[mine]) / pd.Timedelta(seconds=1) for mine in groups])
+    recorded = float(seconds[seconds <= learn_clock(np.cumsum(seconds)).gap].sum())
+    return duration_in_words(recorded) if recorded else counted(len(rows), "row")
 
 
 def _threshold_rarity(threshold: float, rate: float | None, parts: tuple[JudgedPart, ...]) -> str:
