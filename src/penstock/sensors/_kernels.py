@@ -95,11 +95,13 @@ def activity_rows(
 
 
 @kernel
-def compare_channel(channel: Array, by: Array, edges: Array, largest: float, tops: Array, evidence: Array) -> None:
-    """Ratios of |channel| (n, p) to `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
+def compare_channel(
+    channel: Array, by: Array, powers: Array, edges: Array, largest: float, tops: Array, evidence: Array
+) -> None:
+    """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
-    `tops` (n, 2) takes the largest ratio of a row and the mean of its five. `evidence` (n, p) is raised to the ratios
-    to `edges` (p,).
+    A ratio is 0 where `by` is 0, as the sensor never moved. `tops` (n, 2) takes the largest ratio of a row and the mean
+    of its five. `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
     most = min(5, p)
@@ -108,7 +110,9 @@ def compare_channel(channel: Array, by: Array, edges: Array, largest: float, top
         for k in range(5):
             highest[k] = 0.0
         for j in range(p):
-            ratio = min(abs(channel[i, j]) / by[j], largest) if by[j] > 0.0 else 0.0
+            ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
+            if ratio > 1.0:
+                ratio = min(ratio ** powers[j], largest)
             if edges[j] > 0.0:
                 evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
             k = most - 1
@@ -209,7 +213,7 @@ def third_nearest(
                 continue
             for k in range(count):
                 total = totals[k]
-                if third >= 0.0 and total >= third or abs(places[i] - reference_places[low + k]) < zone:
+                if (third >= 0.0 and total >= third) or abs(places[i] - reference_places[low + k]) < zone:
                     continue
                 if first < 0.0 or total < first:
                     first, second, third = total, first, second
