@@ -208,6 +208,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             Which training rows they are.
         tree : Tree or None, default=None
             The spanning tree of all training rows, if `needs.tree`.
+
+        Returns
+        -------
+        FactorTask
         """
         (n, p), K = rows.shape, self.n_components
         problem = self._pose(rows, copies, tree)

@@ -69,6 +69,10 @@ class Saveable(ABC):
         """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
 
         The file appears wholly or not at all. Attributes that you added yourself are not in it.
+
+        Parameters
+        ----------
+        path : str or PathLike
         """
         self._write(path)
 

@@ -28,6 +28,8 @@ class NormScore(BaseDetector):
     scale : "minmax" or None, default="minmax"
         Whether columns are first scaled to [0, 1].
 
+    Examples
+    --------
     >>> import numpy as np
     >>> NormScore(contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]]).scores_
     array([0.  , 0.25, 0.5 , 1.  ])
@@ -58,14 +60,15 @@ class MeanDistance(BaseDetector):
 
     Parameters
     ----------
-    contamination, scale :
-        As in `NormScore`.
+    contamination, scale : as in `NormScore`
 
     Attributes
     ----------
     mean_ : ndarray of shape (p,)
         The mean of the scaled training rows.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> MeanDistance(contamination=0.25).fit([[0.0], [2.0], [2.0], [4.0]]).scores_
     array([0.5, 0. , 0. , 0.5])
@@ -103,9 +106,10 @@ class KNNDistance(BaseDetector):
     ----------
     n_neighbors : int, default=5
         k.
-    contamination, scale :
-        As in `NormScore`.
+    contamination, scale : as in `NormScore`
 
+    Examples
+    --------
     >>> import numpy as np
     >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
     >>> detector.scores_
@@ -124,6 +128,7 @@ class KNNDistance(BaseDetector):
         self.scale = scale
 
     def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
 

@@ -25,8 +25,7 @@ class GNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state :
-        As in `NSNMF`.
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
     penalty : float, default=100.0
         λ, the weight of the graph; 0 makes it NMF.
     n_neighbors : int, default=5

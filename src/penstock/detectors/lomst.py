@@ -74,6 +74,7 @@ class LoMST(BaseDetector):
         self.scale = scale
 
     def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         check_whole_number("max_neighbors", self.max_neighbors, least=SMALLEST_K)
         if isinstance(self.n_neighbors, str):

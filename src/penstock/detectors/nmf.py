@@ -19,8 +19,12 @@ from penstock.thresholds import Contamination
 class NMF(FactorDetector):
     """Non-negative matrix factorisation, ‖A−WH‖², no neighbourhood. Ahmed et al. (2021), eq:frob.
 
-    Parameters and attributes are those of `NSNMF`, less what belongs to the tree.
+    Parameters
+    ----------
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(1, 2, size=(100, 1)) * [1.0, 2.0, 3.0]

@@ -34,7 +34,16 @@ class _TreeDetector(FactorDetector):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
 
-        `y` is ignored. Grid searches use it where no `scoring` is given.
+        Grid searches use it where no `scoring` is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        float
         """
         return float(self.score_samples(X).mean())
 
@@ -180,8 +189,15 @@ class LaplacianNSNMF(_TreeDetector):
     """The Laplacian form of NS-NMF, alpha·‖A−WH‖² + tr(WᵀLW), fitted offline. Ahmed et al. (2021), eq:stream.
 
     The objective of the paper's online algorithm. Rows of H are bounded by the mean row norm of A, without which it has
-    no minimiser; that also pins the scale, so there is no `gamma`. Parameters and attributes are those of `NSNMF`.
+    no minimiser; that also pins the scale, so there is no `gamma`. Attributes are those of `NSNMF`.
 
+    Parameters
+    ----------
+    n_components, alpha, similarity, duplicates, solver, score_kind : as in `NSNMF`
+    contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> X[5] += 9

@@ -26,8 +26,7 @@ class SNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state :
-        As in `NSNMF`.
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
     graph : {"self_tuning", "gaussian"}, default="self_tuning"
         "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
         memory (several GB at 12,000 rows) and is refused beyond that.
