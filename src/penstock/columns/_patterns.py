@@ -125,7 +125,7 @@ _SMALL = 0.05  # of the range: a usual rise
 
 
 def resets_of_counter(values: FloatArray) -> int | None:
-    """Return how often a counter starts anew; None if the column is no counter.
+    """Return how often a counter starts again; None if the column is no counter.
 
     >>> resets_of_counter(np.arange(50.0)), resets_of_counter(np.arange(50.0) % 30), resets_of_counter(np.ones(50))
     (0, 1, None)

@@ -148,7 +148,8 @@ def _make_detector(options: FitOptions, method: Any) -> Any:
 def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
     """Return the method that was asked for, or of "auto" the one for this table, and a note that says why."""
     if options.method != AUTO:
-        if options.ordered and not _judges_series(options.method):
+        cls = detector_class(options.method) if isinstance(options.method, str) else type(options.method)
+        if options.ordered and not issubclass(cls, SeriesDetector):
             message = "ordered says that rows are in order of time, but this method judges rows one by one."
             raise TableError(f"{message} Leave it out, or take method sensors.", "ordered")
         return options.method, []
@@ -160,11 +161,6 @@ def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
         f"--method {DEFAULT_METHOD} judges rows one by one, --method {PAPERS_METHOD} is the paper's NS-NMF."
     )
     return SERIES_METHOD, [Note("method", message, 1)]
-
-
-def _judges_series(method: Any) -> bool:
-    cls = detector_class(method) if isinstance(method, str) else type(method)
-    return issubclass(cls, SeriesDetector)
 
 
 def _no_series(options: FitOptions, table: Table) -> str:

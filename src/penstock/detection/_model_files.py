@@ -148,8 +148,10 @@ def _unpack(record: Record) -> Model:
     modes = _unpack_modes(record.part("modes"))
     if len({part.mode for part in parts}) < len(parts):
         raise StorageError("a model has one part for each mode")
-    for part in parts:
-        if not _can_occur(part.mode, modes):
+    names = [name for name, _ in modes.rules]
+    possible = {*names, OTHER} - {*modes.skip} if names else {ALL}
+    for part in parts:  # a row that is judged must be able to have its mode
+        if part.mode in (*modes.skip, UNKNOWN, CHANGING) if modes.column is not None else part.mode not in possible:
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
     units = record.value("units")
     if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
@@ -160,18 +162,12 @@ def _unpack(record: Record) -> Model:
     return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings)
 
 
-def _can_occur(mode: str, modes: ModePlan) -> bool:
-    """Return whether a row that is judged can be of this mode."""
-    if modes.column is not None:
-        return mode not in (*modes.skip, UNKNOWN, CHANGING)
-    names = [name for name, _ in modes.rules]
-    return mode in ({*names, OTHER} - {*modes.skip} if names else {ALL})
-
-
 def _unpack_part(record: Record, inputs: InputChoice) -> Part:
     record.only("mode", "usual", "scaled_before", "reference", "detector")
     detector = restore(record.value("detector"))
-    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not _has_scores(detector):
+    # One for streams may have been saved in its warm-up, without scores.
+    scored = getattr(detector, "is_warm", True) and np.isfinite(getattr(detector, "scores_", np.nan)).any()
+    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not scored:
         raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
     usual = record.number("usual", least=0.0)
     if usual == 0:
@@ -191,11 +187,6 @@ def _unpack_reference(record: Record, detector: Any, p: int) -> FloatArray | Non
     if not 0 < len(rows) <= MOST_REFERENCES:
         raise record.trouble("reference", f"1 to {MOST_REFERENCES:,} rows")
     return rows
-
-
-def _has_scores(detector: Any) -> bool:
-    """Return whether a detector is fitted and has training scores; one for streams may be saved in its warm-up."""
-    return bool(getattr(detector, "is_warm", True)) and bool(np.isfinite(getattr(detector, "scores_", np.nan)).any())
 
 
 def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:

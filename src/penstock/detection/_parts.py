@@ -266,7 +266,7 @@ def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> Flo
 
 
 def are_usual(rows: IndexArray, scores: FloatArray, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which rows to compare with: no findings, and with a score of the lower half, so not beside a finding."""
+    """Return which rows to compare with: no findings, and with a score of the lower half, so not near a finding."""
     if not np.isfinite(scores[rows]).any():
         return np.zeros(len(rows), dtype=np.bool_)
     return ~flags[rows] & (scores[rows] <= np.nanmedian(scores[rows]))

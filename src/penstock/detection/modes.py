@@ -176,9 +176,11 @@ def _named_rule(spec: str) -> tuple[str, RowRule]:
     if colon and name.strip():
         try:
             return name.strip(), parse_rule(rule)
-        except RuleError:
-            if not _is_rule(spec):
-                raise
+        except RuleError as error:
+            try:
+                return spec.strip(), parse_rule(spec)
+            except RuleError:
+                raise error from None
     return spec.strip(), parse_rule(spec)
 
 
@@ -194,14 +196,6 @@ def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
         ) from None
 
 
-def _is_rule(text: str) -> bool:
-    try:
-        parse_rule(text)
-    except RuleError:
-        return False
-    return True
-
-
 def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
     """The values of a column as names of modes, and for each row which of them, −1 where it is missing."""
     refuse_unknown([column], table.names, "modes", table.source)
@@ -215,17 +209,13 @@ def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
         )
     names = [mode_name(value) for value in distinct]
     for name in names:
-        _refuse_reserved(column, name)
+        if name in _RESERVED:
+            raise TableError(
+                f"Column {column!r} has the value {name!r}, which is what rows of no mode are called. Use rules with "
+                f'other names, such as "mode {name}: {quote_name(column)} == {quote_text(name)}".'
+            )
         _refuse_long(name)
     return names, codes
-
-
-def _refuse_reserved(column: str, value: str) -> None:
-    if value in _RESERVED:
-        raise TableError(
-            f"Column {column!r} has the value {value!r}, which is what rows of no mode are called. Use rules with "
-            f'other names, such as "mode {value}: {quote_name(column)} == {quote_text(value)}".'
-        )
 
 
 def mode_name(value: float | str) -> str:

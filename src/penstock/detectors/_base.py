@@ -31,10 +31,10 @@ from penstock.detectors._input import (
     read_table,
 )
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
-from penstock.detectors._saving import Saveable
+from penstock.detectors._saving import KIND, Saveable
 from penstock.graph.rows import different_rows, first_copies, shares_seen
 from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
-from penstock.storage import Record
+from penstock.storage import Record, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -198,13 +198,15 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
     _takes_missing: ClassVar[bool] = False
     _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
-    contamination: Contamination
-    scale: str | None
     scores_: FloatArray
     seen_: FloatArray
     threshold_: float
     scaling_: MinMaxScaling | None
     n_features_in_: int
+
+    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
+        self.contamination = contamination
+        self.scale = scale
 
     @abstractmethod
     def _fit_rows(self, A: FloatArray) -> FloatArray:
@@ -440,7 +442,7 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         labels : bool, default=True
             Whether the index of the rows is saved too; without it, `top` of the loaded detector shows row numbers.
         """
-        self._write(path, labels=labels)
+        write_state(path, KIND, self._whole_state(labels=labels))
 
     def _has_state(self) -> bool:
         return "scores_" in vars(self)

@@ -38,10 +38,6 @@ class NormScore(BaseDetector):
     _takes_missing: ClassVar[bool] = True
     _compares_rows: ClassVar[bool] = False
 
-    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
-        self.contamination = contamination
-        self.scale = scale
-
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         return self._score_rows(A, A)
 
@@ -76,10 +72,6 @@ class MeanDistance(BaseDetector):
 
     _takes_missing: ClassVar[bool] = True
     _compares_rows: ClassVar[bool] = False
-
-    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
-        self.contamination = contamination
-        self.scale = scale
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         self.mean_ = _mean(A)
@@ -123,9 +115,8 @@ class KNNDistance(BaseDetector):
     def __init__(
         self, n_neighbors: int = 5, contamination: Contamination = "auto", scale: str | None = "minmax"
     ) -> None:
+        super().__init__(contamination, scale)
         self.n_neighbors = n_neighbors
-        self.contamination = contamination
-        self.scale = scale
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""

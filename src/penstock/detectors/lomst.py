@@ -68,10 +68,9 @@ class LoMST(BaseDetector):
         contamination: Contamination = "auto",
         scale: str | None = "minmax",
     ) -> None:
+        super().__init__(contamination, scale)
         self.n_neighbors = n_neighbors
         self.max_neighbors = max_neighbors
-        self.contamination = contamination
-        self.scale = scale
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""

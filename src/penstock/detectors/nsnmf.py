@@ -26,10 +26,25 @@ class _TreeDetector(FactorDetector):
 
     _needs_tree: ClassVar[bool] = True
 
-    alpha: float
-    similarity: Kind
-    duplicates: Duplicates
-    score_kind: Literal["residual", "structural"]
+    def __init__(
+        self,
+        n_components: int = 5,
+        alpha: float = 0.8,
+        similarity: Kind = "inverse",
+        duplicates: Duplicates = "collapse",
+        solver: Literal["auto"] | Settings = "auto",
+        score_kind: Literal["residual", "structural"] = "residual",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        self.alpha = alpha
+        self.similarity = similarity
+        self.duplicates = duplicates
+        self.score_kind = score_kind
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
@@ -163,18 +178,11 @@ class NSNMF(_TreeDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
+        super().__init__(
+            n_components, alpha, similarity, duplicates, solver, score_kind, contamination, scale, max_iter, tol,
+            random_state,
+        )  # fmt: skip
         self.gamma = gamma
-        self.similarity = similarity
-        self.duplicates = duplicates
-        self.solver = solver
-        self.score_kind = score_kind
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -204,32 +212,6 @@ class LaplacianNSNMF(_TreeDetector):
     >>> LaplacianNSNMF(n_components=2, random_state=0).fit(X).top(1).index.tolist()
     [5]
     """
-
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        similarity: Kind = "inverse",
-        duplicates: Duplicates = "collapse",
-        solver: Literal["auto"] | Settings = "auto",
-        score_kind: Literal["residual", "structural"] = "residual",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.similarity = similarity
-        self.duplicates = duplicates
-        self.solver = solver
-        self.score_kind = score_kind
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
         return laplacian_nsnmf(A, S, self.alpha)

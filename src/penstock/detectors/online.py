@@ -173,7 +173,10 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         float
             NaN during the warm-up.
         """
-        table = self._read_row(row)
+        if "_stream" in self.__dict__ and isinstance(row, np.ndarray | list | tuple):
+            table = read_row(self, row, scaled=self._stream.settings.scale is not None)
+        else:
+            table = self._read(table_of_one(row))
         with self._announcing():
             return float(self._begun().take(table)[0])
 
@@ -249,35 +252,28 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         self
         """
         with restore_on_failure(self):
-            return self._fit_table(X)
-
-    def _fit_table(self, X: Any) -> Self:
-        for name in ("_stream", "_batch_threshold"):
-            self.__dict__.pop(name, None)
-        table = self._read(X)
-        stream = self._begun()
-        with self._announcing():
-            scores = stream.take(table)
-            if stream.factors is None:
-                self._end_warmup_early(stream, len(table))
-        assert stream.warmup_scores is not None
-        usable = np.flatnonzero(~np.isnan(table).all(axis=1))[: len(stream.warmup_scores)]
-        scores[usable] = stream.warmup_scores
-        self.scores_ = scores
-        if self.threshold is None or np.isnan(stream.threshold.value):
-            now = stream.score(table)
-            self._batch_threshold = (stream.n_seen, score_threshold(now[~np.isnan(now)]))
-        return self
-
-    def _end_warmup_early(self, stream: Stream, n: int) -> None:
-        found = stream.n_waiting
-        if found < 2:
-            raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} (n_samples = {n}).")
-        if found < self.n_components:
-            warn_caller(
-                f"Only {found} rows have readings, so n_components = {self.n_components} was lowered to {found}."
-            )
-        stream.end_warmup()
+            for name in ("_stream", "_batch_threshold"):
+                self.__dict__.pop(name, None)
+            table = self._read(X)
+            stream = self._begun()
+            with self._announcing():
+                scores = stream.take(table)
+                if stream.factors is None:
+                    found, K = stream.n_waiting, self.n_components
+                    if found < 2:
+                        n = f"n_samples = {len(table)}"
+                        raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} ({n}).")
+                    if found < K:
+                        warn_caller(f"Only {found} rows have readings, so n_components = {K} was lowered to {found}.")
+                    stream.end_warmup()
+            assert stream.warmup_scores is not None
+            usable = np.flatnonzero(~np.isnan(table).all(axis=1))[: len(stream.warmup_scores)]
+            scores[usable] = stream.warmup_scores
+            self.scores_ = scores
+            if self.threshold is None or np.isnan(stream.threshold.value):
+                now = stream.score(table)
+                self._batch_threshold = (stream.n_seen, score_threshold(now[~np.isnan(now)]))
+            return self
 
     @contextmanager
     def _announcing(self) -> Iterator[None]:
@@ -463,15 +459,14 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         self._stream = self._new_stream()
         return table
 
-    def _read_row(self, row: Any) -> FloatArray:
-        """Return one sample as a table of one row."""
-        if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
-            return self._read(table_of_one(row))
-        return read_row(self, row, scaled=self._stream.settings.scale is not None)
-
     def _pack(self) -> dict[str, Any]:
-        stream = self._begun()
-        self._refuse_changed_parameters(stream)
+        stream, now = self._begun(), StreamSettings.of(self)
+        if now != stream.settings:  # a file holds the parameters and the stream; they must belong together
+            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
+            raise ValueError(
+                f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
+                f"them back before saving, or fit again."
+            )
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
         return {
             "columns": pack_columns(self),
@@ -479,16 +474,6 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
         }
-
-    def _refuse_changed_parameters(self, stream: Stream) -> None:
-        """A file holds the parameters and the stream; they must belong together."""
-        now = StreamSettings.of(self)
-        if now != stream.settings:
-            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
-            raise ValueError(
-                f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
-                f"them back before saving, or fit again."
-            )
 
     def _unpack(self, state: dict[str, Any]) -> None:
         record = Record(state, "fitted").only("columns", "stream", "scores", "batch_threshold")

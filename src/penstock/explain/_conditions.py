@@ -73,7 +73,7 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     """CART (Gini impurity, both classes weighing the same) on rows with NaN where a reading is missing.
 
     Scikit-learn rounds its input to 32 bits. A tree needs only the order of the readings, though, and a best split lies
-    beside a reading of the event: so it is given the place of each reading among the event's, which 32 bits hold.
+    next to a reading of the event: so it is given the place of each reading among the event's, which 32 bits hold.
 
     >>> tree = grow(np.array([[1.0], [1.0 + 1e-15], [9.0]]), np.array([False, True, True]), max_depth=1, min_leaf=1,
     ...             random_state=0)
@@ -91,10 +91,15 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     )
     tree = model.fit(codes, is_event).tree_
     column = np.maximum(tree.feature, 0).astype(np.intp)
-    threshold = [_threshold(places[j], code) for j, code in zip(column, tree.threshold, strict=True)]
+    threshold = np.full(len(column), np.inf)  # a reading has at most a code exactly if it is at most this threshold
+    for node, code in enumerate(tree.threshold):
+        if 0 <= code < np.inf:
+            place, equal = divmod(int(code), 2)
+            value = places[column[node]][place]
+            threshold[node] = value if equal else np.nextafter(value, -np.inf)
     return GrownTree(
         column,
-        np.array(threshold),
+        threshold,
         tree.children_left.astype(np.intp),
         tree.children_right.astype(np.intp),
         tree.missing_go_to_left.astype(bool),
@@ -123,14 +128,6 @@ def codes_of(column: FloatArray, places: FloatArray) -> FloatArray:
     left = np.searchsorted(places, column)
     equal = places[np.minimum(left, len(places) - 1)] == column
     return np.where(np.isfinite(column), 2.0 * left + equal, np.nan)
-
-
-def _threshold(places: FloatArray, code: float) -> float:
-    """A reading has a code <= `code` exactly if it is <= what is returned."""
-    if code < 0 or not np.isfinite(code):
-        return float("inf")
-    place, equal = divmod(int(code), 2)
-    return float(places[place] if equal else np.nextafter(places[place], -np.inf))
 
 
 Operator = Literal[">", "<="]
@@ -230,15 +227,12 @@ def simplest(path: Path, table: FloatArray) -> Path:
         if len(bounds) > 1 and own[others].all():
             del bounds[place]
         else:
-            bounds[place] = bound._replace(value=_rounded(bound, table, others))
+            column, every = table[:, bound.column], np.ones(len(table), dtype=bool)
+            near, all_rows = (gap_around(column, bound.value, among) for among in (others, every))
+            low, high = (a if np.isfinite(a) else b for a, b in zip(near, all_rows, strict=True))
+            if np.isfinite(low) and np.isfinite(high):
+                bounds[place] = bound._replace(value=round_between(low, high))
     return tuple(bounds)
-
-
-def _rounded(bound: Bound, table: FloatArray, others: BoolArray) -> float:
-    column = table[:, bound.column]
-    near, all_rows = (gap_around(column, bound.value, among) for among in (others, np.ones(len(table), dtype=bool)))
-    low, high = (a if np.isfinite(a) else b for a, b in zip(near, all_rows, strict=True))
-    return round_between(low, high) if np.isfinite(low) and np.isfinite(high) else bound.value
 
 
 def paths_of(tree: GrownTree, table: FloatArray) -> Iterator[tuple[Path, BoolArray]]:

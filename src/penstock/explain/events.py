@@ -91,23 +91,17 @@ def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = N
     """A clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
     if time is not None and len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
-    starts = _starts(groups, n)
+    starts = np.zeros(min(n, 1), dtype=np.intp)
+    if groups is not None:
+        codes, names = pd.factorize(np.asarray(groups))
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        if len(codes) != n or len(starts) != len(names):
+            raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
     if time is not None:
         falls = 1 + np.flatnonzero(time.asi8[1:] < time.asi8[:-1])
         if time.hasnans or not np.isin(falls, starts).all():
             raise ValueError("The time stamps must be in ascending order, without missing ones.")
     return Clock(n, time, starts)
-
-
-def _starts(groups: ArrayLike | None, n: int) -> IndexArray:
-    """Where each group begins; raise unless there is a group for each row, and rows of a group are together."""
-    if groups is None:
-        return np.zeros(min(n, 1), dtype=np.intp)
-    codes, names = pd.factorize(np.asarray(groups))
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    if len(codes) != n or len(starts) != len(names):
-        raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
-    return starts
 
 
 def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:
@@ -127,18 +121,16 @@ def checked_length(length: Length | None, usual: Length, clock: Clock, name: str
 def checked_arrays(**arrays: Any) -> tuple[list[NDArray[Any]], int]:
     """Flags (bool) and `scores` (float) as arrays of one length, and that length."""
     kinds = {name: np.float64 if name == "scores" else np.bool_ for name in arrays}
-    found = [_as_kind(name, values, kinds[name]) for name, values in arrays.items()]
+    found = []
+    for name, values in arrays.items():
+        array = np.asarray(values)
+        if kinds[name] is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
+            raise ValueError(f"{name} must hold True and False only.")
+        found.append(array.astype(kinds[name]))
     if len({array.shape for array in found}) > 1 or found[0].ndim != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arrays, found, strict=True))
         raise ValueError(f"All must have one length; got {shapes}.")
     return found, len(found[0])
-
-
-def _as_kind(name: str, values: Any, kind: Any) -> NDArray[Any]:
-    array = np.asarray(values)
-    if kind is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} must hold True and False only.")
-    return array.astype(kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +234,9 @@ def _figures(
 ) -> dict[str, Any]:
     """What the scores of the flagged rows say of each event."""
     highest = np.maximum.reduceat(scores, starts)
-    peaks = rows[_first_of_each(scores == np.repeat(highest, counts), np.repeat(np.arange(len(starts)), counts))]
+    at_peak = np.flatnonzero(scores == np.repeat(highest, counts))
+    event_of = np.repeat(np.arange(len(starts)), counts)[at_peak]
+    peaks = rows[at_peak[np.diff(event_of, prepend=-1) > 0]]  # of each event the first
     ranks = np.empty(len(starts), dtype=np.int64)
     ranks[np.argsort(-highest, kind="stable")] = np.arange(1, len(starts) + 1)
     usable = threshold is not None and 0 < threshold < np.inf
@@ -257,12 +251,6 @@ def _figures(
         "severity": severity,
         "rank": ranks,
     }
-
-
-def _first_of_each(mask: NDArray[np.bool_], groups: IndexArray) -> IndexArray:
-    """Where a condition first holds in each group; groups are in ascending order, and it holds somewhere in each."""
-    where = np.flatnonzero(mask)
-    return where[np.diff(groups[where], prepend=-1) > 0]
 
 
 def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:

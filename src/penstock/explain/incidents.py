@@ -17,8 +17,6 @@ from penstock._types import FloatArray, IndexArray
 from penstock.explain._incident_parts import (
     LEVEL,
     SAME_SENSORS,
-    Part,
-    Series,
     check_series,
     cosine,
     merge_parts,
@@ -134,10 +132,14 @@ def find_incidents(
     peaks = [int(part.rows[series.scores[part.rows].argmax()]) for part in merged]
     ranks = 1 + np.argsort(np.argsort([-series.scores[peak] for peak in peaks], kind="stable"))
     history = History(series, merged)
-    patterns = [_pattern(series, part) for part in merged]
-    similar = _similar(patterns)
+    patterns = np.zeros((len(merged), len(series.names)))  # mean excess with the sign of reading − expected
     found = []
     for number, part in enumerate(merged):
+        rows = part.rows
+        signs = np.nan_to_num(np.sign(series.readings[rows] - series.expected[rows]))
+        patterns[number] = (np.maximum(series.evidence[rows] - LEVEL, 0.0) * signs).mean(axis=0)
+        cosines = np.nan_to_num(cosine(patterns[:number], patterns[number]))
+        best = [int(k) for k in np.argsort(-cosines, kind="stable")[:_MOST_SIMILAR] if cosines[k] >= SAME_SENSORS]
         sensors = name_conditions(history, part, rank_sensors(series, part))
         source, reason = judge_source(sensors, len(series.names))
         found.append(
@@ -146,13 +148,13 @@ def find_incidents(
                 rank=int(ranks[number]),
                 start=part.start,
                 end=part.end,
-                rows=part.rows,
+                rows=rows,
                 peak=peaks[number],
                 peak_score=float(series.scores[peaks[number]]),
                 sensors=sensors,
                 source=source,
                 reason=reason,
-                similar=similar[number],
+                similar=tuple((k + 1, min(float(cosines[k]), 1.0)) for k in best),
                 pattern=patterns[number],
             )
         )
@@ -210,22 +212,3 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
         "similar": [tuple(number for number, _ in one.similar) for one in incidents],
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(1, len(incidents) + 1, name="incident"))
-
-
-def _pattern(series: Series, part: Part) -> FloatArray:
-    """Return the mean excess of the evidence over the flagged rows with the sign of reading − expected."""
-    rows = part.rows
-    signs = np.nan_to_num(np.sign(series.readings[rows] - series.expected[rows]))
-    pattern: FloatArray = (np.maximum(series.evidence[rows] - LEVEL, 0.0) * signs).mean(axis=0)
-    return pattern
-
-
-def _similar(patterns: list[FloatArray]) -> list[tuple[tuple[int, float], ...]]:
-    """Return for each pattern the earlier ones of the same sensors in the same directions, the most similar first."""
-    found: list[tuple[tuple[int, float], ...]] = []
-    P = np.array(patterns)
-    for number in range(len(P)):
-        cosines = np.nan_to_num(cosine(P[:number], P[number]))
-        best = [int(k) for k in np.argsort(-cosines, kind="stable")[:_MOST_SIMILAR] if cosines[k] >= SAME_SENSORS]
-        found.append(tuple((k + 1, min(float(cosines[k]), 1.0)) for k in best))
-    return found

@@ -86,7 +86,7 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     else:
         kinds = [_kind(value, signs) for value in values]
     kinds = [UNKNOWN if _folded(value) in unknown else kind for value, kind in zip(values, kinds, strict=True)]
-    if NORMAL in kinds or missing:  # texts beside a normal one are names of faults
+    if NORMAL in kinds or missing:  # other texts than normal ones are names of faults
         pairs = zip(values, kinds, strict=True)
         kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind for value, kind in pairs]
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]

@@ -71,23 +71,17 @@ def best_separating(event: FloatArray, normal: NormalSample, n: int, weights: Fl
 
 def _separation(event: FloatArray, normal: NormalSample) -> FloatArray:
     """Of each column between 0 (chance) and ½; −1 if there is nothing to separate."""
-    known = np.isfinite(event)
-    u = np.where(known, _shares_below(event, normal), 0.5)  # chance
+    known, u = np.isfinite(event), np.full(event.shape, 0.5)  # chance
+    for j, (readings, column, seen) in enumerate(zip(event.T, normal.columns, normal.seen, strict=True)):
+        if seen:  # the share of normal readings below each reading, and half of those equal to it
+            here = column[:seen]
+            below = (here.searchsorted(readings, "left") + here.searchsorted(readings, "right")) / (2 * seen)
+            u[:, j] = np.where(known[:, j], below, 0.5)
     count, rows = known.sum(axis=0), max(len(event), 1)
     high = np.abs(u.sum(axis=0) / rows - 0.5)  # a missing reading adds nothing
     outside = np.abs(np.where(known, np.abs(2 * u - 1) - 0.5, 0.0).sum(axis=0)) / rows
     power = np.where((count > 0) & (normal.seen > 0), np.maximum(high, outside), 0.0)
     return np.where(_varies(event, known, normal), power, -1.0)
-
-
-def _shares_below(event: FloatArray, normal: NormalSample) -> FloatArray:
-    """The share of normal readings below each reading, and half of those equal to it."""
-    below = np.zeros(event.shape[::-1])
-    for j, (readings, column, seen) in enumerate(zip(event.T, normal.columns, normal.seen, strict=True)):
-        if seen:
-            here = column[:seen]
-            below[j] = (here.searchsorted(readings, "left") + here.searchsorted(readings, "right")) / (2 * seen)
-    return below.T
 
 
 def _varies(event: FloatArray, known: BoolArray, normal: NormalSample) -> BoolArray:
@@ -241,7 +235,8 @@ def find_rule(
         return None
     path, known = simplest(path, table), units_of(names, units)
     met = rows_that_meet(path, table)
-    conditions = [Condition(names[j], operator, value, known[j]) for j, operator, value in _in_table(path, columns)]
+    bounds = [(int(columns[bound.column]), bound.operator, bound.value) for bound in path]
+    conditions = [Condition(names[j], operator, value, known[j]) for j, operator, value in bounds]
     hits = int(met[: len(events)].sum())
     return Rule(tuple(conditions), hits, len(events), int(met.sum()) - hits, len(others))
 
@@ -264,7 +259,3 @@ def _paths(
     rarity = (len(table) - n_events) / len(normals) * len(events) / n_events
     for path in conjunctions(some, is_event, rarity, max_conditions):
         yield path, rows_that_meet(path, table)
-
-
-def _in_table(path: Path, columns: IndexArray) -> list[tuple[int, Operator, float]]:
-    return [(int(columns[bound.column]), bound.operator, bound.value) for bound in path]

@@ -49,7 +49,7 @@ def split_unit(name: str) -> tuple[str, str]:
         unit = found["unit"].strip()
         if unit in _DIMENSIONLESS - {"", "1"}:
             return found["name"], ""
-        if _UNIT.fullmatch(unit) or (pattern is _BRACKETED and unit and not _is_number(unit)):
+        if _UNIT.fullmatch(unit) or (pattern is _BRACKETED and unit and not re.fullmatch(r"[-+]?[\d.,:;\s]+", unit)):
             return found["name"], unit
     return name, ""
 
@@ -76,12 +76,6 @@ def in_words(variable: str, operator: str, value: float, unit: str) -> str:
     number = repr(float(value)).removesuffix(".0")
     return f"{shown} {operator} {number} {unit}".rstrip()
 
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[-+]?[\d.,:;\s]+", text) is not None
-
-
-__all__ = ["rank_variables", "split_unit"]
 
 _LARGEST = float(np.finfo(np.float64).max)
 

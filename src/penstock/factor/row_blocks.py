@@ -78,7 +78,14 @@ class BlockProblem:
 
     def sums_after(self, places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> Sums:
         """Compute the sums over all rows once each block has taken its step."""
-        parts = [_sums_of_block(place, report, float(t)) for place, report, t in zip(places, swept, steps, strict=True)]
+        parts = []
+        for place, report, t in zip(places, swept, steps.tolist(), strict=True):
+            (a, b, c), (d, e, f) = report.agreement, report.roughness
+            G, V = report.G, report.V
+            if t != 1.0:
+                G = place.G + t * (report.mixed + report.mixed.T) + t * t * report.change
+                V = (1 - t) * report.V_before + t * report.V
+            parts.append(Sums(G, V, a + t * (2 * b + t * c), d + t * (2 * e + t * f)))
         return self.add_up(offers_after(places, swept, steps), parts)
 
     def value(self, H: FloatArray, sums: Sums, offered: FloatArray, steps: FloatArray | None = None) -> float:
@@ -167,15 +174,6 @@ def offers_after(places: Sequence[Place], swept: Sequence[Swept], steps: FloatAr
             for place, report, t in zip(places, swept, steps, strict=True)
         ]
     )
-
-
-def _sums_of_block(place: Place, report: Swept, t: float) -> Sums:
-    (a, b, c), (d, e, f) = report.agreement, report.roughness
-    agreement, roughness = a + t * (2 * b + t * c), d + t * (2 * e + t * f)
-    if t == 1.0:
-        return Sums(report.G, report.V, agreement, roughness)
-    G = place.G + t * (report.mixed + report.mixed.T) + t * t * report.change
-    return Sums(G, (1 - t) * report.V_before + t * report.V, agreement, roughness)
 
 
 def _dots(X: FloatArray, Z: FloatArray) -> FloatArray:

@@ -120,8 +120,12 @@ class _TreeRounds(Rounds):
     def run(self) -> IndexArray:
         """Return the edges taken, by position in the tree."""
         while self.n_components > 1:
-            if not self.join_once():
-                self.edges.append(self._join_clumps())
+            if not self.join_once():  # join all components, given what lists and searches have shown so far
+                first = self.known_edges()
+                known = np.column_stack([first.leave, first.enter])[first.leave >= 0]
+                # a list that is not used up has points of other components on it, nearer than the bound on all others
+                nearest = np.where(self.cursor >= self.n_listed, self.points.lower, 0.0)
+                self.edges.append(join_clumps(self.tree, self.points.component, nearest, known))
                 break
         return np.concatenate(self.edges)
 
@@ -154,14 +158,6 @@ class _TreeRounds(Rounds):
 
         for_each_range(search_range, len(leaves), smallest=16)
         return sum(visits)
-
-    def _join_clumps(self) -> NDArray[np.int64]:
-        """Return the edges that join all components, given what lists and searches have shown so far."""
-        first = self.known_edges()
-        known = np.column_stack([first.leave, first.enter])[first.leave >= 0]
-        # a list that is not used up has points of other components on it, nearer than the bound on all others
-        nearest = np.where(self.cursor >= self.n_listed, self.points.lower, 0.0)
-        return join_clumps(self.tree, self.points.component, nearest, known)
 
 
 def leaves_with(needed: NDArray[np.bool_]) -> IndexArray:
@@ -228,7 +224,9 @@ class Clump:
         Along the axes of this clump a box of the other is tilted. The larger of two bounds counts: by the box around it
         along these axes, and by its extent along the way from its middle to this clump.
         """
-        turn = _turn_between(guest.axes, self.axes)
+        turn = self.axes  # the matrix from the guest's coordinates to these; None means the columns of the table
+        if guest.axes is not None:
+            turn = guest.axes.T if self.axes is None else guest.axes.T @ self.axes
         middles = _turned(guest.middles, turn) + _turned(guest.center - self.center, self.axes)
         inside = np.clip(middles, self.low, self.high)
         way = middles - inside
@@ -247,13 +245,6 @@ class Clump:
         stretch = max(self.tree.stretch, guest.tree.stretch)
         across = float(np.linalg.norm(guest.center - self.center)) + self.tree.radius + guest.tree.radius
         return self.tree.error + stretch * guest.tree.error + 4 * (stretch - 1) * across, stretch
-
-
-def _turn_between(guest: FloatArray | None, host: FloatArray | None) -> FloatArray | None:
-    """Return the matrix from coordinates along some axes to others; None means the columns of the table."""
-    if guest is None:
-        return host
-    return guest.T if host is None else guest.T @ host
 
 
 def _turned(rows: FloatArray, turn: FloatArray | None) -> FloatArray:
@@ -327,17 +318,14 @@ class _Joining:
         found: list[_Found] = []
         size = 1
         while len(leaves):
-            rows = self._rows_of(guest, leaves[:size], bound[0])
+            places = (leaves[:size, None] * TILE + np.arange(TILE)).ravel()
+            rows = guest.points[places[places < len(guest.points)]]
+            rows = rows[self.nearest[rows] <= bound[0]]
             if len(rows):
                 found += self._search_rows(host, rows, bound)
             leaves, size = leaves[size:], size * _GROWTH
             leaves = leaves[gaps[leaves] <= search_limit(bound[0], shift, stretch)]
         return min(found, default=None)
-
-    def _rows_of(self, guest: Clump, leaves: NDArray[np.int64], bound: float) -> NDArray[np.int64]:
-        places = (leaves[:, None] * TILE + np.arange(TILE)).ravel()
-        rows = guest.points[places[places < len(guest.points)]]
-        return np.asarray(rows[self.nearest[rows] <= bound])
 
     def _search_rows(self, host: Clump, rows: NDArray[np.int64], bound: FloatArray) -> list[_Found]:
         """Find the first edge to a clump for each range of some rows, within `bound`, which they lower."""

@@ -110,12 +110,14 @@ def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximat
     edges = edges[order]
     position = np.empty(len(rows), dtype=np.int64)
     position[tree.names] = np.arange(len(rows))
+    runs = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
+    exact_at_scale = all(np.array_equal(frame.leave(points.exact[run]), rows[run]) for run in runs)
     return Part(
         tree=replace(tree, names=numbers[tree.names].astype(np.int64)),
         edges=position[edges],
         squares=squares[order],
         lengths=edge_lengths(rows, edges),
-        rounded=None if _same_at_scale(frame, points.exact, rows) else rows[tree.names],
+        rounded=None if exact_at_scale else rows[tree.names],
     )
 
 
@@ -130,12 +132,6 @@ def cross_edges(one: Part, other: Part) -> Edges:
     order = order_edges(ends, squares)
     lengths = row_distances(one.rows_at(pairs[order, 0]), other.rows_at(pairs[order, 1]))
     return Edges(ends[order], squares[order], lengths)
-
-
-def _same_at_scale(frame: Frame, exact: FloatArray, rows: FloatArray) -> bool:
-    """Tell whether the rows can be computed back from their scaled copies."""
-    runs = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
-    return all(np.array_equal(frame.leave(exact[run]), rows[run]) for run in runs)
 
 
 class Side:

@@ -194,7 +194,10 @@ def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebo
     rows = [fields for fields in rows if len(fields) == len(names)]
     if not rows:
         return None
-    signs = [_decimal_sign([row[number].strip() for row in rows]) for number in range(len(names))]
+    signs: list[str | None] = []  # before decimals, by column; None where no number shows one
+    for number in range(len(names)):
+        found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
+        signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
     signs = [options.decimal or sign or usual for sign in signs]
     frame = pd.DataFrame({each: _typed([row[n] for row in rows], signs[n]) for n, each in enumerate(names)})
@@ -230,10 +233,6 @@ def _decoded_head(head: bytes, name: str, encoding: str | None) -> tuple[str, st
             text = head.removeprefix(_BOM).decode(likely, errors="replace" if encoding else "strict")
             return text.replace("\r\n", "\n"), likely
     raise TableError(f"{name} is in no encoding that is known here. Name its encoding.")
-
-
-def _decimal_sign(values: Sequence[str]) -> str | None:
-    return next((found[1] for value in values if (found := _DECIMALS.fullmatch(value))), None)
 
 
 def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
@@ -486,7 +485,8 @@ class CsvRows:
             try:
                 fields = self.fields(lines[line])
                 values[line] = [self._number(fields[n], column) for column, n in enumerate(self.columns.variables)]
-                times[line] = self._time(fields)
+                time, clock = fields[self.columns.time or 0], self.columns.clock
+                times[line] = time if clock is None else f"{time} {fields[clock]}"
             except LineError as fault:
                 faults[line] = str(fault)
         kept = [number for number in range(len(lines)) if number not in faults]
@@ -507,10 +507,6 @@ class CsvRows:
         if len(fields) != len(self.columns.names):
             raise LineError(f"{len(fields)} fields instead of {len(self.columns.names)}")
         return fields
-
-    def _time(self, fields: Sequence[str]) -> str:
-        time, clock = self.columns.time or 0, self.columns.clock
-        return fields[time] if clock is None else f"{fields[time]} {fields[clock]}"
 
     def _read_plain(
         self, lines: Sequence[bytes]
@@ -602,7 +598,15 @@ class JsonRows:
         for number, line in enumerate(lines):
             try:
                 values = _object(line)
-                row, when = self._row(values), None if time is None else _json_time(values.get(time))
+                if self._known is not None and not self._known.issuperset(values):
+                    new = next(key for key in values if key not in self._known)
+                    raise LineError(f"key {quoted(new)} was not in the first object")
+                row = [_json_number(values.get(name), name) for name in self._names]
+                when = None if time is None else values.get(time)
+                if isinstance(when, dict | list):
+                    raise LineError("its time is neither a text nor a number")
+                if isinstance(when, float) and not math.isfinite(when):  # NaN and infinities are not JSON
+                    when = None
             except LineError as fault:
                 faults.append((number, str(fault)))
             else:
@@ -618,12 +622,6 @@ class JsonRows:
     def state(self) -> dict[str, Any]:
         """Return plain values for `restore_parser`."""
         return {"format": "jsonl", **self.columns.state()}
-
-    def _row(self, values: dict[str, Any]) -> list[float]:
-        if self._known is not None and not self._known.issuperset(values):
-            new = next(key for key in values if key not in self._known)
-            raise LineError(f"key {quoted(new)} was not in the first object")
-        return [_json_number(values.get(name), name) for name in self._names]
 
 
 RowParser = CsvRows | JsonRows
@@ -680,13 +678,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise LineError(f"key {quoted(next(key for key in keys if keys.count(key) > 1))} comes more than once")
     return values
-
-
-def _json_time(value: object) -> object:
-    """Return any text or number; NaN and infinities, which are not JSON, are no time."""
-    if isinstance(value, dict | list):
-        raise LineError("its time is neither a text nor a number")
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _json_number(value: object, name: str) -> float:

@@ -168,33 +168,6 @@ def found_events(plant: SimulatedPlant, times: pd.DatetimeIndex) -> pd.DataFrame
     ).set_axis(pd.Index(events["event"], name="event"))
 
 
-def found_days(plant: SimulatedPlant, times: pd.DatetimeIndex) -> pd.Series[int]:
-    """Count how many of these time stamps fall on each day of the plant that has an event.
-
-    Parameters
-    ----------
-    plant : SimulatedPlant
-        A plant with its events, which may last into the next day.
-    times : DatetimeIndex
-        Time stamps, for example of the rows that a detector flags.
-
-    Returns
-    -------
-    Series
-        The number of time stamps, by day.
-
-    Examples
-    --------
-    >>> from penstock.simulate import simulate_hydropower
-    >>> plant = simulate_hydropower()
-    >>> str(found_days(plant, plant.table.index[plant.is_anomalous]).index[0])
-    '2015-07-04'
-    """
-    days = sorted({day.date() for start, end in _spans(plant.events) for day in pd.date_range(start.normalize(), end)})
-    counts = pd.Series(times.date).value_counts()
-    return pd.Series([int(counts.get(day, 0)) for day in days], index=pd.Index(days, name="day"))
-
-
 def _spans(events: pd.DataFrame) -> Iterable[Span]:
     return zip(events["start"], events["end"], strict=True)
 
