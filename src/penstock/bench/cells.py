@@ -220,8 +220,8 @@ def taken_rows(n: int, order: str, rows: int | None, seed: int | None) -> NDArra
 
 def _details(detector: Any, X: FloatArray) -> dict[str, Any]:
     """Collect numbers that a fitted detector has, and the time of its spanning tree alone."""
-    found = {name.rstrip("_"): np.asarray(getattr(detector, name)) for name in _FITTED if hasattr(detector, name)}
-    found = {name: value.item() for name, value in found.items() if value.ndim == 0 and value.dtype.kind in "biuf"}
+    values = {name.rstrip("_"): np.asarray(getattr(detector, name)) for name in _FITTED if hasattr(detector, name)}
+    found = {name: value.item() for name, value in values.items() if value.ndim == 0 and value.dtype.kind in "biuf"}
     if hasattr(detector, "tree_") and len(X) >= _FEWEST_ROWS_TIMED:
         from penstock.graph.mst import minimum_spanning_tree
 

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.arrays import BooleanArray
 
 from penstock._messages import quoted
+from penstock._types import BoolArray
 from penstock.io import Table, TableError, refuse_unknown
 
-BoolArray = NDArray[np.bool_]
 _MOST_CHARACTERS = 2000
 _MOST_LEVELS = 50  # of parentheses and negations
 _SHOWN = 30  # characters before the place of an error

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 import penstock
 from penstock._parameters import ParameterError
+from penstock._types import BoolArray
 from penstock.columns import RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
 from penstock.detection._periods import (
@@ -184,7 +184,7 @@ def _no_series(options: FitOptions, table: Table) -> str:
     return ""
 
 
-def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
+def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
     """A note on known faults among the rows that others are to be judged by."""
     count = 0 if truth is None else int((truth.faults & trained).sum())
     if not count:

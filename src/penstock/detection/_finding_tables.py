@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._parts import Contributions, JudgedPart
 from penstock.detection._preparing import Prepared
 from penstock.detection._severity import Grades
@@ -18,7 +18,6 @@ from penstock.detectors import read_time
 from penstock.explain import Agreement, Events, Incident, agreement, incident_table
 from penstock.io import Note, Table
 
-BoolArray = NDArray[np.bool_]
 _NAMED_VARIABLES = 3  # in the list of rows
 
 

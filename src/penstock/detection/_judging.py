@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from penstock._messages import counted, listed
 from penstock._parameters import check_whole_number
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._explaining import add_explanations
 from penstock.detection._finding_tables import (
     compare_with_label,
@@ -45,7 +44,6 @@ from penstock.graph.edges import nearest_by_tree
 from penstock.io import Note, TableError
 from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
-BoolArray = NDArray[np.bool_]
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after

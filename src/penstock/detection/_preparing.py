@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
 from penstock._parameters import ParameterError, check_whole_number
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
@@ -97,7 +97,7 @@ class Prepared:
     inputs: InputChoice
     values: pd.DataFrame
     modes: NDArray[np.str_]
-    judged: NDArray[np.bool_]
+    judged: BoolArray
     notes: tuple[Note, ...]
     truth: Truth | None = None
 
@@ -173,7 +173,7 @@ def prepare(
     modes: ModePlan,
     notes: Sequence[Note] = (),
     *,
-    excluded: NDArray[np.bool_] | None = None,
+    excluded: BoolArray | None = None,
     truth: Truth | None = None,
 ) -> Prepared:
     """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
@@ -206,7 +206,7 @@ def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
     return tuple(check_columns(table))
 
 
-def _about_categories(table: Table, inputs: InputChoice, judged: NDArray[np.bool_]) -> list[Note]:
+def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> list[Note]:
     """Notes on text that was not there when the inputs were chosen."""
     notes = []
     for encoding in inputs.encoded:
@@ -229,7 +229,7 @@ def _about_dead(values: pd.DataFrame, table: Table) -> list[Note]:
     return [Note("dead inputs", message, len(dead), dead)]
 
 
-def _about_modes(modes: NDArray[np.str_], judged: NDArray[np.bool_], plan: ModePlan) -> list[Note]:
+def _about_modes(modes: NDArray[np.str_], judged: BoolArray, plan: ModePlan) -> list[Note]:
     if not plan.separates:
         return []
     names, counts = np.unique(modes, return_counts=True)

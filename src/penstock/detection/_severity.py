@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._parts import JudgedPart, is_series
 from penstock.detection._preparing import Prepared
 from penstock.detection._wording import (
@@ -31,8 +31,6 @@ from penstock.detectors import scores_without_the_highest
 from penstock.io import Note, Table
 from penstock.sensors import learn_clock
 from penstock.thresholds import about_figure, expected_by_chance
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

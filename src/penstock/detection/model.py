@@ -11,11 +11,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from penstock._messages import counted, listed
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
@@ -182,7 +181,7 @@ class FittedRows:
 
 
 def fit_parts(
-    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows | None, progress: Progress
+    prepared: Prepared, trained: BoolArray, detector: Any, fit_rows: FitRows | None, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
     """Fit a detector for each mode that has enough rows; return them, their training rows, and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}

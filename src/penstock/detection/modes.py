@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import quoted
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
@@ -73,7 +73,7 @@ class ModePlan:
             if name not in known | {UNKNOWN, CHANGING}:
                 raise TableError(f"There is no mode {name!r} to skip; there are {', '.join(sorted(known))}.")
 
-    def is_judged(self, modes: NDArray[np.str_]) -> NDArray[np.bool_]:
+    def is_judged(self, modes: NDArray[np.str_]) -> BoolArray:
         return ~np.isin(modes, [*self.skip, UNKNOWN, CHANGING])
 
     @property

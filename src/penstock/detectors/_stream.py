@@ -10,9 +10,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors, OnlineSettings
@@ -175,7 +174,7 @@ class Stream:
             self.missing = self.missing + absent.sum(axis=0)
         return [slice(at, min(at + _ROWS_AT_ONCE, len(table))) for at in range(start, len(table), _ROWS_AT_ONCE)]
 
-    def _collect(self, table: FloatArray, absent: NDArray[np.bool_]) -> int:
+    def _collect(self, table: FloatArray, absent: BoolArray) -> int:
         """Let the warm-up take the rows with readings that it needs; return how many rows were looked at."""
         usable = np.flatnonzero(~absent.all(axis=1))
         needed = self.settings.warmup - self.n_waiting
@@ -196,7 +195,7 @@ class Stream:
         table: FloatArray,
         expected: FloatArray | None = None,
         thresholds: FloatArray | None = None,
-        flags: NDArray[np.bool_] | None = None,
+        flags: BoolArray | None = None,
     ) -> FloatArray:
         """Score and learn rows; fill what is given: expected readings, thresholds and flags."""
         X, A = self._scaled(table)

@@ -8,9 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
 _DIGITS = 17  # are enough for any float
 
@@ -40,7 +39,7 @@ def round_between(low: float, high: float) -> float:
     return low
 
 
-def gap_around(column: FloatArray, threshold: float, among: NDArray[np.bool_]) -> tuple[float, float]:
+def gap_around(column: FloatArray, threshold: float, among: BoolArray) -> tuple[float, float]:
     """The largest reading <= threshold and the smallest above it among some rows; ∓infinity where there is none.
 
     >>> gap_around(np.array([1.0, 2.0, np.nan, 7.0]), 3.0, np.array([True, True, True, True]))
@@ -49,9 +48,6 @@ def gap_around(column: FloatArray, threshold: float, among: NDArray[np.bool_]) -
     seen = column[among & np.isfinite(column)]
     above = seen > threshold
     return float(seen[~above].max(initial=-np.inf)), float(seen[above].min(initial=np.inf))
-
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +90,8 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     threshold = np.full(len(column), np.inf)  # a reading has at most a code exactly if it is at most this threshold
     for node, code in enumerate(tree.threshold):
         if 0 <= code < np.inf:
-            place, equal = divmod(int(code), 2)
-            value = places[column[node]][place]
+            which, equal = divmod(int(code), 2)
+            value = places[column[node]][which]
             threshold[node] = value if equal else np.nextafter(value, -np.inf)
     return GrownTree(
         column,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 from penstock.explain.neighbors import edge_matrix
 
 
@@ -152,7 +152,7 @@ def _contract(tree: Tree, most: int, kept: list[int]) -> tuple[IndexArray, Tree,
     return nodes, Tree(edges[order], lengths[order]), drawn_as
 
 
-def _mark_backbone(hung: _Hung, stays: NDArray[np.bool_], room: int) -> None:
+def _mark_backbone(hung: _Hung, stays: BoolArray, room: int) -> None:
     """Mark up to `room` more nodes that stay: going inwards, each where enough rows have come together."""
     if room < 1:
         return

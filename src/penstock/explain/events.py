@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
 Length = pd.Timedelta | int  # of time, or a number of rows
 
@@ -51,7 +51,7 @@ class Clock:
         value = int(length.to_timedelta64().astype(np.int64)) * count
         return min(value * _PER_SECOND[self.time.unit] // _PER_SECOND[unit], _LONGEST)
 
-    def steps_above(self, rows: IndexArray, length: Length) -> NDArray[np.bool_]:
+    def steps_above(self, rows: IndexArray, length: Length) -> BoolArray:
         """Whether each of these rows (in ascending order), but the first, is farther than a length from the one before.
 
         Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
@@ -121,7 +121,7 @@ def checked_length(length: Length | None, usual: Length, clock: Clock, name: str
 def checked_arrays(**arrays: Any) -> tuple[list[NDArray[Any]], int]:
     """Flags (bool) and `scores` (float) as arrays of one length, and that length."""
     kinds = {name: np.float64 if name == "scores" else np.bool_ for name in arrays}
-    found = []
+    found: list[NDArray[Any]] = []
     for name, values in arrays.items():
         array = np.asarray(values)
         if kinds[name] is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():

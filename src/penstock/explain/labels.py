@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from penstock._messages import counted, quoted
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
@@ -35,8 +35,8 @@ class Truth:
     faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
     """
 
-    faults: NDArray[np.bool_]
-    unknown: NDArray[np.bool_]
+    faults: BoolArray
+    unknown: BoolArray
     sentence: str
 
 
@@ -248,7 +248,7 @@ def agreement(
     return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
 
 
-def _stretches(truth: NDArray[np.bool_], clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
+def _stretches(truth: BoolArray, clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
     """The first and last row of each fault: known rows that follow each other at most `gap` apart."""
     rows = np.flatnonzero(truth)
     parted = (np.diff(rows) > 1) | clock.steps_above(rows, gap)
@@ -267,9 +267,7 @@ def _windows(first: IndexArray, last: IndexArray, clock: Clock, horizon: Length)
     return np.asarray(np.maximum(clock.first_from(ticks, opening, first), after_previous))
 
 
-def _faults(
-    first: IndexArray, last: IndexArray, flagged: NDArray[np.bool_], opening: IndexArray, clock: Clock
-) -> pd.DataFrame:
+def _faults(first: IndexArray, last: IndexArray, flagged: BoolArray, opening: IndexArray, clock: Clock) -> pd.DataFrame:
     alarms = np.append(np.flatnonzero(flagged), len(flagged))
     alarm = alarms[np.searchsorted(alarms, opening)]  # the next alarm from each opening on
     found = alarm <= last

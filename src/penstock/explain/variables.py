@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray
+from penstock._types import FloatArray, IndexArray
 
 _BRACKETED = re.compile(r"^(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]\s*$", re.DOTALL)
 _PARENTHESISED = re.compile(r"^(?P<name>.*\S)\s*\((?P<unit>[^()]*)\)\s*$", re.DOTALL)
@@ -125,19 +125,31 @@ def rank_variables(
     chosen = np.argsort(-share, kind="stable")[:n]
     chosen = chosen[share[chosen] > 0]
     row = size[:, chosen].argmax(axis=0) if len(size) else np.zeros(0, dtype=np.intp)
-    known = units_of(names, units)
+    return variables_at(row, chosen, share, actual, expected, names, units_of(names, units))
+
+
+def variables_at(
+    row: IndexArray,
+    chosen: IndexArray,
+    share: FloatArray,
+    actual: FloatArray,
+    expected: FloatArray,
+    names: Sequence[str],
+    units: Sequence[str],
+) -> pd.DataFrame:
+    """Return the table of `rank_variables` for chosen columns, each at its row; direction "" if as expected."""
     with np.errstate(over="ignore"):
         difference = actual[row, chosen] - expected[row, chosen]
     return pd.DataFrame(
         {
             "variable": pd.Series([names[j] for j in chosen], dtype=object),
-            "unit": pd.Series([known[j] for j in chosen], dtype=object),
+            "unit": pd.Series([units[j] for j in chosen], dtype=object),
             "actual": actual[row, chosen],
             "expected": expected[row, chosen],
             "difference": difference,
             "row": row,
             "share": share[chosen],
-            "direction": pd.Series(np.where(residual[row, chosen] > 0, "above", "below"), dtype=object),
+            "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
         }
     )
 

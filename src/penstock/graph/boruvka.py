@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.distance_kernels import TILE, search_limit
 from penstock.graph.edges import order_edges, squares_of
@@ -160,7 +160,7 @@ class _TreeRounds(Rounds):
         return sum(visits)
 
 
-def leaves_with(needed: NDArray[np.bool_]) -> IndexArray:
+def leaves_with(needed: BoolArray) -> IndexArray:
     """Return the leaves that hold a marked point."""
     return np.flatnonzero(np.logical_or.reduceat(needed, np.arange(0, len(needed), TILE)))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.approximate import Approximation, approximate_edges
 from penstock.graph.boruvka import Rounds, leaves_with
@@ -239,7 +239,7 @@ def box_distances(low: FloatArray, high: FloatArray) -> FloatArray:
         return np.minimum(np.ldexp(found, frame.exponent), np.finfo(np.float64).max)
 
 
-def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> NDArray[np.bool_]:
+def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> BoolArray:
     """Find the pairs of parts (P × P) that no edge of the tree of all rows joins.
 
     Two rows are not joined if a chain of shorter edges leads from one to the other. There is such a chain for all rows

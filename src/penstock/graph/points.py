@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.graph._search_kernels import shared_squared_distances
 from penstock.graph.distance_kernels import TILE
 
@@ -245,7 +245,7 @@ def enter_incomplete(frame: Frame, X: FloatArray) -> Points:
     return _with_holes(frame.enter(np.where(holes, stand_in, X)), holes)
 
 
-def _with_holes(points: Points, holes: NDArray[np.bool_]) -> Points:
+def _with_holes(points: Points, holes: BoolArray) -> Points:
     points.exact[holes] = np.nan
     points.search[:, : holes.shape[1]][holes] = np.nan
     return points

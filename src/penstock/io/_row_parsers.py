@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, TimeOptions, find_clock
 from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
@@ -510,7 +510,7 @@ class CsvRows:
 
     def _read_plain(
         self, lines: Sequence[bytes]
-    ) -> tuple[FloatArray, list[str], NDArray[np.bool_], NDArray[np.intp], list[str]]:
+    ) -> tuple[FloatArray, list[str], BoolArray, NDArray[np.intp], list[str]]:
         """Return values and times of all lines, whether each is right, and places and texts of the other fields."""
         n, p, columns = len(lines), len(self.columns.variables), self.columns
         if max(map(len, lines)) > LONGEST:

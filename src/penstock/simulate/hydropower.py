@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from penstock._types import BoolArray
 from penstock.simulate._events import Span, draw_events, fixed_events, recorded, simulated_times, within
 from penstock.simulate._plant import run_plant, stream
 from penstock.simulate._readings import AREAS, digitise, drop_out, inject, measure, read_plant
@@ -44,12 +44,12 @@ class SimulatedPlant:
     events: pd.DataFrame
 
     @property
-    def is_anomalous(self) -> NDArray[np.bool_]:
+    def is_anomalous(self) -> BoolArray:
         """Which rows of the table lie in a fault."""
         return within(pd.DatetimeIndex(self.table.index), list(_spans(self.events[self.events["is_fault"]])))
 
     @property
-    def is_faint(self) -> NDArray[np.bool_]:
+    def is_faint(self) -> BoolArray:
         """Which rows lie in a slow fault that has not reached half of its size.
 
         They are in `is_anomalous` too, but no method can be expected to find them: leave them out where rows are

@@ -9,10 +9,10 @@ from math import isfinite
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
 from penstock.storage import Record
 
@@ -79,7 +79,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         self._learn(score, flagged)
         return flagged
 
-    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
+    def update_many(self, scores: ArrayLike) -> BoolArray:
         """Return the same as a loop of `update`, to the last bit; one infinite score refuses all of them."""
         values = self._read(scores)
         return np.fromiter(map(self.update, values), dtype=np.bool_, count=len(values))
@@ -89,11 +89,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         judge = self.fresh()
         judge.update_many(scores)
         if math.isnan(judge.value):
-            usable = np.count_nonzero(~np.isnan(np.asarray(scores, dtype=np.float64)))
-            raise ValueError(
-                f"{self!r} needs at least {judge._fewest_scores()} scores to give a threshold, NaN not counted; got "
-                f"{usable}. Give it more scores, or other parameters."
-            )
+            raise self._too_few(scores, judge._fewest_scores())
         return float(judge.value)
 
     def fresh(self) -> Self:
@@ -126,6 +122,13 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _too_few(self, scores: ArrayLike, needed: int) -> ValueError:
+        usable = np.count_nonzero(~np.isnan(np.asarray(scores, dtype=np.float64)))
+        return ValueError(
+            f"{self!r} needs at least {needed} scores to give a threshold, NaN not counted; got {usable}. "
+            "Give it more scores, or other parameters."
+        )
 
     def _begin_again(self) -> None:
         self._check_parameters()
