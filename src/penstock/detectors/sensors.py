@@ -95,7 +95,7 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            scores = self._fit_series(table.copy(), seconds, labels, pandas_index(X))
+            scores = self._fit_series(table, seconds, labels, pandas_index(X))
             return self.finish_fit(scores, seen=shares_seen(table), table=X)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
@@ -265,7 +265,11 @@ class SeriesDetector(BaseDetector):
         return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return self.model_.score_alone(A)
+        found = np.empty(len(A))
+        for start in range(0, len(A), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            found[some] = self.model_.score_alone(A[some])
+        return found
 
     def _read_new(self, X: Any) -> FloatArray:
         check_is_fitted(self)

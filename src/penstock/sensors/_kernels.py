@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from math import exp, isnan
 
+import numpy as np
+
 from penstock._jit import Array, kernel
 
 
@@ -37,6 +39,31 @@ def moving_means(values: Array, starts: Array, shares: Array, state: Array, out:
             before = 0.0 if starts[i] else state[j]
             state[j] = before + shares[i] * (values[i, j] - before)
             out[i, j] = state[j]
+
+
+@kernel
+def two_sided_means(
+    values: Array, starts: Array, shares: Array, ends: Array, shares_back: Array, state: Array, out: Array
+) -> None:
+    """The smaller of the moving means before and after each row if both have one sign, else 0.
+
+    `ends` and `shares_back` (n,) are `starts` and `shares` of the rows when time runs backwards, the last row first;
+    `state` (p,) is overwritten.
+    """
+    n, p = values.shape
+    for i in range(n):
+        for j in range(p):
+            before = 0.0 if starts[i] else state[j]
+            state[j] = before + shares[i] * (values[i, j] - before)
+            out[i, j] = state[j]
+    for k in range(n):
+        i = n - 1 - k
+        for j in range(p):
+            before = 0.0 if ends[k] else state[j]
+            after = before + shares_back[k] * (values[i, j] - before)
+            state[j] = after
+            before = out[i, j]
+            out[i, j] = min(abs(before), abs(after)) if (before > 0.0) == (after > 0.0) else 0.0
 
 
 @kernel
@@ -136,24 +163,59 @@ def third_nearest(
 ) -> None:
     """Squared distance to the third nearest reference at least `zone` rows away, or to the last there is.
 
-    References closer than `zone` rows are left out, as a lasting fault would be near itself; −1 where none is left.
+    `references` (d, m) are columns in the order of `reference_places` (m,), which rise. Those closer than `zone` rows
+    are left out, as a lasting fault would be near itself; −1 where none is left. References are looked at in groups,
+    the group in which the row before found its nearest first, and a group that is too far away is left early: neither
+    changes the distance found.
     """
-    d = rows.shape[1]
+    d, m = references.shape
+    group = 64  # references looked at together
+    groups = (m + group - 1) // group
+    totals = np.empty(group)
+    nearest = 0
     for i in range(len(rows)):
         first, second, third = -1.0, -1.0, -1.0
-        for k in range(len(references)):
-            if abs(places[i] - reference_places[k]) < zone:
+        begin = nearest
+        for number in range(groups):
+            chosen = begin if number == 0 else (number - 1 if number <= begin else number)
+            low = chosen * group
+            count = min(group, m - low)
+            if (
+                abs(places[i] - reference_places[low]) < zone
+                and abs(places[i] - reference_places[low + count - 1]) < zone
+            ):
                 continue
-            total = 0.0
-            for j in range(d):
-                step = rows[i, j] - references[k, j]
-                total += step * step
-                if third >= 0.0 and total >= third:
-                    break
-            if first < 0.0 or total < first:
-                first, second, third = total, first, second
-            elif second < 0.0 or total < second:
-                second, third = total, second
-            elif third < 0.0 or total < third:
-                third = total
+            for k in range(count):
+                totals[k] = 0.0
+            near, j = 1, 0
+            while j < d and near:
+                if j + 4 <= d:
+                    v0, v1, v2, v3 = rows[i, j], rows[i, j + 1], rows[i, j + 2], rows[i, j + 3]
+                    for k in range(count):
+                        total = totals[k] + (v0 - references[j, low + k]) ** 2
+                        total += (v1 - references[j + 1, low + k]) ** 2
+                        total += (v2 - references[j + 2, low + k]) ** 2
+                        totals[k] = total + (v3 - references[j + 3, low + k]) ** 2
+                    j += 4
+                else:
+                    for k in range(count):
+                        totals[k] += (rows[i, j] - references[j, low + k]) ** 2
+                    j += 1
+                if third >= 0.0:
+                    near = 0
+                    for k in range(count):
+                        near += totals[k] < third
+            if not near:
+                continue
+            for k in range(count):
+                total = totals[k]
+                if third >= 0.0 and total >= third or abs(places[i] - reference_places[low + k]) < zone:
+                    continue
+                if first < 0.0 or total < first:
+                    first, second, third = total, first, second
+                    nearest = chosen
+                elif second < 0.0 or total < second:
+                    second, third = total, second
+                elif third < 0.0 or total < third:
+                    third = total
         out[i] = third if third >= 0.0 else (second if second >= 0.0 else first)

@@ -18,8 +18,15 @@ from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import activity_rows, compare_channel, moving_means, multiply_rows, slow_levels
-from penstock.sensors.readings import BoolArray, Spacing
+from penstock.sensors._kernels import (
+    activity_rows,
+    compare_channel,
+    moving_means,
+    multiply_rows,
+    slow_levels,
+    two_sided_means,
+)
+from penstock.sensors.readings import BoolArray, Spacing, row_blocks
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
@@ -75,7 +82,8 @@ def activity_features(
 ) -> FloatArray:
     """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
     places = np.empty((len(Z), directions.shape[1]))
-    multiply_rows(np.ascontiguousarray(Z - center), directions, places)
+    for rows in row_blocks(len(Z)):
+        multiply_rows(np.ascontiguousarray(Z[rows] - center), directions, places[rows])
     shares = np.empty((2, len(Z)))
     shares[0], shares[1] = spacing.shares(4), spacing.shares(16)
     features = np.empty((len(Z), 6))
@@ -85,10 +93,15 @@ def activity_features(
 
 def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
     """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
-    center = Z[kept].mean(axis=0)
-    deviations = Z[kept] - center
+    center, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
+    for rows in row_blocks(len(Z)):
+        center += Z[rows][kept[rows]].sum(axis=0)
+    center /= kept.sum()
     with one_blas_thread():
-        _, vectors = np.linalg.eigh(deviations.T @ deviations)
+        for rows in row_blocks(len(Z)):
+            deviations = Z[rows][kept[rows]] - center
+            products += deviations.T @ deviations
+        _, vectors = np.linalg.eigh(products)
     directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(_DIRECTIONS, Z.shape[1] // 4)])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
@@ -96,7 +109,12 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-        targets = np.linalg.solve(root, used.T @ residuals[kept] ** 2)
+        totals, begin = np.zeros((len(squares), residuals.shape[1])), 0
+        for rows in row_blocks(len(Z)):
+            part = residuals[rows][kept[rows]] ** 2
+            totals += used[begin : begin + len(part)].T @ part
+            begin += len(part)
+        targets = np.linalg.solve(root, totals)
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
@@ -129,6 +147,7 @@ class Calibration:
         for channel, by, edges, tops in zip(channels, self.channels, self.edges, self.tops, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
             total = total + _squares(_largest(channel, by, edges, evidence), tops)
+            del channel  # before the next one is made
         return np.sqrt(total / self.tops.size), evidence
 
 
@@ -156,6 +175,7 @@ def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[C
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
+        del channel  # before the next one is made
     calibration = Calibration(np.array(by), np.array(edges), np.array(tops))
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
@@ -167,19 +187,20 @@ def trailing_channels(
     for number, horizon in enumerate(horizons):
         means = np.empty_like(evidence)
         moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
-        yield np.abs(means)
+        np.abs(means, out=means)
+        yield means
+        del means  # before the next one is made
 
 
 def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
     """Yield per horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
-    backwards, back = np.ascontiguousarray(evidence[::-1]), spacing.reversed()
+    back, state = spacing.reversed(), np.zeros(evidence.shape[1])
     for horizon in HORIZONS:
-        before, after = np.empty_like(evidence), np.empty_like(evidence)
-        moving_means(evidence, spacing.starts, spacing.shares(horizon), np.zeros(evidence.shape[1]), before)
-        moving_means(backwards, back.starts, back.shares(horizon), np.zeros(evidence.shape[1]), after)
-        after = after[::-1]
-        one_sign = (before > 0) == (after > 0)
-        yield np.where(one_sign, np.minimum(np.abs(before), np.abs(after)), 0.0)
+        smaller = np.empty_like(evidence)
+        shares = spacing.shares(horizon), back.shares(horizon)
+        two_sided_means(evidence, spacing.starts, shares[0], back.starts, shares[1], state, smaller)
+        yield smaller
+        del smaller  # before the next one is made
 
 
 @dataclass(frozen=True)
@@ -250,7 +271,7 @@ class TimeLayer:
         state : LayerState
             Goes on from row to row.
         """
-        E = standardise(residuals, Z, spacing, self.activity, state.activity)[:, self.judged].copy()
+        E = standardise(residuals, Z, spacing, self.activity, self.judged, state.activity)
         scores, evidence = self.calibration.judge(trailing_channels(E, spacing, state.means))
         relative = over_slow_level(scores, self.usual, state.level)
         return self.surprise.apply(relative), self.on_all_sensors(evidence)
@@ -282,7 +303,7 @@ def learn_time_layer(
         Surprise at the training rows, by what came before them.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    E = standardise(residuals, Z, spacing, activity, judged)
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     calibration, scores, _ = calibrate(trailing_channels(E, spacing, state))
     usual = max(float(np.median(scores)), _SMALLEST)
@@ -302,7 +323,7 @@ def judge_both_sides(
         Scores, surprise by what came before alone, and evidence.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    E = standardise(residuals, Z, spacing, activity, judged)
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
@@ -310,12 +331,19 @@ def judge_both_sides(
 
 
 def standardise(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, state: ActivityState | None = None
+    residuals: FloatArray,
+    Z: FloatArray,
+    spacing: Spacing,
+    activity: Activity,
+    judged: BoolArray,
+    state: ActivityState | None = None,
 ) -> FloatArray:
-    """Return residuals in units of the spread that is usual when the plant moves as much as it does."""
+    """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
     state = ActivityState(np.zeros(activity.directions.shape[1])) if state is None else state
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
-    standardised: FloatArray = residuals / activity.spread(features / activity.typical)
+    standardised = np.empty((len(Z), int(judged.sum())))
+    for rows in row_blocks(len(Z)):
+        standardised[rows] = (residuals[rows] / activity.spread(features[rows] / activity.typical))[:, judged]
     return standardised
 
 

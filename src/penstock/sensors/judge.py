@@ -203,20 +203,24 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
         scale = Scale(scale.center, scale.width, np.ones(len(scale.judged), dtype=np.bool_))
     judged, Z = scale.judged, scale.apply(X)
     kept = np.ones(len(X), dtype=np.bool_)
-    filled = np.where(np.isnan(Z), 0.0, Z)
+    missing = np.isnan(Z)
+    filled = np.where(missing, 0.0, Z) if missing.any() else Z
+    del missing
     for number in range(_PASSES):
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        filled = model.fill(Z)
-        R = model.residuals(Z)
+        R = evidence = None  # those of the pass before, so that they need no memory
+        R, filled = model.judge(Z)
         scores, trailing, evidence = judge_both_sides(R, filled, spacing, kept, judged)
         if number < _PASSES - 1:
             kept = scores <= np.quantile(scores, 1 - _SET_ASIDE)
+    explained = _median_share_explained(Z, R, kept, judged)
+    del R
     own_view = learn_surprise(scores).apply(scores)
     layer, as_new = learn_time_layer(_residuals_of_other_blocks(Z, filled, kept, model), filled, spacing, kept, judged)
     several = X.shape[1] > 1
     novelty, new, new_so_far = learn_novelty(filled, spacing, random) if several else (None, None, None)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), None
-    if not several or _median_share_explained(Z, R, kept, judged) < _WELL_EXPLAINED:
+    if not several or explained < _WELL_EXPLAINED:
         past, moments, unlike = _learn_past(Z[:, judged].copy(), spacing)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments)
     scores = _combine([own_view, trailing], new, unlike)
@@ -246,9 +250,11 @@ def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArra
 
 
 def _median_share_explained(Z: FloatArray, R: FloatArray, kept: BoolArray, judged: BoolArray) -> float:
-    variances = np.nanvar(Z[kept][:, judged], axis=0)
-    left = (R[kept][:, judged] ** 2).mean(axis=0)
-    return float(np.median(1 - left / np.where(variances > 0, variances, 1.0)))
+    shares = []
+    for sensor in np.flatnonzero(judged):
+        variance, left = np.nanvar(Z[kept, sensor]), (R[kept, sensor] ** 2).mean()
+        shares.append(1 - left / (variance if variance > 0 else 1.0))
+    return float(np.median(shares))
 
 
 def _learn_past(Z: FloatArray, spacing: Spacing) -> tuple[Past, FloatArray, FloatArray]:

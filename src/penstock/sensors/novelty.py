@@ -7,6 +7,7 @@ time are left out, as a lasting fault is near itself; a level that stays (anothe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import moving_means, multiply_rows, third_nearest
 from penstock.sensors.evidence import Surprise, learn_surprise, over_slow_level
-from penstock.sensors.readings import Spacing
+from penstock.sensors.readings import Spacing, row_blocks
 
 _DIRECTIONS = 30
 _REFERENCES = 3000
@@ -61,11 +62,16 @@ class Novelty:
 
     def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
         """Return the distance of each row without holes to its third nearest reference outside its time zone."""
-        rows = np.empty((len(Z), self.directions.shape[1]))
-        multiply_rows(np.ascontiguousarray(Z - self.center), self.directions, rows)
         squares = np.empty(len(Z))
-        third_nearest(rows, places, self.references, self.places, self.zone, squares)
+        for rows in row_blocks(len(Z)):
+            states = np.empty((len(squares[rows]), self.directions.shape[1]))
+            multiply_rows(np.ascontiguousarray(Z[rows] - self.center), self.directions, states)
+            third_nearest(states, places[rows], self._columns, self.places, self.zone, squares[rows])
         return np.sqrt(np.maximum(squares, 0.0))
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        return np.ascontiguousarray(self.references.T)
 
 
 @dataclass
@@ -88,14 +94,17 @@ def learn_novelty(
         Surprise at the training rows: by the smaller of what came before and after each, and by what came before.
     """
     center = Z.mean(axis=0)
-    deviations = Z - center
+    products = np.zeros((Z.shape[1], Z.shape[1]))
     with one_blas_thread():
-        variances, vectors = np.linalg.eigh(deviations.T @ deviations / len(Z))
+        for rows in row_blocks(len(Z)):
+            deviations = Z[rows] - center
+            products += deviations.T @ deviations
+        variances, vectors = np.linalg.eigh(products / len(Z))
     kept = slice(None, -_DIRECTIONS - 1, -1)
     directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
     places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
     references = np.empty((len(places), directions.shape[1]))
-    multiply_rows(np.ascontiguousarray(deviations[places]), directions, references)
+    multiply_rows(np.ascontiguousarray(Z[places] - center), directions, references)
     found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
     distances = found.distances(Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)

@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import multiply_rows
-from penstock.sensors.readings import BoolArray
+from penstock.sensors.readings import BoolArray, row_blocks
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
 _LEAST_FREE = 0.05  # of 1 − leverage
@@ -49,20 +49,21 @@ class LeaveOneOut:
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
-        filled: FloatArray = self._complete(Z)[0] + self.mean
-        return np.where(np.isnan(Z), filled, Z)
+        return self.judge(Z)[1]
 
     def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `residuals` and `fill` of the same rows at once."""
-        deviations, divisors = self._complete(Z)
-        found = np.empty_like(deviations)
-        multiply_rows(deviations, self.precision, found)
-        found /= divisors
-        missing = np.isnan(Z)
-        if not missing.any():
-            return found, Z
-        found[missing] = 0.0
-        return found, np.where(missing, deviations + self.mean, Z)
+        found, filled = np.empty_like(Z), Z
+        for rows in row_blocks(len(Z)):
+            deviations, divisors = self._complete(Z[rows])
+            multiply_rows(deviations, self.precision, found[rows])
+            found[rows] /= divisors
+            missing = np.isnan(Z[rows])
+            if missing.any():
+                filled = Z.copy() if filled is Z else filled
+                found[rows][missing] = 0.0
+                filled[rows][missing] = (deviations + self.mean)[missing]
+        return found, filled
 
     def _complete(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, (n, p) or (p,)."""
@@ -92,9 +93,13 @@ def learn_leave_one_out(Z: FloatArray, weights: NDArray[np.floating]) -> LeaveOn
 
 def weighted_sums(Z: FloatArray, weights: NDArray[np.floating]) -> tuple[float, FloatArray, FloatArray]:
     """Return the sums of weights, of weighted rows (p,) and of weighted products (p, p): they add up over parts."""
+    sums, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
     with one_blas_thread():
-        weighted = Z * weights[:, None]
-        return float(weights.sum()), weighted.sum(axis=0), weighted.T @ Z
+        for rows in row_blocks(len(Z)):
+            weighted = Z[rows] * weights[rows, None]
+            sums += weighted.sum(axis=0)
+            products += weighted.T @ Z[rows]
+    return float(weights.sum()), sums, products
 
 
 def from_sums(total: float, rows: FloatArray, products: FloatArray) -> LeaveOneOut:
