@@ -177,7 +177,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         return np.array([[self._number(name, x.get(name)) for name in columns]])
 
     def _number(self, name: Hashable, value: Any) -> float:
-        """The value as a number that can be learnt, NaN for None, or an error that names the feature."""
+        """Return the value as a number that can be learnt, NaN for None, or an error that names the feature."""
         try:
             number = math.nan if value is None else float(value)
         except (TypeError, ValueError):

@@ -185,7 +185,7 @@ def _no_series(options: FitOptions, table: Table) -> str:
 
 
 def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
-    """A note on known faults among the rows that others are to be judged by."""
+    """Return a note on known faults among the rows that others are to be judged by."""
     count = 0 if truth is None else int((truth.faults & trained).sum())
     if not count:
         return []
@@ -197,7 +197,7 @@ def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
 
 
 def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
-    """What follows from there being few inputs."""
+    """Return what follows from there being few inputs."""
     if p == 1 and hasattr(used, "n_components"):
         message = (
             "There is one input alone. A factorisation can then say little: high values stand out, low ones do not. "

@@ -202,13 +202,13 @@ class _ModeRows:
 
     @cached_property
     def normal(self) -> tuple[BoolArray, NormalSample]:
-        """Which rows are no findings, and some of them, sorted."""
+        """The rows that are no findings, and some of them, sorted."""
         findings, is_normal = self._findings, np.zeros(len(self._values), dtype=np.bool_)
         is_normal[self._rows] = findings.judged[self._rows] & ~findings.flags[self._rows]
         return is_normal, NormalSample.drawn_from(self._values, is_normal)
 
     def nearest_usual(self, position: int, compared: FloatArray, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
-        """The n usual training rows nearest to a row, how far they are, and in how many steps.
+        """Return the n usual training rows nearest to a row, how far they are, and in how many steps.
 
         compared : its readings by which others are similar, of a detector whose tree is not used.
         """
@@ -226,7 +226,7 @@ class _ModeRows:
         return self.learnt[np.append(own, walk.nodes)], lengths + apart, edges + steps
 
     def _node_of(self, position: int, learnt: IndexArray) -> tuple[int, float, int]:
-        """The node of a row in the tree; of a row that was not learnt the nearest node, one step away, and how far."""
+        """Return the node of a row in the tree (or the nearest one, if not learnt), how far it is, in how many steps."""
         place = int(np.searchsorted(learnt, position))
         if place < len(learnt) and learnt[place] == position:
             return place, 0.0, 0
@@ -295,7 +295,7 @@ class _Explainer:
         )
 
     def _variables(self, event: int, rows: IndexArray, mode: _ModeRows) -> pd.DataFrame:
-        """All variables with a share: of the event's scores where that is known, else of its squared residual."""
+        """Return all variables with a share of the event's scores where that is known, else of its squared residual."""
         findings = self._findings
         actual, expected = self._values[rows], self._expected[rows]
         names, units = findings.names, self._units
@@ -317,7 +317,7 @@ class _Explainer:
         return found
 
     def _settings(self, event: int, peak: int, shares: Mapping[str, float]) -> pd.DataFrame:
-        """The settings that changed with an event, or have a large share, the largest first."""
+        """Return the settings that changed with an event, or have a large share, the largest first."""
         findings = self._findings
         span = findings.grouped.span_of(event)
         start = findings.table.span_of(span.start).start

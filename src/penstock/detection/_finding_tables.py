@@ -32,7 +32,7 @@ def ranking_of(
     evidence: FloatArray | None,
     grades: Grades,
 ) -> pd.DataFrame:
-    """All findings, the highest score first, of equals the earlier."""
+    """Return all findings, the highest score first, of equals the earlier."""
     table, values = prepared.table, prepared.values.to_numpy()
     rows = np.flatnonzero(flags)
     rows = rows[np.argsort(-scores[rows], kind="stable")]
@@ -96,7 +96,7 @@ def shares_of_inputs(
 
 
 def history_starts(parts: tuple[JudgedPart, ...], prepared: Prepared) -> BoolArray:
-    """Where no incident goes on from the row before: a gap, another group, another mode."""
+    """Return where no incident goes on from the row before: a gap, another group, another mode."""
     rows = np.arange(len(prepared.modes))
     order = prepared.order(rows)
     starts: BoolArray = np.zeros(len(rows), dtype=np.bool_)
@@ -108,7 +108,7 @@ def history_starts(parts: tuple[JudgedPart, ...], prepared: Prepared) -> BoolArr
 
 
 def incidents_by_row(incidents: Sequence[Incident], chance: FloatArray | None, table: Table) -> pd.DataFrame:
-    """One row per incident, with how often it is expected by chance."""
+    """Return one row per incident, with how often it is expected by chance."""
     found = incident_table(incidents, table.time)
     peaks = np.array([incident.peak for incident in incidents], dtype=np.intp)
     expected = np.full(len(peaks), np.nan) if chance is None else chance[peaks]
@@ -118,7 +118,7 @@ def incidents_by_row(incidents: Sequence[Incident], chance: FloatArray | None, t
 
 
 def in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *places: str) -> pd.DataFrame:
-    """Events or faults with the group of each, if there are groups, and without time with row numbers of the source."""
+    """Return events or faults with the group of each, if there is one, and without time with rows of the source."""
     if table.time is None:
         numbers = pd.Series(table.values.index)
         found = found.assign(**{name: found[name].map(numbers).astype(found[name].dtype) for name in places})
@@ -126,7 +126,7 @@ def in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *places
 
 
 def compare_with_label(prepared: Prepared, flags: BoolArray, scores: FloatArray) -> tuple[Agreement | None, list[Note]]:
-    """How the findings agree with the label, if there is one, and a note on how it was understood.
+    """Return how the findings agree with the label, if there is one, and a note on how it was understood.
 
     `scores` are NaN for rows that could not be findings: what is known of those says nothing about the rest. Nor does
     what is found in rows of which nothing is known.

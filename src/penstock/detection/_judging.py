@@ -187,7 +187,7 @@ def judge(
 
 
 def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """The scores of all rows, what is expected of them by detectors that rebuild rows, and the evidence of each input.
+    """Return the scores of all rows, what detectors that rebuild rows expect of them, and the evidence of each input.
 
     NaN where a row has no score, or nothing is expected. There is evidence only of detectors that judge sensors over
     time.
@@ -219,7 +219,7 @@ def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArra
 def _flag(
     scores: FloatArray, candidates: BoolArray, model: Model, cut: Cut, chance: FloatArray | None
 ) -> tuple[BoolArray, float]:
-    """By the threshold if there is one; else by what chance would give where that is known.
+    """Flag rows by the threshold if there is one; else by what chance would give where that is known.
 
     Without either new rows are compared with the training scores, and others ranked. A record judged by itself in which
     nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
@@ -271,7 +271,7 @@ def _expect_similar(
 
 
 def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list[Note]]:
-    """The rows to judge, of modes that the model knows, and a note on the others."""
+    """Return the rows to judge, of modes that the model knows, and a note on the others."""
     known = np.isin(prepared.modes, [part.mode for part in model.parts])
     unknown = prepared.judged & ~known
     if not unknown.any():
@@ -285,7 +285,7 @@ def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list
 
 
 def _rows_like_the_last(parts: tuple[JudgedPart, ...]) -> list[Note]:
-    """A note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
+    """Return a note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
     nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
     rows = sum(map(len, nearest))
     close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
@@ -300,7 +300,7 @@ def _rows_like_the_last(parts: tuple[JudgedPart, ...]) -> list[Note]:
 
 
 def _highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
-    """A note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
+    """Return a note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
     equal, rows = int((scores == threshold).sum()), len(scores)
     if threshold != scores.max():
         return []
@@ -320,7 +320,7 @@ def _finding_warnings(
     parts: tuple[JudgedPart, ...],
     contributions: Contributions | None,
 ) -> list[Note]:
-    """Notes on findings that are too many (then the model is doubtful), or about text more than about readings."""
+    """Return notes on findings that are too many (the model is doubtful), or about text more than about readings."""
     notes, found, rows = [], int(flags.sum()), int(candidates.sum())
     if found > _MOST_FOUND * rows:
         message = (

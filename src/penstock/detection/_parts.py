@@ -235,7 +235,7 @@ class SimilarRows:
         self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
 
     def nearest(self, values: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of values, which k normal rows are nearest (−1 where it shares no reading), and how far."""
+        """Return which k normal rows are nearest to each row (−1 where it shares no reading), and how far."""
         return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
 
 

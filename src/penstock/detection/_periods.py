@@ -137,7 +137,7 @@ def check_moment(name: str, moment: Any) -> None:
 
 
 def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
-    """Which rows are before a moment, and which after it."""
+    """Return which rows are before a moment, and which after it."""
     check_moment(name, moment)
     if table.time is None:
         number = _row_number(moment)

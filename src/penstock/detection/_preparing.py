@@ -139,7 +139,7 @@ def choose_columns(
 
 
 def _about_labels(inputs: InputChoice) -> list[Note]:
-    """A note on columns that are no inputs because they look like a label."""
+    """Return a note on columns that are no inputs because they look like a label."""
     names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_LABEL)
     if not names:
         return []
@@ -154,7 +154,7 @@ def _about_labels(inputs: InputChoice) -> list[Note]:
 
 
 def _about_settings(inputs: InputChoice) -> list[Note]:
-    """A note on inputs that are never named as a cause."""
+    """Return a note on inputs that are never named as a cause."""
     names = inputs.settings
     if not names:
         return []
@@ -184,7 +184,11 @@ def prepare(
     if excluded is not None:
         judged = judged & ~excluded
     found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
-    found += _about_dead(values, table)
+    dead = tuple(values.columns[values.isna().all(axis=0)])  # which a model has learnt and new data may lack
+    if dead:
+        word = "input has" if len(dead) == 1 else "inputs have"
+        message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
+        found.append(Note("dead inputs", message, len(dead), dead))
     empty = values.isna().to_numpy().all(axis=1)
     if (judged & empty).any():
         rows = np.flatnonzero(judged & empty)
@@ -207,7 +211,7 @@ def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
 
 
 def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> list[Note]:
-    """Notes on text that was not there when the inputs were chosen."""
+    """Return notes on text that was not there when the inputs were chosen."""
     notes = []
     for encoding in inputs.encoded:
         values = table.values[encoding.column][judged].dropna()
@@ -217,16 +221,6 @@ def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> l
             message = f"Column {encoding.column!r} has values that were not learnt ({names}) in {len(unknown):,} rows."
             notes.append(Note("unknown categories", message, len(unknown), (encoding.column,), rows))
     return notes
-
-
-def _about_dead(values: pd.DataFrame, table: Table) -> list[Note]:
-    """A note on inputs that have no reading at all, which a model has learnt and new data may lack."""
-    dead = tuple(values.columns[values.isna().all(axis=0)])
-    if not dead:
-        return []
-    word = "input has" if len(dead) == 1 else "inputs have"
-    message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
-    return [Note("dead inputs", message, len(dead), dead)]
 
 
 def _about_modes(modes: NDArray[np.str_], judged: BoolArray, plan: ModePlan) -> list[Note]:

@@ -50,7 +50,7 @@ class Grades:
     chance: FloatArray | None
 
     def of(self, rows: IndexArray) -> dict[str, Any]:
-        """The one column that says how severe findings are, by its name."""
+        """Return the one column that says how severe findings are, by its name."""
         if self.chance is not None:
             return {"expected_by_chance": self.chance[rows]}
         if not self.ranked:
@@ -67,24 +67,24 @@ class Grades:
         return events.rename(columns={"severity": name}).assign(**{name: values})
 
     def rarity(self, events: pd.DataFrame) -> pd.DataFrame:
-        """How rare the peak of each event is, as a sentence and as a figure."""
-        texts = [self._rarity(int(peak)) for peak in events["peak_row"]]
+        """Return how rare the peak of each event is, as a sentence and as a figure."""
+        texts: list[tuple[str, str]] = []
+        for row in events["peak_row"].tolist():
+            if self.chance is not None:
+                figure = about_figure(float(self.chance[row]))
+                texts.append((f"{figure} as high would be expected by chance in a period like this", figure))
+            elif self.rates is None:
+                texts.append((self._standing(row),) * 2 if self.ranked else ("", ""))
+            else:
+                rate, mode = float(self.rates[row]), self.modes[row]
+                learnt = next(len(judged.part.training_scores) for judged in self.parts if judged.part.mode == mode)
+                beyond = rate < 1 / (learnt + 1)  # smaller than the training rows of the mode can show
+                sentence = rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
+                texts.append((sentence, how_rare(rate, extrapolated=beyond)))
         return pd.DataFrame(texts, columns=["sentence", "figure"], index=events.index, dtype=object)
 
-    def _rarity(self, row: int) -> tuple[str, str]:
-        if self.chance is not None:
-            figure = about_figure(float(self.chance[row]))
-            return f"{figure} as high would be expected by chance in a period like this", figure
-        if self.rates is None:
-            return (self._standing(row),) * 2 if self.ranked else ("", "")
-        rate, mode = float(self.rates[row]), self.modes[row]
-        learnt = next(len(judged.part.training_scores) for judged in self.parts if judged.part.mode == mode)
-        beyond = rate < 1 / (learnt + 1)  # smaller than the training rows of the mode can show
-        sentence = rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
-        return sentence, how_rare(rate, extrapolated=beyond)
-
     def _standing(self, row: int) -> str:
-        """The rank of a row's score among all rows that could be findings."""
+        """Return the rank of a row's score among all rows that could be findings."""
         below, up_to = (int(np.searchsorted(self.ascending, self.scores[row], side)) for side in ("left", "right"))
         n = len(self.ascending)
         return rank_in_words(n - up_to, up_to - below, n, over_all_modes=len(self.parts) > 1)
@@ -93,7 +93,7 @@ class Grades:
 def chance_of(
     parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_learnt: bool = False
 ) -> FloatArray | None:
-    """How many episodes as high as each row a normal period of this length has; None where that is not known.
+    """Return how many episodes as high as each row a normal period of this length has; None where that is not known.
 
     For detectors that judge series. Each mode is a chance to find something, so its numbers count as often as there
     are modes. `as_long_as_learnt`: in a period at least as long as that learnt from, by which few rows are listed: in
@@ -111,7 +111,7 @@ def chance_of(
 
 
 def rates_of(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: BoolArray) -> FloatArray:
-    """How seldom normal rows of a finding's mode score as high; NaN for other rows."""
+    """Return how seldom normal rows of a finding's mode score as high; NaN for other rows."""
     rates = np.full(len(scores), np.nan)
     for judged in parts:
         found = judged.rows[flags[judged.rows]]
@@ -132,7 +132,7 @@ def verdict_on(
     threshold_rate: float | None,
     alike: list[Note],
 ) -> Verdict:
-    """What the findings say as a whole; `peaks` are the highest rows of what is counted, and its name."""
+    """Return what the findings say as a whole; `peaks` are the highest rows of what is counted, and its name."""
     if chance is not None:
         rows, ((noun, peak_rows),) = np.flatnonzero(candidates), peaks.items()
         return about_incidents(chance[list(peak_rows)], _period(prepared.table, rows), noun)
@@ -161,7 +161,7 @@ def verdict_on(
 
 
 def _period(table: Table, rows: IndexArray) -> str:
-    """The time that was recorded in rows, without gaps between them, in words."""
+    """Return the time that was recorded in rows, without gaps between them, in words."""
     if table.time is None or len(rows) < 2:
         return counted(len(rows), "row")
     groups = [rows[(rows >= span.start) & (rows < span.stop)] for span in table.spans]
@@ -171,7 +171,7 @@ def _period(table: Table, rows: IndexArray) -> str:
 
 
 def threshold_rarity(threshold: float, rate: float | None, parts: tuple[JudgedPart, ...]) -> str:
-    """How many normal rows, or rows learnt from, exceed the threshold, in words."""
+    """Return how many normal rows, or rows learnt from, exceed the threshold, in words."""
     scores = np.concatenate([judged.part.training_scores for judged in parts])
     if rate is None:
         above = int((scores > threshold).sum())

@@ -167,17 +167,10 @@ def _pack_values(index: Any) -> dict[str, Any]:
         return {"dtype": str(index.dtype), "values": pack_text(list(index))}
     if kind == "durations":
         return {"unit": index.unit, "values": index.asi8}
-    return {"unit": index.unit, "zone": _zone_name(index), "values": index.asi8}
-
-
-def _zone_name(index: pd.DatetimeIndex) -> str | None:
-    """Return the name that leads back to the zone; None for times without one."""
-    if index.tz is None:
-        return None
-    name = str(index.tz)
-    if not _is_zone_name(name) or _known_zone(name, index.unit) != index.dtype:
+    zone = None if index.tz is None else str(index.tz)
+    if zone is not None and (not _is_zone_name(zone) or _known_zone(zone, index.unit) != index.dtype):
         raise TypeError(f"Row labels in the time zone {index.tz!r}, which has no standard name. {_WAY_OUT}")
-    return name
+    return {"unit": index.unit, "zone": zone, "values": index.asi8}
 
 
 def _is_zone_name(name: str) -> bool:

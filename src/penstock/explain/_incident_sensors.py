@@ -88,33 +88,26 @@ def first_out(sensors: tuple[IncidentSensor, ...]) -> str:
     return min(strong, key=lambda sensor: sensor.onset).name if strong else ""
 
 
-def _onsets(series: Series, part: Part) -> IndexArray:
-    """Return the row in which each sensor left its range, not before the part starts; −1 if it did not.
-
-    That is back from the first flagged row in which it is out, as long as it is out.
-    """
-    out = series.evidence[part.rows] >= LEVEL
-    first = np.where(out.any(axis=0), part.rows[out.argmax(axis=0)], -1)
-    onsets = first.copy()
-    for row in np.unique(first[first >= 0]):
-        sensors = np.flatnonzero(first == row)
-        onsets[sensors] = walk(series, sensors, int(row), part.start - 1, -1)
-    return onsets
-
-
 def rank_sensors(series: Series, part: Part) -> list[IncidentSensor]:
     """Return the sensors that left their range by mean evidence × (1 − onset / 4), onset from 0 to 1 of the incident.
 
     If none did, the three with most evidence. Ties are in order of the names.
     """
-    evidence, onsets = series.evidence[part.rows], _onsets(series, part)
+    evidence = series.evidence[part.rows]
+    # A sensor left its range where it was out without a break before the first flagged row in which it is out.
+    out = evidence >= LEVEL
+    first = np.where(out.any(axis=0), part.rows[out.argmax(axis=0)], -1)
+    onsets = first.copy()
+    for row in np.unique(first[first >= 0]):
+        sensors = np.flatnonzero(first == row)
+        onsets[sensors] = walk(series, sensors, int(row), part.start - 1, -1)
     means, peaks = evidence.mean(axis=0), evidence.max(axis=0)
     signs = np.nan_to_num(np.sign(series.readings[part.rows] - series.expected[part.rows]))
     lean = (evidence * signs).mean(axis=0)
     late = np.where(onsets < 0, 1.0, (onsets - part.start) / (part.end - part.start + 1))
     keys = means * (1 - _LATE * late)
-    out = [j for j in range(len(means)) if onsets[j] >= 0]
-    order = sorted(out or range(len(means)), key=lambda j: (-keys[j], series.names[j]))
+    left = [j for j in range(len(means)) if onsets[j] >= 0]
+    order = sorted(left or range(len(means)), key=lambda j: (-keys[j], series.names[j]))
     return [
         IncidentSensor(
             column=j,
@@ -124,7 +117,7 @@ def rank_sensors(series: Series, part: Part) -> list[IncidentSensor]:
             peak_evidence=float(peaks[j]),
             direction="above and below" if abs(lean[j]) <= 0.5 * means[j] else "above" if lean[j] > 0 else "below",
         )
-        for j in (order if out else order[:_NAMED_ANYWAY])
+        for j in (order if left else order[:_NAMED_ANYWAY])
     ]
 
 

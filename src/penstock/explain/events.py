@@ -30,21 +30,21 @@ class Clock:
     starts: IndexArray
 
     def stamps(self, rows: IndexArray) -> Any:
-        """The time stamps of some rows, or the rows themselves."""
+        """Return the time stamps of some rows, or the rows themselves."""
         return rows.astype(np.int64) if self.time is None else self.time[rows]
 
     def between(self, first: IndexArray, last: IndexArray) -> Any:
-        """From one row to another each: a duration, or the number of rows with both ends."""
+        """Return how far it is from each row to another: a duration, or the number of rows with both ends."""
         return (last - first + 1).astype(np.int64) if self.time is None else self.time[last] - self.time[first]
 
     def ticks(self, length: Length) -> NDArray[np.int64]:
-        """Positions of all rows, in the units in which `width` measures this length."""
+        """Return positions of all rows, in the units in which `width` measures this length."""
         if self.time is None or not isinstance(length, pd.Timedelta):
             return np.arange(self.n, dtype=np.int64)
         return np.asarray(self.time.asi8, dtype=np.int64)
 
     def width(self, length: Length) -> int:
-        """A length in whole ticks."""
+        """Return a length in whole ticks."""
         if self.time is None or not isinstance(length, pd.Timedelta):
             return int(length)  # type: ignore[arg-type]
         unit, count = np.datetime_data(length.to_timedelta64().dtype)
@@ -52,7 +52,7 @@ class Clock:
         return min(value * _PER_SECOND[self.time.unit] // _PER_SECOND[unit], _LONGEST)
 
     def steps_above(self, rows: IndexArray, length: Length) -> BoolArray:
-        """Whether each of these rows (in ascending order), but the first, is farther than a length from the one before.
+        """Return whether each of these rows (ascending) but the first is farther than a length from the one before.
 
         Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
         """
@@ -60,11 +60,11 @@ class Clock:
         return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
 
     def group_of(self, rows: IndexArray) -> IndexArray:
-        """The number of the group of each of these rows."""
+        """Return the number of the group of each of these rows."""
         return np.searchsorted(self.starts, rows, side="right")
 
     def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
-        """Of each of some rows, the first row of its group whose tick is not before a wanted one."""
+        """Return for each of some rows the first row of its group whose tick is not before a wanted one."""
         found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
         for group in np.unique(groups):
             start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
@@ -73,7 +73,7 @@ class Clock:
         return found
 
     def usual_length(self) -> Length:
-        """Six times the median of the steps that are not 0, within groups; without time, six rows."""
+        """Return six times the median of the steps that are not 0, within groups; without time, six rows."""
         if self.time is None:
             return USUAL_STEPS
         steps = np.diff(self.time.asi8.view(np.uint64))
@@ -88,7 +88,7 @@ class Clock:
 
 
 def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> Clock:
-    """A clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
+    """Return a clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
     if time is not None and len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
     starts = np.zeros(min(n, 1), dtype=np.intp)
@@ -105,7 +105,7 @@ def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = N
 
 
 def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:
-    """The length given or the usual one; raise if it is negative, or a duration where there is no time."""
+    """Return the length given or the usual one; raise if it is negative, or a duration where there is no time."""
     if length is None:
         return usual
     if isinstance(length, pd.Timedelta):
@@ -156,12 +156,12 @@ class Events:
         return len(self.table)
 
     def rows_of(self, event: int) -> IndexArray:
-        """The positions of the flagged rows of an event."""
+        """Return the positions of the flagged rows of an event."""
         span = self.span_of(event)
         return np.asarray(span.start + np.flatnonzero(self.of_row[span] == event))
 
     def span_of(self, event: int) -> slice:
-        """All rows from the first flagged one of an event to the last."""
+        """Return all rows from the first flagged one of an event to the last."""
         if not 1 <= event <= len(self):
             raise ValueError(f"There is no event {event}; they are numbered from 1 to {len(self)}.")
         return slice(int(self.first_rows[event - 1]), int(self.last_rows[event - 1]) + 1)
@@ -232,7 +232,7 @@ def group_events(
 def _figures(
     scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock, threshold: float | None
 ) -> dict[str, Any]:
-    """What the scores of the flagged rows say of each event."""
+    """Return what the scores of the flagged rows say of each event."""
     highest = np.maximum.reduceat(scores, starts)
     at_peak = np.flatnonzero(scores == np.repeat(highest, counts))
     event_of = np.repeat(np.arange(len(starts)), counts)[at_peak]
@@ -254,7 +254,7 @@ def _figures(
 
 
 def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:
-    """One row for each calendar day with a flagged row, in order.
+    """Return one row for each calendar day with a flagged row, in order.
 
     The days are those of the time stamps' own zone, and are midnights without a zone; none without time. Columns: rows
     (flagged ones), events (how many different), highest (score), first and last (time of a flagged row).

@@ -32,7 +32,7 @@ _UNIT = re.compile(rf"(?:1/)?{_WORD}{_POWER}(?:\s?[·⋅*./ ]\s?{_WORD}{_POWER})
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """A column's name without its unit, and the unit ("" if it names none).
+    """Return a column's name without its unit, and the unit ("" if it names none).
 
     Whatever is in square brackets at the end is a unit, unless it is a number (which is an index). In round brackets or
     after a slash between spaces it must be made of known units: "pump (old)" has none.
@@ -55,7 +55,7 @@ def split_unit(name: str) -> tuple[str, str]:
 
 
 def units_of(names: Sequence[str], units: Sequence[str | None] | None) -> list[str]:
-    """The unit of each column: as given, or else as its name says; "" if unknown.
+    """Return the unit of each column: as given, or else as its name says; "" if unknown.
 
     >>> units_of(["head [m]", "speed"], None), units_of(["head [m]", "speed"], [None, "rpm"])
     (['m', ''], ['', 'rpm'])
@@ -66,7 +66,7 @@ def units_of(names: Sequence[str], units: Sequence[str | None] | None) -> list[s
 
 
 def in_words(variable: str, operator: str, value: float, unit: str) -> str:
-    """A comparison as people write it, the unit once.
+    """Return a comparison as people write it, the unit once.
 
     >>> in_words("head [m]", ">", 120.0, "m"), in_words("speed", "<=", 0.25, "")
     ('head > 120 m', 'speed <= 0.25')
@@ -89,7 +89,7 @@ def rank_variables(
     *,
     n: int = 8,
 ) -> pd.DataFrame:
-    """The `n` variables that depart most from what was expected during one event, the largest share first.
+    """Return the `n` variables that depart most from what was expected during one event, the largest share first.
 
     Parameters
     ----------
@@ -119,9 +119,17 @@ def rank_variables(
     0  vibration [mm/s]  mm/s     9.0       3.0         6.0    1    0.9     above
     1              load          40.0      60.0       -20.0    1    0.1     below
     """
-    residual = _scaled_residual(actual, expected, scale)
-    size = np.abs(residual)
-    share = _shares(size)
+    own = np.where(expected != 0, np.abs(expected), 1.0)
+    one = np.where(scale > 0, np.minimum(scale, _LARGEST), own)
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = actual - expected
+        residual = np.where(np.isinf(difference), actual / one - expected / one, difference / one)
+    seen = np.isfinite(actual) & np.isfinite(expected)
+    size = np.where(seen, np.minimum(np.abs(residual), _LARGEST), 0.0)
+    largest, share = size.max(initial=0.0), np.zeros(size.shape[1])
+    if largest > 0:
+        squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
+        share = squares / squares.sum()
     chosen = np.argsort(-share, kind="stable")[:n]
     chosen = chosen[share[chosen] > 0]
     row = size[:, chosen].argmax(axis=0) if len(size) else np.zeros(0, dtype=np.intp)
@@ -152,24 +160,3 @@ def variables_at(
             "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
         }
     )
-
-
-def _scaled_residual(actual: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
-    """(actual − expected) / scale, 0 where there is nothing to compare."""
-    own = np.where(expected != 0, np.abs(expected), 1.0)
-    one = np.where(scale > 0, np.minimum(scale, _LARGEST), own)
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = actual - expected
-        residual = np.where(np.isinf(difference), actual / one - expected / one, difference / one)
-    seen = np.isfinite(actual) & np.isfinite(expected)
-    return np.where(seen, np.clip(residual, -_LARGEST, _LARGEST), 0.0)
-
-
-def _shares(size: FloatArray) -> FloatArray:
-    """Each column's share of the sum of squares, 0 if that is 0."""
-    largest = size.max(initial=0.0)
-    if largest == 0:
-        return np.zeros(size.shape[1])
-    squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
-    shares: FloatArray = squares / squares.sum()
-    return shares

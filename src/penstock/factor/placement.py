@@ -86,7 +86,7 @@ def place_rows(
 
 
 def _gram(factors: Factors) -> FloatArray:
-    """WᵀW, computed once for these factors, so that a single new row does not cost a pass over all fitted ones.
+    """Return WᵀW, computed once for these factors: a single new row then costs no pass over all fitted ones.
 
     Kept where `cached_property` would keep it: factors are frozen, and others, `replace`d or not, have none of it.
     """

@@ -157,7 +157,7 @@ class BlockProblem:
 
 
 def gram_of(places: Sequence[Place]) -> FloatArray:
-    """WᵀW."""
+    """Return WᵀW."""
     return np.asarray(np.sum([place.G for place in places], axis=0))
 
 
@@ -234,7 +234,7 @@ class JointSteps:
 
 
 def polynomial(t: float, c1: float, c2: float, c3: float, c4: float) -> float:
-    """c1·t + c2·t² + c3·t³ + c4·t⁴."""
+    """Return c1·t + c2·t² + c3·t³ + c4·t⁴."""
     return t * (c1 + t * (c2 + t * (c3 + t * c4)))
 
 
@@ -399,7 +399,7 @@ def find_start(
 def _drawn(
     problem: BlockProblem, n_components: int, seed: int, start: int, keep: bool, floor: float
 ) -> tuple[FloatArray, list[Standing]]:
-    """Uniform random factors times the numbers that suit the objective best (see `random_start`).
+    """Draw uniform random factors times the numbers that suit the objective best (see `random_start`).
 
     H is drawn from the stream [seed, start], the rows of block b from [seed, start, 1 + b].
     """
@@ -413,7 +413,7 @@ def _drawn(
 
 
 def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing], steps: int) -> BlockStart:
-    """Multiplicative updates of W, then of H, from where the blocks are."""
+    """Take multiplicative steps of W, then of H, from where the blocks are."""
     terms = problem.terms
     H = np.maximum(H, FLOOR) if terms.alpha else H
     exponent = Multiplicative().exponent if terms.symmetric else 1.0

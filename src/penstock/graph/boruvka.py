@@ -174,16 +174,6 @@ def join_clumps(
     is for each point a lower bound on the squares of its edges to other components; 0 is always valid. `known` lists
     some edges between components; short ones save searches, the result does not depend on them.
     """
-    clumps = _make_clumps(tree, component)
-    joining = _Joining(tree, clumps, nearest)
-    for (a, b), square in zip(component[known].tolist(), squares_of(tree.exact, known).tolist(), strict=True):
-        joining.connect(a, b, square)
-    with one_blas_thread():
-        joining.search_pairs()
-    return joining.take_edges()
-
-
-def _make_clumps(tree: PointTree, component: NDArray[np.int64]) -> list[Clump]:
     stops = np.cumsum(np.bincount(component))
     members = np.split(np.argsort(component, kind="stable"), stops[:-1])
     clumps: dict[int, Clump] = {}
@@ -194,7 +184,12 @@ def _make_clumps(tree: PointTree, component: NDArray[np.int64]) -> list[Clump]:
 
     with one_blas_thread():
         for_each_range(make_range, len(members), smallest=1)
-    return [clumps[c] for c in range(len(members))]
+    joining = _Joining(tree, [clumps[c] for c in range(len(members))], nearest)
+    for (a, b), square in zip(component[known].tolist(), squares_of(tree.exact, known).tolist(), strict=True):
+        joining.connect(a, b, square)
+    with one_blas_thread():
+        joining.search_pairs()
+    return joining.take_edges()
 
 
 class Clump:

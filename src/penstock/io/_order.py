@@ -52,11 +52,11 @@ class Groups:
         return cls(str(column.name), codes.astype(np.intp), tuple(map(str, names)))
 
     def new(self, rows: NDArray[np.intp]) -> BoolArray:
-        """Whether each of these rows but the first is of another group than the one before."""
+        """Return whether each of these rows but the first is of another group than the one before."""
         return np.asarray(np.diff(self.codes[rows]) != 0)
 
     def named(self, rows: NDArray[np.intp]) -> pd.Series[Any]:
-        """The names of these rows' groups, under the rows' numbers."""
+        """Return the names of these rows' groups, under the rows' numbers."""
         return pd.Series(np.array(self.names, dtype=object)[self.codes[rows]], index=pd.Index(rows), name=self.column)
 
 

@@ -128,7 +128,10 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
         result.shortened += int((read[0][there] != read[0][there].astype("M8[us]")).sum())
         result.offsets[where] = way.offset
         example = re.sub("[0-9]+", "0", texts[where[0]].lower())
-        result.ways.setdefault(_shape(example), example)
+        # Month, half of the day and offset do not make a different way of writing.
+        shape = re.sub(r"\s?(?:z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example)
+        shape = re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
+        result.ways.setdefault(shape, example)
         if len(way.formats) > 1:
             signs.add(way.sign)
         done = set(where.tolist())
@@ -158,12 +161,6 @@ def read_stamps(texts: Sequence[str], day_first: bool | None = None) -> tuple[Ti
     """Return the times of a stream, which of them have an offset (and are UTC), and whether the day comes first."""
     read = read_times(texts, day_first)
     return read.times, read.offsets != NAIVE, read.day_first
-
-
-def _shape(example: str) -> str:
-    """Return an example without what is not a different way of writing: month, half of the day, offset."""
-    shape = re.sub(r"\s?(?:z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example)
-    return re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
 
 
 def _way_of(text: str) -> _Way | None:

@@ -209,7 +209,7 @@ def third_nearest(
                 continue
             for k in range(count):
                 total = totals[k]
-                if third >= 0.0 and total >= third or abs(places[i] - reference_places[low + k]) < zone:
+                if (third >= 0.0 and total >= third) or abs(places[i] - reference_places[low + k]) < zone:
                     continue
                 if first < 0.0 or total < first:
                     first, second, third = total, first, second
