@@ -226,7 +226,7 @@ class _ModeRows:
         return self.learnt[np.append(own, walk.nodes)], lengths + apart, edges + steps
 
     def _node_of(self, position: int, learnt: IndexArray) -> tuple[int, float, int]:
-        """Return the node of a row in the tree (or the nearest one, if not learnt), how far it is, in how many steps."""
+        """Return the node of a row in the tree (the nearest one, if not learnt), how far it is, in how many steps."""
         place = int(np.searchsorted(learnt, position))
         if place < len(learnt) and learnt[place] == position:
             return place, 0.0, 0

@@ -70,23 +70,35 @@ def best_separating(event: FloatArray, normal: NormalSample, n: int, weights: Fl
 
 def _separation(event: FloatArray, normal: NormalSample) -> FloatArray:
     """Return how well each column separates, from 0 (chance) to ½; −1 if there is nothing to separate."""
-    known, u = np.isfinite(event), np.full(event.shape, 0.5)  # chance
-    for j, (readings, column, seen) in enumerate(zip(event.T, normal.columns, normal.seen, strict=True)):
-        if seen:  # the share of normal readings below each reading, and half of those equal to it
-            here = column[:seen]
-            below = (here.searchsorted(readings, "left") + here.searchsorted(readings, "right")) / (2 * seen)
-            u[:, j] = np.where(known[:, j], below, 0.5)
+    known = np.isfinite(event)
+    u = np.where(known, _shares_below(event, normal), 0.5)  # chance
     count, rows = known.sum(axis=0), max(len(event), 1)
     high = np.abs(u.sum(axis=0) / rows - 0.5)  # a missing reading adds nothing
     outside = np.abs(np.where(known, np.abs(2 * u - 1) - 0.5, 0.0).sum(axis=0)) / rows
     power = np.where((count > 0) & (normal.seen > 0), np.maximum(high, outside), 0.0)
+    return np.where(_varies(event, known, normal), power, -1.0)
+
+
+def _shares_below(event: FloatArray, normal: NormalSample) -> FloatArray:
+    """Return the share of normal readings below each reading, and half of those equal to it."""
+    below = np.zeros(event.shape[::-1])
+    for j, (readings, column, seen) in enumerate(zip(event.T, normal.columns, normal.seen, strict=True)):
+        if seen:
+            here = column[:seen]
+            below[j] = (here.searchsorted(readings, "left") + here.searchsorted(readings, "right")) / (2 * seen)
+    return below.T
+
+
+def _varies(event: FloatArray, known: BoolArray, normal: NormalSample) -> BoolArray:
+    """Return which columns have two different readings."""
     low = np.where(known, event, np.inf).min(axis=0, initial=np.inf)
     high = np.where(known, event, -np.inf).max(axis=0, initial=-np.inf)
     if normal.columns.shape[1]:
         last = np.maximum(normal.seen - 1, 0)
         low = np.fmin(low, normal.columns[:, 0])
         high = np.fmax(high, normal.columns[np.arange(len(last)), last])
-    return np.where(low < high, power, -1.0)  # two readings at least are different
+    varies: BoolArray = low < high
+    return varies
 
 
 MOST_COLUMNS = 16  # those that a tree is grown on

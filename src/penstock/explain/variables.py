@@ -119,13 +119,7 @@ def rank_variables(
     0  vibration [mm/s]  mm/s     9.0       3.0         6.0    1    0.9     above
     1              load          40.0      60.0       -20.0    1    0.1     below
     """
-    own = np.where(expected != 0, np.abs(expected), 1.0)
-    one = np.where(scale > 0, np.minimum(scale, _LARGEST), own)
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = actual - expected
-        residual = np.where(np.isinf(difference), actual / one - expected / one, difference / one)
-    seen = np.isfinite(actual) & np.isfinite(expected)
-    size = np.where(seen, np.minimum(np.abs(residual), _LARGEST), 0.0)
+    size = np.abs(_scaled_residual(actual, expected, scale))
     largest, share = size.max(initial=0.0), np.zeros(size.shape[1])
     if largest > 0:
         squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
@@ -160,3 +154,14 @@ def variables_at(
             "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
         }
     )
+
+
+def _scaled_residual(actual: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
+    """(actual − expected) / scale, 0 where there is nothing to compare."""
+    own = np.where(expected != 0, np.abs(expected), 1.0)
+    one = np.where(scale > 0, np.minimum(scale, _LARGEST), own)
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = actual - expected
+        residual = np.where(np.isinf(difference), actual / one - expected / one, difference / one)
+    seen = np.isfinite(actual) & np.isfinite(expected)
+    return np.where(seen, np.clip(residual, -_LARGEST, _LARGEST), 0.0)
