@@ -342,7 +342,8 @@ def _from_pandas(frame: pd.DataFrame, name: str, notebook: Notebook) -> RawTable
         usual = "time" if isinstance(level, pd.DatetimeIndex) else "index"
         wanted = str(usual if level.name is None else level.name)
         names.append(f"index {wanted}" if wanted in taken else wanted)
-    for column in frame.columns:
+    columns: list[Any] = list(frame.columns)
+    for column in columns:
         if isinstance(column, tuple):  # of several levels
             names.append(" ".join(str(part) for part in column if str(part)))
         else:
