@@ -390,7 +390,7 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
     count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
-    edges = np.linspace(0, len(values), count + 1).astype(np.intp)
+    edges = np.arange(count + 1) * len(values) // count
     maxima: FloatArray = np.maximum.reduceat(values, edges[:-1], axis=0)
     return maxima
 
