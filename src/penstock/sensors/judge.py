@@ -208,7 +208,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     del missing
     for number in range(_PASSES):
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        R = evidence = None  # those of the pass before, so that they need no memory
+        R = evidence = np.empty((0, 0))  # let go of those of the pass before, before new ones are made
         R, filled = model.judge(Z)
         scores, trailing, evidence = judge_both_sides(R, filled, spacing, kept, judged)
         if number < _PASSES - 1:
