@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
@@ -21,6 +23,7 @@ from penstock._types import FloatArray
 from penstock.sensors._kernels import (
     activity_rows,
     compare_channel,
+    follow_residuals,
     moving_means,
     multiply_rows,
     slow_levels,
@@ -30,6 +33,8 @@ from penstock.sensors.readings import BoolArray, Spacing, row_blocks
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
+ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is followed
+_LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
 _USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
@@ -37,7 +42,7 @@ _LEAST_POWER = 0.25
 _MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
-_SLOW = 1 / 1000  # the weight of a row in a slow level
+SLOW = 1 / 1000  # the weight of a row in a slow level
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,7 @@ def activity_features(
     places = np.empty((len(Z), directions.shape[1]))
     for rows in row_blocks(len(Z)):
         multiply_rows(np.ascontiguousarray(Z[rows] - center), directions, places[rows])
-    shares = np.empty((2, len(Z)))
-    shares[0], shares[1] = spacing.shares(4), spacing.shares(16)
+    shares = spacing.shares_over(ACTIVITY_HORIZONS)
     features = np.empty((len(Z), 6))
     state.since = int(activity_rows(places, spacing.starts, shares, state.last, state.means, state.since, features))
     return features
@@ -284,10 +288,29 @@ class TimeLayer:
         state : LayerState
             Goes on from row to row.
         """
-        E = standardise(residuals, Z, spacing, self.activity, self.judged, state.activity)
-        scores, evidence = self.calibration.judge(trailing_channels(E, spacing, state.means))
-        relative = over_slow_level(scores, self.usual, state.level)
+        relative, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
+        moved, usual = self.activity, self.calibration
+        state.activity.since = follow_residuals(
+            residuals,
+            Z,
+            spacing.starts,
+            spacing.shares_over(_LATER_HORIZONS),
+            (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
+            self._columns,
+            (usual.channels, usual.powers, usual.edges, usual.tops),
+            _LARGEST_RATIO,
+            (state.activity.last, state.activity.means, state.means, state.level),
+            state.activity.since,
+            SLOW,
+            self.usual,
+            relative,
+            evidence,
+        )
         return self.surprise.apply(relative), self.on_all_sensors(evidence)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.judged)
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
@@ -297,7 +320,7 @@ class TimeLayer:
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
         """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
-        if self.judged.all():
+        if len(self._columns) == len(self.judged):
             return evidence
         found = np.zeros((len(evidence), len(self.judged)))
         found[:, self.judged] = evidence
@@ -365,10 +388,9 @@ def standardise(
     spacing: Spacing,
     activity: Activity,
     judged: BoolArray,
-    state: ActivityState | None = None,
 ) -> FloatArray:
     """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
-    state = ActivityState(np.zeros(activity.directions.shape[1])) if state is None else state
+    state = ActivityState(np.zeros(activity.directions.shape[1]))
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
     standardised = np.empty((len(Z), int(judged.sum())))
     for rows in row_blocks(len(Z)):
@@ -382,7 +404,7 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
     A level that stays, as in another season, is no fault; peaks hardly move it. `level` (1,) goes on from row to row.
     """
     levels = np.empty(len(scores))
-    slow_levels(scores, _SLOW, usual, level, levels)
+    slow_levels(scores, SLOW, usual, level, levels)
     relative: FloatArray = scores / levels
     return relative
 

@@ -253,13 +253,13 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     del missing
     for number in range(_PASSES):
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        R = found = None  # those of the pass before, so that they need no memory
         R, complete = model.judge(Z)
         found = judge_both_sides(R, complete, spacing, kept, judged)
         tail = found.tail if number == 0 else tail  # later passes do not learn from faults, which then make the tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
             filled = _with_expected_where_out(complete, R, found.evidence, judged)
+            del R, found  # before those of the next pass are made
     explained = _median_share_explained(Z, R, kept, judged)
     del R
     own_views = [learn_surprise(found.scores).apply(found.scores), found.trailing]
