@@ -136,24 +136,26 @@ def test_a_workbook_holds_no_formulas_and_no_zone(tmp_path):
 def test_plots_are_drawn(findings, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    score, marks, threshold = findings.plot().axes[0].get_lines()
+    score, threshold = findings.plot().axes[0].get_lines()
     np.testing.assert_array_equal(score.get_ydata(), findings.scores)
-    np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
     assert set(threshold.get_ydata()) == {findings.threshold}
     figure = findings.plot()
     figure.canvas.draw()
-    shaded = figure.axes[0].patches
-    assert len(shaded) == len(findings.incidents)
-    for patch, incident in zip(shaded, findings.incidents, strict=True):
+    shaded, table = figure.axes[0].patches, findings.incident_table if findings.incidents else findings.events
+    assert len(shaded) == len(table)
+    for patch, start in zip(shaded, table["start"], strict=True):
         assert matplotlib.dates.num2date(patch.get_x(), tz="UTC").replace(tzinfo=None) == pytest.approx(
-            findings.table.time[incident.start].to_pydatetime(), abs=pd.Timedelta("1s")
+            start.to_pydatetime(), abs=pd.Timedelta("1s")
         )
     numbers = [text.get_text() for text in figure.axes[0].texts]
-    assert numbers == [f"{incident.number}" for incident in findings.incidents if incident.rank <= 10]
-    first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
-    assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])
-    actual, expected = first.get_lines()
+    assert numbers == [f"{number}" for number in table.index[table["rank"] <= 10]]
+    name = findings.incidents[0].sensors[0].name if findings.incidents else findings.explain(1).variables["variable"][0]
+    first = {axis.get_title(loc="left"): axis for axis in findings.plot(1).axes}[name]
+    assert first.get_ylabel() == findings.units[name]
+    expected, actual, *_ = first.get_lines()
     assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
+    with pytest.raises(KeyError, match=r"There is no (incident|event) 99"):
+        findings.plot(99)
     matplotlib.pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"penstock\[plots\]"):

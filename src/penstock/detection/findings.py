@@ -234,21 +234,22 @@ class Findings:
         check_ending(path, (".xlsx",))
         write_findings(self, path, overwrite=overwrite)
 
-    def plot(self, event: int | None = None) -> Any:
-        """Draw the scores over time, or the variables of one event, with matplotlib (extra `plots`).
+    def plot(self, number: int | None = None) -> Any:
+        """Draw the scores over time, or the sensors of one incident, with matplotlib (extra `plots`).
 
         Parameters
         ----------
-        event : int, optional
-            Its number in `events`; all scores with the threshold and the incidents if None.
+        number : int, optional
+            Of an incident, or of an event where the method has no incidents; a KeyError if there is none. All scores
+            with the threshold and the incidents if None.
 
         Returns
         -------
         matplotlib Figure
         """
-        from penstock.report.figures import plot_event, plot_scores
+        from penstock.report.figures import plot_case, plot_scores
 
-        return plot_scores(self).figure if event is None else plot_event(self, event)
+        return plot_scores(self).figure if number is None else plot_case(self, number)
 
     def __repr__(self) -> str:
         return (

@@ -1,7 +1,8 @@
 """Findings → a page, figures and files. Every function here formats a complete `Findings` record.
 
-`html.py` puts the parts of the page (`summary.py`, `timeline.py`, `event_cards.py`, `heat_map.py`, `model.py`) into the
-template; `document.py` makes the tables and the JSON document that `files.py` writes.
+`html.py` puts the parts of the page (`overview.py`, `cases.py`, `charts.py`, `preparation.py`) into the template;
+`document.py` makes the tables and the JSON document that `files.py` writes. The scripts in `templates/` draw:
+`format.js`, `view.js`, `chart.js` and `heatmap.js` take arrays and options, and serve other pages too.
 """
 
 from penstock.report.document import as_json, incident_records, plain, summarize
