@@ -97,23 +97,39 @@ def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
         findings.to_csv(tmp_path / "a.json")
 
 
+def test_incidents_alone_are_a_csv(findings, tmp_path):
+    findings.to_csv(tmp_path / "a.csv", incidents=True)
+    read = pd.read_csv(tmp_path / "a.csv")
+    known = (findings.incident_table if findings.incidents else findings.events).sort_values("rank")
+    assert read.iloc[:, 0].tolist() == known.index.tolist()
+    assert pd.to_datetime(read["start"]).tolist() == known["start"].tolist()
+    assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+
+
 def test_a_workbook_reads_back(findings, tmp_path):
     pytest.importorskip("openpyxl")
     findings.to_excel(tmp_path / "a.xlsx")
     sheets = pd.read_excel(tmp_path / "a.xlsx", sheet_name=None)
-    incidents = ["incidents"] if findings.method == "SensorDetector" else []
-    assert list(sheets) == ["findings", "events", *incidents, "settings"]
-    if incidents:
-        read, known = sheets["incidents"], findings.incident_table
-        assert read["incident"].tolist() == known.index.tolist()
-        assert read["start"].tolist() == known["start"].tolist()
-        assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+    kind, known = "incidents", findings.incident_table
+    if findings.method != "SensorDetector":
+        kind, known = "events", findings.events
+    assert list(sheets) == [kind, "findings", "sensors", "settings"]
+    known, read = known.sort_values("rank"), sheets[kind]
+    assert read[kind[:-1]].tolist() == known.index.tolist()
+    assert read["start"].tolist() == known["start"].tolist()
+    assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+    sensors = sheets["sensors"].set_index("sensor")
+    assert set(findings.inputs.as_they_are) <= set(sensors.index)
+    assert sensors.loc[findings.names[0], "use"] == "as it is"
+    if findings.incidents:
         assert read["reason"].tolist() == known["reason"].tolist()
+        first = findings.incidents[0].sensors[0]
+        assert read["in_order"].str.contains("(first)", regex=False).all()
+        assert "1" in str(sensors.loc[first.name, "incidents"]).split(", ")
+        assert sensors["to_look_at_first"].sum() == len(findings.incidents)
         assert sheets["findings"]["incident"].tolist() == [number_of(findings, row) for row in findings.top()["row"]]
     np.testing.assert_allclose(sheets["findings"]["score"], findings.top()["score"])
     assert sheets["findings"]["time"].tolist() == findings.top()["time"].tolist()
-    assert sheets["events"]["rows"].tolist() == findings.events["rows"].tolist()
-    assert sheets["events"]["start"].tolist() == findings.events["start"].tolist()
     assert dict(zip(sheets["settings"]["setting"], sheets["settings"]["value"], strict=True))["top"] == 12
     assert sheets["settings"].iloc[0].tolist() == ["verdict", findings.verdict.sentence]
 

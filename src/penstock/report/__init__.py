@@ -8,10 +8,12 @@
 from penstock.report.document import as_json, incident_records, plain, summarize
 from penstock.report.files import (
     FINDINGS_ENDINGS,
+    INCIDENTS_ENDINGS,
     SCORES_ENDINGS,
     check_ending,
     refuse_existing,
     write_findings,
+    write_incidents,
     write_new,
     write_scores,
 )
@@ -19,6 +21,7 @@ from penstock.report.html import notebook_html, to_html, write_html
 
 __all__ = [
     "FINDINGS_ENDINGS",
+    "INCIDENTS_ENDINGS",
     "SCORES_ENDINGS",
     "as_json",
     "check_ending",
@@ -30,6 +33,7 @@ __all__ = [
     "to_html",
     "write_findings",
     "write_html",
+    "write_incidents",
     "write_new",
     "write_scores",
 ]

@@ -41,6 +41,7 @@ from penstock.report.preparation import column_table, draw_rules, make_preparati
 Progress = Callable[[str], None]
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
 _MOST_ARTICLES = 100
+_MOST_IN_NOTEBOOK = 20
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
 _SCRIPTS = (*CHART_MODULES, "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
@@ -158,11 +159,26 @@ def _policy(style: str, script: str) -> str:
 
 def notebook_html(findings: Findings) -> str:
     """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
-    verdict = Markup("<p><strong>{}</strong></p>").format(findings.verdict.sentence)
-    table = findings.events if findings.evidence is None else findings.incident_table
-    shown = table.sort_values("rank").to_html(max_rows=20, escape=True)
-    chart = small_chart(findings, _axis(findings), cases_of(findings))
-    return f"{verdict}<p>{findings_in_words(findings)}</p>{shown}{chart}"
+    cases, areas = cases_of(findings), Areas(findings.names)
+    sure = _sure_heading(findings)
+    names = (word_for_cases(findings), "began", "how long", sure.lower(), "look at first", "condition", "probably")
+    lines = [
+        (row.number, row.when, row.duration, row.sure, row.first, row.condition, row.source)
+        for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])
+    ]
+    used = [place for place, name in enumerate(names) if name and any(line[place] for line in lines)]
+    heads = Markup("").join(Markup("<th>{}</th>").format(names[place]) for place in used)
+    cells = (Markup("").join(Markup("<td>{}</td>").format(line[place]) for place in used) for line in lines)
+    body = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in cells)
+    more = f"{len(cases) - len(lines):,} more are in .incident_table or .events" if len(cases) > len(lines) else ""
+    table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, body) if lines else ""
+    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>{}").format(
+        findings.verdict.sentence,
+        findings_in_words(findings),
+        table,
+        more,
+        small_chart(findings, _axis(findings), cases),
+    )
 
 
 def _axis(findings: Findings) -> Axis:
