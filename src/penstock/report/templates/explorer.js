@@ -86,7 +86,10 @@ class Explorer {
     });
     document.getElementById("copy-csv").addEventListener("click", () => this.copyCsv());
     document.getElementById("copy-picture").addEventListener("click", () => this.copyPicture());
-    document.getElementById("copy-link").addEventListener("click", () => copyText(location.href, "The link is copied."));
+    document.getElementById("copy-link").addEventListener("click", () => {
+      this.changed();
+      copyText(location.href, "The link is copied.");
+    });
   }
 
   look(i) {

@@ -88,10 +88,13 @@ function address() {
   return "#" + parts.join("&");
 }
 
-let started = false;
+// At once, or a little after the last of many changes: browsers allow few in a second.
+let started = false, waiting = 0;
 
-function keepAddress() {
-  if (started) history.replaceState(null, "", address());
+function keepAddress(delay = 0) {
+  clearTimeout(waiting);
+  if (delay) waiting = setTimeout(keepAddress, delay);
+  else if (started) history.replaceState(null, "", address());
 }
 
 function readAddress() {
@@ -206,6 +209,7 @@ function showDayOf(day) {
 }
 
 // Zoom buttons and the frames of the calendar follow the view; so does the address.
+let framed = "";
 const days = [...document.querySelectorAll(".month td[data-day]")];
 
 function follow(change) {
@@ -213,9 +217,13 @@ function follow(change) {
   for (const button of document.querySelectorAll("button[data-zoom]")) {
     button.disabled = button.dataset.zoom === "in" ? view.range[1] - view.range[0] <= view.least * 1.01 : view.isWhole;
   }
-  const from = clock.iso(view.range[0]).slice(0, 10), to = clock.iso(view.range[1]).slice(0, 10);
-  for (const cell of days) cell.classList.toggle("framed", !view.isWhole && cell.dataset.day >= from && cell.dataset.day <= to);
-  keepAddress();
+  keepAddress(250);
+  const span = view.isWhole ? "" : clock.iso(view.range[0]).slice(0, 10) + clock.iso(view.range[1]).slice(0, 10);
+  if (span === framed) return;
+  framed = span;
+  for (const cell of days) {
+    cell.classList.toggle("framed", span !== "" && cell.dataset.day >= span.slice(0, 10) && cell.dataset.day <= span.slice(10));
+  }
 }
 view.follow(follow);
 
@@ -272,4 +280,5 @@ explorer.set(worst !== null && articles.has(worst)
 const asked = location.hash.length > 1;
 if (!restore(asked) && worst !== null) open(worst, false);
 follow({ range: true });
+clearTimeout(waiting); // the address stays as it was given until something is chosen
 started = true;
