@@ -21,7 +21,7 @@ LAYERS = [
     },
     {"columns", "explain", "sensors"},
     {"detectors"},
-    {"adapters", "detection", "scale", "simulate"},
+    {"adapters", "datasets", "detection", "scale", "simulate"},
     {"bench", "report", "live"},
     {"cli"},
 ]
