@@ -6,7 +6,8 @@ blocks, `penstock …` runs in this process and must end with exit code 0, or wi
 and `make` are not run, but extras and targets must exist. A block of text right after a block is its output; numbers in
 it may differ in the last digits. `<!-- not run: reason -->` and `<!-- slow -->` above a block do what they say.
 
-`python tests/test_documents.py README.md …` writes the outputs of these pages anew.
+`python tests/test_documents.py README.md …` writes the outputs of these pages anew, and
+the pictures of docs/examples.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +85,11 @@ def run_line(line: str) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         wanted = {extra for some in re.findall(r"\[([\w,]+)\]", line) for extra in some.split(",")}
         assert wanted <= set(project["optional-dependencies"]), line
+    elif words[0] == "penstock" and {"serve", "--follow"} & set(words):  # do not end by themselves
+        shown = io.StringIO()
+        with redirect_stdout(shown):
+            assert main([words[1], "--help"]) == 0
+        assert all(word in shown.getvalue() for word in words if word.startswith("--")), line
     elif words[0] == "penstock" and not {"|", ">", "<", "&"} & set(words):
         told = io.StringIO()
         with redirect_stderr(told):
@@ -171,6 +178,8 @@ def rewrite(page: Path) -> None:
             if block["output"] is not None and not same_output(printed, block["output"]):
                 lines = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
                 changes.append((*block.span("output"), lines))
+        for picture in re.findall(r"\(images/examples/([\w-]+\.png)\)", text):
+            shutil.copy(picture, page.parent / "images" / "examples" / picture)
         os.chdir(ROOT)
     for start, end, lines in reversed(changes):
         text = text[:start] + lines + text[end:]
