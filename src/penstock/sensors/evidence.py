@@ -37,8 +37,9 @@ ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is fol
 _LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
-_USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
-_LEAST_POWER = 0.25
+_USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
+_LEAST_POWER = 0.5
+_LARGEST_SQUARES = 0.99  # quantile at which squared residuals are cut where the usual spread is learnt from them
 _MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
@@ -116,9 +117,10 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
+        largest = [np.quantile(np.abs(column[kept]), _LARGEST_SQUARES) ** 2 for column in residuals.T]
         totals, begin = np.zeros((len(squares), residuals.shape[1])), 0
         for rows in row_blocks(len(Z)):
-            part = residuals[rows][kept[rows]] ** 2
+            part = np.minimum(residuals[rows][kept[rows]] ** 2, largest)
             totals += used[begin : begin + len(part)].T @ part
             begin += len(part)
         targets = np.linalg.solve(root, totals)
@@ -167,7 +169,7 @@ def calibrate(
 ) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
-    Ratios count less where the logarithm of the 0.95 quantile of the maxima over their median exceeds `usual_tail`.
+    Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
     Returns
     -------
@@ -182,9 +184,9 @@ def calibrate(
     evidence: Any = None
     for channel in channels:
         evidence = np.zeros(channel.shape) if evidence is None else evidence
-        middle, third, high, wanted = np.quantile(block_maxima(channel), [0.5, 0.75, 0.95, quantile], axis=0)
+        middle, third, wanted = np.quantile(block_maxima(channel), [0.5, 0.75, quantile], axis=0)
         by.append(wanted)
-        tails = np.log(np.maximum(high, _SMALLEST) / np.maximum(middle, _SMALLEST))
+        tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
         powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
@@ -358,7 +360,7 @@ class BothSides:
         Scores, and the surprise by what came before alone.
     evidence : array of shape (n, number of judged sensors)
     tail : float
-        Of the median sensor, the 0.999 quantile of its residuals over the 0.95 quantile: 1.7 for normal noise, more
+        Of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 
@@ -377,7 +379,7 @@ def judge_both_sides(
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
-    tails = [np.quantile(np.abs(column), [0.95, 0.999]) for column in E[:: 1 + len(E) // _MOST_IN_TAIL].T]
+    tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in E[:: 1 + len(E) // _MOST_IN_TAIL].T]
     tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
     return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 
