@@ -393,21 +393,29 @@ def test_without_options_the_defaults_are_those_for_sensors(table: str, out: Pat
     assert [line["flag"] for line in lines_of(out)] == expected.flags.tolist()
 
 
+@pytest.mark.parametrize("process", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("closed", "code", "said"),
+    ("closed", "stream", "code", "said"),
     [
-        pytest.param(
-            *("<&-", 2, "penstock: Standard input is closed; open it, or give a file.\n"), marks=pytest.mark.slow
-        ),
-        (">&-", 2, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
-        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
+        ("<&-", "stdin", 2, "penstock: Standard input is closed; open it, or give a file.\n"),
+        (">&-", "stdout", 2, "penstock: Standard output is closed; open it, or give a file with --output.\n"),
+        ("2>&-", "stderr", 0, ""),
     ],
 )
-def test_closed_descriptors(table: str, out: Path, closed: str, code: int, said: str) -> None:
-    arguments = [*COMMAND, *QUICK, *([] if closed == "<&-" else [table]), *(["-o", str(out)] if code == 0 else [])]
-    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *arguments]
-    done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (code, said)
+def test_closed_descriptors(
+    table: str, out: Path, closed: str, stream: str, code: int, said: str, process: bool,
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Python has None for a stream that was closed before it began."""
+    arguments = [*QUICK, *([] if stream == "stdin" else [table]), *(["-o", str(out)] if code == 0 else [])]
+    if process:
+        shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, *arguments]
+        done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (code, said)
+    else:
+        monkeypatch.setattr(sys, stream, None)
+        assert main(["watch", *arguments]) == code
+        assert capfd.readouterr().err == said
     assert code != 0 or len(lines_of(out)) == 400
 
 
