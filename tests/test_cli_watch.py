@@ -315,7 +315,7 @@ def test_standard_input_line_by_line_and_a_reader_that_goes_away(tmp_path: Path)
     process.stdout.close()
     process.stdin.write(lines[0])
     process.stdin.flush()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert process.stderr.read() == ""
     process.stdin.close()
     process.stderr.close()
@@ -342,7 +342,7 @@ def test_a_terminal_shows_a_live_status(table: str, out: Path) -> None:
             shown += os.read(ours, 4096)
         except OSError:  # the other end is closed
             break
-    assert process.wait(60) == 130
+    assert process.wait(300) == 130
     os.close(ours)
     assert b"400 samples, " in shown.rpartition(b"per second")[2]
     assert b"Traceback" not in shown
