@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 
 LIKE_A_LABEL = "It looks like a label, not like a reading."
@@ -266,7 +267,8 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
         return {name: origin for name, origin in origins.items() if name != origin}
     present = np.isfinite(columns)
     unit = _unit_columns(columns, present)
-    places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
+    with one_blas_thread():
+        places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
     groups: list[list[int]] = []
     start = 0  # of the groups that are still near
     for column in np.argsort(places[0], kind="stable").tolist():

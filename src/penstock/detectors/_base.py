@@ -520,8 +520,11 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
 
 def bounded(scores: FloatArray) -> FloatArray:
     """Return scores with overflowed ones at the largest float; a NaN would be a bug of a detector, and is raised."""
+    result: FloatArray = np.asarray(scores, dtype=np.float64)
+    if np.isfinite(result).all():
+        return result
     largest = np.finfo(np.float64).max
-    result: FloatArray = np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)
+    result = np.clip(result, -largest, largest)
     if np.isnan(result).any():
         raise FloatingPointError("A detector returned NaN as a score. Please report this as a bug.")
     return result

@@ -405,7 +405,8 @@ class SeriesMonitor:
         """
         table = read_row(self.detector, row, scaled=True)
         seconds = None if time is None else read_time(None, [time], 1)
-        return float(self._score(table, seconds, None if run is None else [run]).scores[0])
+        found = self.detector.model_.score(table, self._state, seconds, None if run is None else [run])
+        return float(bounded(found.scores)[0])
 
     def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
         """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.judge_series`.

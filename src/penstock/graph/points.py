@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,7 @@ class Frame:
             measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
             errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
             search[start : start + _ROWS_AT_ONCE, :p] = rounded
-        skew = 0.0
-        if self.axes is not None:
-            skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * _DOUBLE
+        skew = self._skew
         return Points(
             frame=self,
             exact=exact,
@@ -93,6 +92,15 @@ class Frame:
             errors=errors,
             stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * unit) * (1 + 4 * (p + 8) * _DOUBLE),
         )
+
+    @cached_property
+    def _skew(self) -> float:
+        """Bound by how much the axes, which are orthogonal but for rounding, stretch lengths."""
+        if self.axes is None:
+            return 0.0
+        p = len(self.axes)
+        with one_blas_thread():
+            return float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * _DOUBLE
 
     def _computing(self) -> float:
         """Bound the rounding of a search point before it is stored, relative to the row's distance from the centre."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.sensors._kernels import scale_rows
 
 BoolArray = NDArray[np.bool_]
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
@@ -46,10 +47,9 @@ class Scale:
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
-        with np.errstate(over="ignore"):
-            scaled: FloatArray = X - self.center
-            scaled /= self.width
-        return np.clip(scaled, -LARGEST_READING, LARGEST_READING, out=scaled)
+        scaled: FloatArray = np.empty(X.shape)
+        scale_rows(X, self.center, self.width, LARGEST_READING, scaled)
+        return scaled
 
 
 def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
@@ -117,6 +117,13 @@ class Spacing:
             return np.full(len(self.steps), 1 / horizon)
         uneven = 1 - (1 - 1 / horizon) ** self.steps
         shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
+        return shares
+
+    def shares_over(self, horizons: tuple[int, ...]) -> FloatArray:
+        """Return the weights over several horizons, (h, n)."""
+        shares = np.empty((len(horizons), len(self.steps)))
+        for number, horizon in enumerate(horizons):
+            shares[number] = 1 / horizon if self.even else self.shares(horizon)
         return shares
 
     def reversed(self) -> Spacing:

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import multiply_rows
+from penstock.sensors._kernels import multiply_rows, residual_rows
 from penstock.sensors.readings import BoolArray, row_blocks
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
@@ -53,31 +53,28 @@ class LeaveOneOut:
 
     def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `residuals` and `fill` of the same rows at once."""
-        found, filled = np.empty_like(Z), Z
-        for rows in row_blocks(len(Z)):
-            deviations, divisors = self._complete(Z[rows])
-            multiply_rows(deviations, self.precision, found[rows])
-            found[rows] /= divisors
+        found, holed = np.empty(Z.shape), np.empty(len(Z), dtype=np.bool_)
+        if not residual_rows(Z, self.mean, self.precision, holed, found):
+            return found, Z
+        filled, places = Z.copy(), np.flatnonzero(holed)
+        for some in row_blocks(len(places)):
+            rows = places[some]
             missing = np.isnan(Z[rows])
-            if missing.any():
-                filled = Z.copy() if filled is Z else filled
-                found[rows][missing] = 0.0
-                filled[rows][missing] = (deviations + self.mean)[missing]
+            deviations, divisors = self._complete(Z[rows], missing)
+            part = np.empty_like(deviations)
+            multiply_rows(deviations, self.precision, part)
+            found[rows] = np.where(missing, 0.0, part / divisors)
+            filled[rows] = np.where(missing, deviations + self.mean, Z[rows])
         return found, filled
 
-    def _complete(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, (n, p) or (p,)."""
+    def _complete(self, Z: FloatArray, missing: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, both (n, p)."""
         P, deviations = self.precision, Z - self.mean
-        divisors = P.diagonal()
-        missing = np.isnan(deviations)
-        if not missing.any():
-            return deviations, divisors
-        holed = np.flatnonzero(missing.any(axis=1))
-        divisors = np.tile(divisors, (len(Z), 1))
+        divisors = np.tile(P.diagonal(), (len(Z), 1))
         deviations[missing] = 0.0
-        patterns, group = np.unique(missing[holed], axis=0, return_inverse=True)
+        patterns, group = np.unique(missing, axis=0, return_inverse=True)
         for number, gone in enumerate(patterns):
-            rows, lost, there = holed[group.ravel() == number], np.flatnonzero(gone), np.flatnonzero(~gone)
+            rows, lost, there = np.flatnonzero(group.ravel() == number), np.flatnonzero(gone), np.flatnonzero(~gone)
             regression = np.linalg.solve(P[np.ix_(lost, lost)], P[np.ix_(lost, there)])
             expected = np.empty((len(rows), len(lost)))
             multiply_rows(np.ascontiguousarray(deviations[np.ix_(rows, there)]), -regression.T.copy(), expected)
