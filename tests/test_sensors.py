@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import sensors as naive
 from sklearn.metrics import average_precision_score
@@ -227,6 +227,7 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
 
 @examples(30)
 @given(st.integers(40, 3000), st.integers(0, 2**32 - 1), st.booleans())
+@example(1004, 1, False)  # blocks of 5 and 6 rows whose edges floating point numbers missed by one
 def test_rates_of_episodes_are_their_slow_twin(n, seed, faults):
     rng = np.random.default_rng(seed)
     scores, starts = rng.gumbel(size=n), np.arange(n) == 0

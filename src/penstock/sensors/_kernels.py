@@ -127,11 +127,13 @@ def activity_rows(
 
 
 @kernel
-def compare_channel(channel: Array, by: Array, edges: Array, largest: float, tops: Array, evidence: Array) -> None:
-    """Ratios of |channel| (n, p) to `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
+def compare_channel(
+    channel: Array, by: Array, powers: Array, edges: Array, largest: float, tops: Array, evidence: Array
+) -> None:
+    """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
-    `tops` (n, 2) takes the largest ratio of a row and the mean of its five. `evidence` (n, p) is raised to the ratios
-    to `edges` (p,).
+    A ratio is 0 where `by` is 0, as the sensor never moved. `tops` (n, 2) takes the largest ratio of a row and the mean
+    of its five. `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
     most = min(5, p)
@@ -140,7 +142,9 @@ def compare_channel(channel: Array, by: Array, edges: Array, largest: float, top
         for k in range(5):
             highest[k] = 0.0
         for j in range(p):
-            ratio = min(abs(channel[i, j]) / by[j], largest) if by[j] > 0.0 else 0.0
+            ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
+            if ratio > 1.0:
+                ratio = min(ratio ** powers[j], largest)
             if edges[j] > 0.0:
                 evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
             k = most - 1
@@ -266,7 +270,7 @@ def follow_residuals(
     shares: Array,
     activity: tuple[Array, Array, Array, Array, Array],
     judged: Array,
-    calibration: tuple[Array, Array, Array],
+    calibration: tuple[Array, Array, Array, Array],
     largest: float,
     state: tuple[Array, Array, Array, Array],
     since: int,
@@ -283,7 +287,7 @@ def follow_residuals(
     goes in and out, as does `evidence`, which begins as 0. Returns the rows since the history began.
     """
     center, directions, typical, coefficients, floors = activity
-    by, edges, usual_tops = calibration
+    by, powers, edges, usual_tops = calibration
     last, means, horizons, level = state
     n, q = len(Z), len(judged)
     places, features = np.empty((n, directions.shape[1])), np.empty((n, 6))
@@ -300,7 +304,7 @@ def follow_residuals(
     scores[:] = 0.0
     for h in range(len(by)):
         moving_means(E, starts, shares[2 + h], horizons[h], channel)
-        compare_channel(channel, by[h], edges[h], largest, tops, evidence)
+        compare_channel(channel, by[h], powers[h], edges[h], largest, tops, evidence)
         for i in range(n):
             one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]
             scores[i] += one * one + five * five

@@ -3,8 +3,8 @@
 Residuals are divided by the spread that is usual when the plant moves as much as it does (`Activity`). Their moving
 means over several horizons are the channels: |mean| trailing, or, offline, the smaller of the means before and after a
 row if both have one sign. Each channel is divided by a quantile of its maxima over blocks of time (`Calibration`), so
-that rows that follow each other closely do not count as independent; a row's score is built from its one and its five
-largest sensors.
+that rows that follow each other closely do not count as independent; what lies above counts less the more the maxima
+differ by themselves. A row's score is built from its one and its five largest sensors.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is fol
 _LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
+_USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
+_LEAST_POWER = 0.25
+_MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
 SLOW = 1 / 1000  # the weight of a row in a slow level
@@ -131,6 +134,8 @@ class Calibration:
     Attributes
     ----------
     channels : array of shape (number of horizons, p)
+    powers : array of shape (number of horizons, p)
+        Of ratios above 1, at most 1: below where the block maxima of a sensor differ much, as bursts are usual then.
     edges : array of shape (number of horizons, p)
         What is divided by for evidence: from the third quartile, which a fault of the sensor itself does not move.
     tops : array of shape (number of horizons, 2)
@@ -138,6 +143,7 @@ class Calibration:
     """
 
     channels: FloatArray
+    powers: FloatArray
     edges: FloatArray
     tops: FloatArray
 
@@ -148,15 +154,20 @@ class Calibration:
         """
         total: Any = 0.0
         evidence: Any = None
-        for channel, by, edges, tops in zip(channels, self.channels, self.edges, self.tops, strict=True):
+        learnt = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
+        for channel, (by, powers, edges, tops) in zip(channels, learnt, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(channel, by, edges, evidence), tops)
+            total = total + _squares(_largest(channel, by, powers, edges, evidence), tops)
             del channel  # before the next one is made
         return np.sqrt(total / self.tops.size), evidence
 
 
-def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[Calibration, FloatArray, FloatArray]:
+def calibrate(
+    channels: Iterable[FloatArray], quantile: float = 0.95, usual_tail: float = _USUAL_TAIL
+) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
+
+    Ratios count less where the logarithm of the 0.95 quantile of the maxima over their median exceeds `usual_tail`.
 
     Returns
     -------
@@ -166,21 +177,23 @@ def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[C
     array of shape (n, p)
         Evidence of their sensors. As `Calibration.judge` gives them.
     """
-    by, edges, tops = [], [], []
+    by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
     evidence: Any = None
     for channel in channels:
         evidence = np.zeros(channel.shape) if evidence is None else evidence
-        third, wanted = np.quantile(block_maxima(channel), [0.75, quantile], axis=0)
+        middle, third, high, wanted = np.quantile(block_maxima(channel), [0.5, 0.75, 0.95, quantile], axis=0)
         by.append(wanted)
+        tails = np.log(np.maximum(high, _SMALLEST) / np.maximum(middle, _SMALLEST))
+        powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        largest = _largest(channel, by[-1], edges[-1], evidence)
+        largest = _largest(channel, by[-1], powers[-1], edges[-1], evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
         del channel  # before the next one is made
-    calibration = Calibration(np.array(by), np.array(edges), np.array(tops))
+    calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops))
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
 
@@ -284,7 +297,7 @@ class TimeLayer:
             spacing.shares_over(_LATER_HORIZONS),
             (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
             self._columns,
-            (usual.channels, usual.edges, usual.tops),
+            (usual.channels, usual.powers, usual.edges, usual.tops),
             _LARGEST_RATIO,
             (state.activity.last, state.activity.means, state.means, state.level),
             state.activity.since,
@@ -335,22 +348,38 @@ def learn_time_layer(
     return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
 
 
+@dataclass(frozen=True)
+class BothSides:
+    """What residuals say of training rows by what came before and after each.
+
+    Attributes
+    ----------
+    scores, trailing : arrays of shape (n,)
+        Scores, and the surprise by what came before alone.
+    evidence : array of shape (n, number of judged sensors)
+    tail : float
+        Of the median sensor, the 0.999 quantile of its residuals over the 0.95 quantile: 1.7 for normal noise, more
+        where bursts are usual.
+    """
+
+    scores: FloatArray
+    trailing: FloatArray
+    evidence: FloatArray
+    tail: float
+
+
 def judge_both_sides(
     residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Judge training rows by what came before and after each.
-
-    Returns
-    -------
-    arrays of shape (n,), (n,) and (n, number of judged sensors)
-        Scores, surprise by what came before alone, and evidence.
-    """
+) -> BothSides:
+    """Judge training rows by what came before and after each."""
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
-    return scores, learn_surprise(trailing).apply(trailing), evidence
+    tails = [np.quantile(np.abs(column), [0.95, 0.999]) for column in E[:: 1 + len(E) // _MOST_IN_TAIL].T]
+    tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
+    return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 
 
 def standardise(
@@ -383,15 +412,17 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
     count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
-    edges = np.linspace(0, len(values), count + 1).astype(np.intp)
+    edges = np.arange(count + 1) * len(values) // count
     maxima: FloatArray = np.maximum.reduceat(values, edges[:-1], axis=0)
     return maxima
 
 
-def _largest(channel: FloatArray, by: FloatArray, edges: FloatArray, evidence: FloatArray) -> FloatArray:
+def _largest(
+    channel: FloatArray, by: FloatArray, powers: FloatArray, edges: FloatArray, evidence: FloatArray
+) -> FloatArray:
     """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
     tops = np.empty((len(channel), 2))
-    compare_channel(channel, by, edges, _LARGEST_RATIO, tops, evidence)
+    compare_channel(channel, by, powers, edges, _LARGEST_RATIO, tops, evidence)
     return tops
 
 
