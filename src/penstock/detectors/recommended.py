@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _BLOCKS = 5  # of consecutive rows, each scored by views of the others
 _SOON = 0.01  # of the rows: rows so few rows apart are close in time
 _OFTEN = 0.125  # of the rows have their nearest one so close: a fiftieth of independent ones do
+_BETWEEN = 0.025  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
 _FEWEST_ROWS = 100
 
 
@@ -55,13 +56,13 @@ class ViewsModel:
         other blocks of rows, and not of the rows next to the block. Costs four to five times the fit.
         """
         scores, n = bounded(total_of(counted(self.parts))), len(self.parts)
-        kept, soon = self.copies.kept, max(1, int(_SOON * n))
-        is_soon = np.abs(kept - kept[self.views.plain.joins]) <= soon
+        kept, between = self.copies.kept, int(_BETWEEN * n)
+        is_soon = np.abs(kept - kept[self.views.plain.joins]) <= max(1, int(_SOON * n))
         if n < _FEWEST_ROWS or is_soon.mean() <= _OFTEN:
             return scores
         A, numbers, found = np.asarray(self.views.plain.search.rows())[self.copies.copy_of], np.arange(n), []
         for block in np.array_split(numbers, _BLOCKS):
-            others = np.ascontiguousarray(A[(numbers < block[0] - soon) | (numbers > block[-1] + soon)])
+            others = np.ascontiguousarray(A[(numbers < block[0] - between) | (numbers > block[-1] + between)])
             if np.isnan(others).all(axis=0).any() or find_unconnected(~np.isnan(others)) is not None:
                 continue  # a column or a group of rows was read in this block alone: nothing to judge it by
             copies = Copies.of(others, merge=True)
