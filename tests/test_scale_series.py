@@ -48,6 +48,10 @@ def test_the_same_as_on_one_machine_from_pieces_of_files(client, tmp_path):
     found = scale.fit(SensorDetector(), tmp_path / "rows", client, folder=tmp_path / "job", time=time, runs=runs)
     assert_same(found, SensorDetector().fit(frame, time=time, runs=runs), X)
     assert list(found.feature_names_in_) == list("vwxyz")
+    evidence = np.array(found.evidence_)
+    del found
+    again = scale.fit(SensorDetector(), tmp_path / "rows", client, folder=tmp_path / "job", time=time, runs=runs)
+    np.testing.assert_array_equal(again.evidence_, evidence)  # from what is in the folder
 
 
 @pytest.mark.slow

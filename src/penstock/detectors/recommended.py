@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _BLOCKS = 5  # of consecutive rows, each scored by views of the others
 _SOON = 0.01  # of the rows: rows so few rows apart are close in time
 _OFTEN = 0.125  # of the rows have their nearest one so close: a fiftieth of independent ones do
-_BETWEEN = 0.05  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
+_BETWEEN = 0.025  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
 _FEWEST_ROWS = 100
 
 

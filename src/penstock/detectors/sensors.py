@@ -108,6 +108,10 @@ class SeriesDetector(BaseDetector):
         time : ndarray of shape (n,), default=None
             In seconds, or any unit.
         runs : ndarray of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         return self._fit_series(table, time, runs, None)
 

@@ -21,14 +21,23 @@ from penstock._types import FloatArray
 from penstock.detectors import SensorDetector, read_runs, read_time
 from penstock.graph.rows import shares_seen
 from penstock.scale.cluster import Cluster
-from penstock.scale.plan import room_for_a_task
+from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
 from penstock.scale.rows import Extent, given, joint_extent, measure
 from penstock.scale.sources import Source, SourceError, read_piece, taking_missing
-from penstock.scale.workspace import Workspace, create_array, fill_rows, load_arrays, save_array, save_arrays
+from penstock.scale.workspace import (
+    Workspace,
+    WorkspaceError,
+    create_array,
+    fill_rows,
+    load_arrays,
+    save_array,
+    save_arrays,
+)
 from penstock.sensors.blocks import join_blocks, widened, work_elsewhere
 
 _BLOCKS_PER_THREAD = 3
 _FEWEST_ROWS = 256
+_COUNTS_AS = 4  # components: what the driver keeps of each row
 _COPIES = 16  # of a block, at most, that a task holds
 
 
@@ -56,6 +65,10 @@ def fit_series(
         raise SourceError(f"Column {name} has no reading at all. Leave out such columns.")
     seconds, labels = read_order(table, extent.n_rows, time, runs)
     _check_order(source, extents, seconds, labels)
+    size = extent.n_rows, 2 * source.n_columns, _COUNTS_AS
+    check_memory_of_driver(*size, keeps_files=keeps_files)
+    if not (space / "rows.npy").exists():
+        check_disk(space.folder, *size)
     detector.begin_fit(extent.n_rows, extent.minimum, extent.maximum, source.columns)
     rows = lay_rows(cluster, space, source, extents)
     blocks = ClusterBlocks(cluster, space, *rows.shape)
@@ -64,6 +77,8 @@ def fit_series(
     with work_elsewhere(blocks):
         scores = detector.learn_rows(rows, seconds, labels)
         seen = join_blocks(shares_seen, rows)
+    _check_there(detector.evidence_)
+    blocks.keeps_files = True  # of the evidence, all others are gone
     if not keeps_files:
         detector.evidence_ = np.array(detector.evidence_)
     return scores, seen
@@ -128,6 +143,12 @@ def _file_of(array: Any) -> Path | None:
     return None
 
 
+def _check_there(array: FloatArray) -> None:
+    """Raise if an array stands for a file that is gone, which none but finished steps should need."""
+    if array.ndim == 2 and array.strides == (0, 0) and array.size > 1:
+        raise WorkspaceError("A file of this job is gone from its folder. Delete the folder, and fit anew.")
+
+
 class ClusterBlocks:
     """Go through blocks of rows by tasks; see `penstock.sensors.blocks.Here`, whose methods these are."""
 
@@ -138,7 +159,7 @@ class ClusterBlocks:
         fair = math.ceil(n / (_BLOCKS_PER_THREAD * cluster.n_threads))
         self.n_rows = max(_FEWEST_ROWS, min(fair, n if math.isinf(room) else int(max(room, 0))))
         self._steps = 0
-        self._failed = False
+        self.keeps_files = False
 
     def each(self, work: Any, arrays: tuple[Any, ...]) -> list[Any]:
         step = self._next_step()
@@ -202,6 +223,7 @@ class ClusterBlocks:
         """Return the files of arrays; those in memory are written now."""
         files = []
         for number, array in enumerate(arrays):
+            _check_there(array)
             file = _file_of(array)
             if file is None:
                 file = step.with_name(f"{step.name}-{number}.npy")
@@ -214,7 +236,7 @@ class ClusterBlocks:
         try:
             return self.cluster.run(f"step {self._steps}, {name}", task, tasks)
         except BaseException:
-            self._failed = True  # files are still needed, by the next run
+            self.keeps_files = True  # they are still needed, by the next run
             raise
 
     def _keep_results(self, step: Path, found: list[Any]) -> None:
@@ -231,13 +253,13 @@ class ClusterBlocks:
     def _mapped(self, file: Path, columns: int) -> FloatArray:
         """Open an array, whose file goes when it is no longer used; steps that used it are done then."""
         if not file.exists():
-            return np.broadcast_to(np.nan, (self.n, columns))
+            return np.broadcast_to(np.nan, (self.n, columns))  # see `_check_there`
         array = _opened(file)
         weakref.finalize(array.base, self._let_go, file).atexit = False
         return array
 
     def _let_go(self, file: Path) -> None:
-        if not self._failed:
+        if not self.keeps_files:
             file.unlink(missing_ok=True)
 
 
