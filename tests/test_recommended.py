@@ -29,6 +29,7 @@ from penstock import Detector
 from penstock._threads import thread_limit
 from penstock.detectors import views as composite
 from penstock.detectors.views import VIEWS, Sampling
+from penstock.thresholds import Exceedance
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:
@@ -415,3 +416,32 @@ def test_seeds() -> None:
     for bad in ("seed", 1.5, -1):
         with pytest.raises(ValueError, match=r"cannot be used to seed|must be|Seed"):
             Detector(random_state=bad).fit(X)
+
+
+def slow_rows(n: int, p: int, seed: int) -> np.ndarray:
+    """AR(1) with a coefficient of 0.99, of unit variance."""
+    X = plain_rows(n, p, seed)
+    for i in range(1, n):
+        X[i] = 0.99 * X[i - 1] + np.sqrt(1 - 0.99**2) * X[i]
+    return X
+
+
+def test_rates_of_rows_close_in_time_are_those_of_blocks_left_out(tmp_path: Path) -> None:
+    X = slow_rows(2400, 6, 1)
+    detector, later = Detector().fit(X[:800]), X[800:]
+    own = Exceedance.of(detector.scores_).rate_of(detector.anomaly_score(later))
+    assert (own <= 0.01).mean() > 0.2
+    rates = detector.false_alarm_rate(later)
+    assert (rates <= 0.01).mean() < 0.02
+    np.testing.assert_array_equal(saved_and_loaded(detector, tmp_path).false_alarm_rate(later), rates)
+    assert (detector.set_false_alarm_rate(0.01).predict(later) == -1).mean() < 0.02
+    mixed = Detector().fit(X[:800][np.random.default_rng(0).permutation(800)])  # no order: nothing changes
+    np.testing.assert_array_equal(mixed.model_.scores_as_new, mixed.scores_)
+
+
+def test_a_column_read_in_one_block_only_does_not_stop_rates_of_rows_close_in_time() -> None:
+    X = slow_rows(400, 4, 2)
+    X[80:, 3] = np.nan
+    detector = Detector().fit(X)
+    assert len(detector.model_.scores_as_new) == 320  # of the first block nothing else can say
+    assert np.isfinite(detector.false_alarm_rate(X)).all()
