@@ -215,7 +215,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         else [fault_line(n, row) for n, row in enumerate(known.faults.to_dict("records"), 1)],
         "calendar": make_calendar(findings, cases),
         "rows": [make_row(findings, case, areas) for case in cases],
-        "most_rows": _MOST_ROWS,
+        "most_rows": _MOST_ROWS if len(cases) > _MOST_ROWS + 2 else len(cases),
         "n_cases": len(findings.incidents) or len(findings.events),
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
