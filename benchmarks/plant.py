@@ -1,7 +1,7 @@
 """Compare detectors on labelled series, self-judged (i) and learnt from a good period (ii).
 
     .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …]
-    .venv/bin/python benchmarks/plant.py --causes | --picture FILE
+    .venv/bin/python benchmarks/plant.py --causes | --cost | --picture FILE
 
 (i) fitted on the rows that hold the faults; (ii) fitted on a good period, rows that were not learnt from are scored.
 PLANT is `penstock simulate hydropower` (good period: the first 40 % without its faults), VARIED the same with `--vary`
@@ -27,8 +27,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from detect import plant_table
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
+from timing import Timing, Worker
 
 from penstock import NSNMF, Detector, OnlineNSNMF, OverTime, SensorDetector
 from penstock._types import FloatArray
@@ -320,6 +322,60 @@ def _incidents(
     return found, judged.evidence, names
 
 
+def print_cost() -> None:
+    """Print what fits, live rows and a whole `detect` take, each in a process of its own, with kernels compiled."""
+    print("CPU seconds; memory is the peak of the whole process, the table included")
+    seconds = {}
+    for n in (62_500, 250_000, 1_000_000):
+        done = _run_alone(_time_fit, n, 50)
+        seconds[n] = done.cpu
+        print(
+            f"fit of {n:,} × 50: {done.cpu:.1f} s, {done.peak_mb / 1000:.2f} GB  [1,000,000: 180 s, 4 GB]", flush=True
+        )
+    sizes = np.log(list(seconds))
+    print(f"grows with n to the power of {np.polyfit(sizes, np.log(list(seconds.values())), 1)[0]:.2f}  [linear]")
+    print(f"live, row by row, p = 222: {1e6 * _run_alone(_time_live, 4000, 222).cpu / 4000:.0f} µs a row  [60]")
+    print(f"detect on the simulated plant, to the report: {_run_alone(_time_detect).cpu:.1f} s  [5]", flush=True)
+
+
+def _run_alone(setup: Callable[..., Callable[[], Any]], *arguments: int) -> Timing:
+    worker = Worker(setup)
+    try:
+        done = worker.run(arguments, limit=3600, repeats=1)
+    finally:
+        worker.close()
+    if isinstance(done, str):
+        raise SystemExit(f"{setup.__name__}{arguments}: {done}")
+    return done
+
+
+def _time_fit(n: int, p: int) -> Callable[[], Any]:
+    SensorDetector().fit(plant_table(2000, p).iloc[:, 1:])  # so that nothing is left to compile
+    X = plant_table(n, p).iloc[:, 1:].to_numpy()
+    return lambda: len(SensorDetector().fit(X).scores_)
+
+
+def _time_live(n: int, p: int) -> Callable[[], Any]:
+    X = plant_table(2 * n, p).iloc[:, 1:].to_numpy()
+    monitor = SensorDetector().fit(X[:n]).monitor()
+    monitor.update(X[n])
+
+    def follow() -> None:
+        for row in X[n:]:
+            monitor.update(row)
+
+    return follow
+
+
+def _time_detect() -> Callable[[], Any]:
+    import penstock
+
+    table = simulate_hydropower(0).table.reset_index()
+    work = lambda: len(penstock.detect(table).to_html())  # noqa: E731
+    work()
+    return work
+
+
 def draw_picture(path: Path) -> None:
     """Draw one fault of the simulated plant: readings and expected values, residuals, evidence, score and incident."""
     import matplotlib as mpl
@@ -372,11 +428,15 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="of the simulated plant")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--causes", action="store_true", help="instead, how often true sensors are named first")
+    parser.add_argument("--cost", action="store_true", help="instead, time and memory of fits, live rows and detect")
     parser.add_argument("--picture", type=Path, help="instead, draw one fault as docs/plant.md shows it")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.picture:
         draw_picture(given.picture)
+        return
+    if given.cost:
+        print_cost()
         return
     if given.causes:
         print_causes(given.seeds)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._parts import Contributions, JudgedPart
 from penstock.detection.verdict import Verdict
@@ -127,9 +127,9 @@ class Findings:
     scores: FloatArray
     seen: FloatArray
     modes: NDArray[np.str_]
-    judged: NDArray[np.bool_]
-    trained: NDArray[np.bool_]
-    flags: NDArray[np.bool_]
+    judged: BoolArray
+    trained: BoolArray
+    flags: BoolArray
     threshold: float
     grouped: Events
     events: pd.DataFrame
