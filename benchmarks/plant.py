@@ -369,9 +369,10 @@ def _time_live(n: int, p: int) -> Callable[[], Any]:
 
 def _time_detect() -> Callable[[], Any]:
     import penstock
+    from penstock.report import to_html
 
     table = simulate_hydropower(0).table.reset_index()
-    work = lambda: len(penstock.detect(table).to_html())  # noqa: E731
+    work = lambda: len(to_html(penstock.detect(table)))  # noqa: E731
     work()
     return work
 
