@@ -372,7 +372,10 @@ def _time_detect() -> Callable[[], Any]:
     from penstock.report import to_html
 
     table = simulate_hydropower(0).table.reset_index()
-    work = lambda: len(to_html(penstock.detect(table)))  # noqa: E731
+
+    def work() -> int:
+        return len(to_html(penstock.detect(table)))
+
     work()
     return work
 
