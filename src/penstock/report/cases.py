@@ -261,16 +261,16 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
     first = case.sensors[0] if case.sensors else None
     sure, how = sureness(findings, case)
     start, end = case.record["start"], case.record["end"]
-    group = Markup("{}: ").format(name_tag(case.record["group"])) if "group" in case.record else ""
     early = min((s for s in case.in_order if s.onset >= 0), key=lambda s: s.onset, default=None)
     return Record(
         number=case.number,
-        when=group + when(start),
+        group=name_tag(case.record["group"]) if "group" in case.record else "",
+        when=when(start),
         whole=span(start, end),
         duration=length_in_words(case.record),
         sure=sure,
         how=how,
-        is_sure=sure != "may be chance",
+        is_sure=sure == "near certain",
         first=name_tag(first.name) if first else "",
         condition=first.condition if first else "",
         early=name_tag(early.name) if early and first and early.onset < first.onset else "",
