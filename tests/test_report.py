@@ -187,7 +187,7 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     strong = [
         replace(base, column=j, name=findings.names[j], onset=known.start + 3, mean_evidence=9.0) for j in range(4)
     ]
-    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=1.5)
+    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=2.5)
     many = (*strong, *strong, *strong, weak)  # more than there are charts
     page = to_html(
         replace(findings, incidents=(findings.incidents[0], replace(known, sensors=many), findings.incidents[2]))
