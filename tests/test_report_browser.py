@@ -292,6 +292,16 @@ def test_what_is_in_view_is_copied_as_csv_and_as_a_picture(browser, files):
         assert kinds == ["image/png"]
 
 
+def test_without_a_clipboard_it_is_saved_as_a_file(browser, files, tmp_path):
+    with opened(browser, files / "plant.html") as page:
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        with page.expect_download() as waiting:
+            page.locator("#copy-csv").click()
+        waiting.value.save_as(tmp_path / "copied.csv")
+        assert len((tmp_path / "copied.csv").read_text(encoding="utf-8").splitlines()) == 561
+        assert page.locator("#copied").inner_text() == "Saved as penstock.csv."
+
+
 def test_names_in_csv_are_no_formulas(browser, files):
     with opened(browser, files / "hostile.html", permissions=["clipboard-read", "clipboard-write"]) as page:
         page.locator("#sensor-search").fill("=cmd")
