@@ -11,6 +11,7 @@ try:
 
     import penstock
     from penstock.cli._console import CommandError, printable
+    from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.simulate import simulate
@@ -28,6 +29,7 @@ app.command()(detect)
 app.command()(fit)
 app.command()(score)
 app.command()(watch)
+app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 

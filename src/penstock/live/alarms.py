@@ -296,6 +296,15 @@ class Change:
         alarm = {} if self.alarm is None else {"alarm": self.alarm.as_dict()}
         return {"id": self.id, "time": self.time, "kind": self.kind, "asset": self.asset, **states, **said, **alarm}
 
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Change:
+        """Return the change of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        alarm = None if "alarm" not in record else Alarm.from_dict(record["alarm"])
+        new = alarm is None or (record["kind"] == "raised" and not record["from"])
+        before = None if new else AlarmState(**dict.fromkeys(record["from"], True))
+        said = {name: record.get(name, "") for name in ("who", "reason", "comment", "quiet")}
+        return cls(record["id"], float(record["time"]), record["kind"], record["asset"], before, alarm, **said)
+
 
 @dataclass(frozen=True)
 class Notification:
