@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +57,7 @@ def report(
 def _as_json(load: Any) -> str:
     from json import dumps
 
-    plain = {name: None if value != value else value for name, value in vars(load).items()}
+    plain = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
     return dumps(plain, indent=2)
 
 
@@ -70,7 +71,7 @@ def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
     lines = [f"{file}: {duration_in_words(load.seconds)}{span}, {counted(operators, 'operator')}.", ""]
     lines.append(f"{'':<50}{'found':>9}  {'target':<9}")
     for name, value, target in load.rows():
-        shown = "-" if value != value else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+        shown = "-" if isnan(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
         lines.append(f"{name:<50}{shown:>9}  {target:<9}".rstrip())
     if load.acknowledged:
         lines.append(f"{'median time to acknowledge':<50}{duration_in_words(load.median_to_acknowledge):>9}")

@@ -100,9 +100,9 @@ class AlarmWriter:
         self.book, self._clock = AlarmBook(rules), StreamClock()
         self._sink: JsonLinesSink | None = None
 
-    def settings(self) -> str:
+    def settings(self) -> dict[str, str]:
         """Return what the alarms depend on apart from the verdicts."""
-        return json.dumps([self._asset, vars(self._rules)])
+        return {f"alarms: {name}": repr(value) for name, value in vars(self._rules).items()}
 
     def open(self, saved: dict[str, Any] | None = None, *, overwrite: bool = False) -> None:
         """Open the file, which is empty, or that of a snapshot."""
@@ -126,14 +126,16 @@ class AlarmWriter:
         """Return what `restore` and `open` need; the file is on the disk then."""
         assert self._sink is not None
         self._sink.sync()
-        packed = json.dumps({"book": self.book.state(), "clock": vars(self._clock)}, allow_nan=False)
+        state = {"asset": self._asset, "book": self.book.state(), "clock": vars(self._clock)}
+        packed = json.dumps(state, allow_nan=False)
         return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
         _mark(saved)
         state = json.loads(bytes(saved["state"]))
-        self.book, self._clock = AlarmBook.restore(state["book"]), StreamClock(**state["clock"])
+        self._asset, self._clock = str(state["asset"]), StreamClock(**state["clock"])
+        self.book = AlarmBook.restore(state["book"])
 
     def close(self) -> None:
         """Close the file."""

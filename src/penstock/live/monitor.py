@@ -122,7 +122,7 @@ class Monitor:
             raise ParameterError("alarms", " is needed where rules for alarms are given.")
         if options.alarms is not None:
             self._alarms = AlarmWriter(options.alarms, _asset_name(options), rules or AlarmRules(), self._warn)
-            self._settings["alarms"] = self._alarms.settings()
+            self._settings |= self._alarms.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
         self._changed = False  # whether alarms have changed since the last snapshot
@@ -338,7 +338,8 @@ def _check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
 
 def _asset_name(options: WatchOptions) -> str:
     """Return what the stream is called in alarms: as its file, without endings."""
-    return "stream" if str(options.input) == "-" else Path(options.input).name.split(".")[0] or "stream"
+    path = Path(options.input)
+    return (path.name.split(".")[0] if path.is_file() else "") or "stream"
 
 
 def _output_mark(state: dict[str, Any]) -> OutputMark | None:
