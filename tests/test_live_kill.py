@@ -35,7 +35,7 @@ def plant_like_csv(path: Path) -> None:
             fields[number % N_COLUMNS] = ""
         if number % 333 == 0:
             fields[1] = "broken"
-        lines.append(f"2026-03-14T{number},{','.join(fields)}")
+        lines.append(f"t{number},{','.join(fields)}")
     path.write_text("\n".join(lines), encoding="ascii")
 
 
