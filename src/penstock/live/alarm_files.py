@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.io import InputError, JsonLinesSink, OutputMark, continue_sink, is_number, open_sink, read_stamps
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
+from penstock.live.feedback import Feedback, Label, labels_of
 from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
@@ -93,11 +94,15 @@ class AlarmWriter:
     rules : AlarmRules
     warn : callable
         Gets a text.
+    labels : sequence of Label
+        What people said of earlier alarms.
     """
 
-    def __init__(self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None], labels: Sequence[Label] = ()
+    ) -> None:
         self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
-        self.book, self._clock = AlarmBook(rules), StreamClock()
+        self.book, self._clock, self._feedback = AlarmBook(rules), StreamClock(), Feedback(labels)
         self._sink: JsonLinesSink | None = None
 
     def settings(self) -> dict[str, str]:
@@ -118,7 +123,7 @@ class AlarmWriter:
         seconds = self._clock.seconds(times, first_row, len(found.scores.scores))
         if unknown and times and self._clock.kind == "rows":
             self._warn(f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart.")
-        events = self.book.update(found.for_alarms(self._asset, seconds, names))
+        events = self.book.update(map(self._feedback.apply, found.for_alarms(self._asset, seconds, names)))
         self._sink.write_lines(b"".join(event_line(event, self._clock) for event in events))
         return bool(events)
 
@@ -127,7 +132,7 @@ class AlarmWriter:
         assert self._sink is not None
         self._sink.sync()
         state = {"asset": self._asset, "book": self.book.state(), "clock": vars(self._clock)}
-        packed = json.dumps(state, allow_nan=False)
+        packed = json.dumps({**state, "feedback": self._feedback.state()}, allow_nan=False)
         return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -136,11 +141,39 @@ class AlarmWriter:
         state = json.loads(bytes(saved["state"]))
         self._asset, self._clock = str(state["asset"]), StreamClock(**state["clock"])
         self.book = AlarmBook.restore(state["book"])
+        self._feedback.restore(state["feedback"])
 
     def close(self) -> None:
         """Close the file."""
         if self._sink is not None:
             self._sink.close()
+
+
+def stream_name(path: Path) -> str:
+    """Return what a stream is called in alarms: as its file, without endings."""
+    return (path.name.split(".")[0] if path.is_file() else "") or "stream"
+
+
+def read_labels(path: Path) -> list[Label]:
+    """Read what people said of alarms: one line of JSON each, as `labels_of` takes them.
+
+    Raises
+    ------
+    InputError
+        If a line is none; the message names it.
+    """
+    records: list[dict[str, Any]] = []
+    labels: list[Label] = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                records.append(json.loads(line))
+                labels = labels_of(records)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
+    return labels
 
 
 def _mark(saved: dict[str, Any]) -> OutputMark:
@@ -183,7 +216,7 @@ def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
     """
     changes: list[Change] = []
     clock, book, start, end = StreamClock(), AlarmBook(rules), math.inf, -math.inf
-    asset = path.name.split(".")[0] or "stream"
+    asset = stream_name(path)
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
