@@ -54,6 +54,69 @@ def report(
     return 0
 
 
+_Labels = Annotated[Path, typer.Option("--labels", help="The file of labels, which only grows.", show_default=False)]
+_Who = Annotated[str, typer.Option("--who", help="Who says so.", show_default=False)]
+
+
+@alarms.command()
+def label(
+    context: typer.Context,
+    file: File,
+    alarm: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    reason: Annotated[
+        str,
+        typer.Argument(
+            help="real defect, sensor defect, set-point change, maintenance or false alarm.", show_default=False
+        ),
+    ],
+    labels: _Labels,
+    who: _Who,
+    comment: Annotated[str, typer.Option("--comment", help="Anything worth knowing.")] = "",
+) -> int:
+    """Say what an alarm was. 'penstock watch --labels' and 'penstock refit' act on it; docs/alarms.md says how.
+
+    Exit code 0: done; 2: there is no such alarm, or the label is wrong.
+    """
+    from penstock.live.alarm_files import append_record, read_alarms, read_labels
+    from penstock.live.feedback import label_alarm
+
+    with plain_errors(context):
+        record = read_alarms(file)
+        known = {change.alarm.id: change.alarm for change in record.changes if change.alarm is not None}
+        if alarm not in known:
+            raise ValueError(f"{file}: there is no alarm {alarm!r:.80}; the last is {list(known)[-1:]}.")
+        made = label_alarm(known[alarm], reason, who, record.end, comment)
+        before = [] if not labels.exists() else read_labels(labels)
+        number = sum(each.alarm == alarm for each in before) + 1
+        append_record(labels, {"kind": "label", **made.as_dict(), "id": f"{alarm}~{number}"})
+    typer.echo(f"{alarm}~{number}")
+    return 0
+
+
+@alarms.command()
+def withdraw(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    labels: _Labels,
+    who: _Who,
+) -> int:
+    """Take back a label: what it did ends, and the record of it stays.
+
+    Exit code 0: done; 2: there is no such label.
+    """
+    import time
+
+    from penstock.live.alarm_files import append_record, read_labels
+
+    with plain_errors(context):
+        if not any(each.id == label and each.holds for each in read_labels(labels)):
+            raise ValueError(f"{labels}: there is no label {label!r:.80}, or it was taken back already.")
+        if not who.strip():
+            raise ValueError("--who: the name of a person is needed.")
+        append_record(labels, {"kind": "withdrawn", "id": label, "who": who, "at": time.time()})
+    return 0
+
+
 def _as_json(load: Any) -> str:
     from json import dumps
 

@@ -80,7 +80,6 @@ def _keep_old(model: Path) -> None:
 
 
 def _lines(name: str, histories: list[Any], new: Any, written: list[Any]) -> list[str]:
-    from penstock._messages import counted
     from penstock.cli._console import printable
 
     old, now = histories

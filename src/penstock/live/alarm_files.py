@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,18 +163,28 @@ def read_labels(path: Path) -> list[Label]:
     InputError
         If a line is none; the message names it.
     """
-    records: list[dict[str, Any]] = []
-    labels: list[Label] = []
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                records.append(json.loads(line))
-                labels = labels_of(records)
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
-    return labels
+    number = 0
+
+    def records() -> Iterator[dict[str, Any]]:
+        nonlocal number
+        with path.open("rb") as lines:
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield json.loads(line)
+
+    try:
+        return labels_of(records())
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
+
+
+def append_record(path: Path, record: dict[str, Any]) -> None:
+    """Add a line to a file that only grows, and return when it will survive a power cut."""
+    with path.open("ab") as file:
+        file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _mark(saved: dict[str, Any]) -> OutputMark:
