@@ -78,7 +78,7 @@ def label(
     Exit code 0: done; 2: there is no such alarm, or the label is wrong.
     """
     from penstock.live.alarm_files import append_record, read_alarms, read_labels
-    from penstock.live.feedback import label_alarm
+    from penstock.live.feedback import FALSE_ALARM, label_alarm
 
     with plain_errors(context):
         record = read_alarms(file)
@@ -89,6 +89,9 @@ def label(
         before = [] if not labels.exists() else read_labels(labels)
         number = sum(each.alarm == alarm for each in before) + 1
         append_record(labels, {"kind": "label", **made.as_dict(), "id": f"{alarm}~{number}"})
+    if reason == FALSE_ALARM and not made.pattern:
+        note = "no sensor was outside what is usual for it, so no threshold is raised; a refit may learn it"
+        typer.echo(f"penstock: {note}.", err=True)
     typer.echo(f"{alarm}~{number}")
     return 0
 

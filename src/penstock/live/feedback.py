@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.live.alarms import Alarm, AlarmSensor, Sensor, Verdict
@@ -21,7 +21,6 @@ NOT_LEARNT = (REAL_DEFECT, SENSOR_DEFECT, MAINTENANCE)  # periods to leave out w
 NEAR = (0.9, 0.95, 0.98, 0.99)  # cosine from which on a situation is like that of a false alarm, the widest first
 ALIKE = 0.8  # cosine from which on an alarm looks like an earlier one
 MOST_SHARE = 0.05  # of the normal rows may have a raised threshold
-MOST_RAISE = 2.0  # times the threshold may be added to it
 _MARGIN = 0.1  # a threshold is raised above the score of the false alarm by this share
 _FEWEST_NORMAL, _MOST_NORMAL = 100, 1000  # rows
 
@@ -40,7 +39,9 @@ class Label:
     at, since, until : float
         When it was said, and of which period.
     pattern : dict
-        Evidence by sensor, with the sign of the deviation.
+        Evidence by sensor, with the sign of the deviation, of sensors outside what is usual.
+    deviations : dict
+        Measured minus expected where the evidence was highest, by sensor.
     score : float or None
         The highest of the alarm.
     withdrawn_by : str
@@ -57,6 +58,7 @@ class Label:
     since: float
     until: float
     pattern: Pattern
+    deviations: Pattern = field(default_factory=dict)
     score: float | None = None
     comment: str = ""
     withdrawn_by: str = ""
@@ -69,7 +71,7 @@ class Label:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON and `from_dict`."""
-        return {**vars(self), "pattern": dict(self.pattern)}
+        return {**vars(self), "pattern": dict(self.pattern), "deviations": dict(self.deviations)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Label:
@@ -105,9 +107,10 @@ def label_alarm(alarm: Alarm, reason: str, who: str, at: float, comment: str = "
     """
     until = alarm.ended if alarm.ended is not None else max(at, alarm.last)
     pattern = pattern_of(alarm.sensors)
+    deviations = {each.name: each.residual for each in alarm.sensors if each.residual and each.name in pattern}
     label = Label(
-        f"{alarm.id}~{alarm.changes}", alarm.id, alarm.asset, reason, who, at, alarm.since, until, pattern, alarm.score,
-        comment,
+        f"{alarm.id}~{alarm.changes}", alarm.id, alarm.asset, reason, who, at, alarm.since, until, pattern, deviations,
+        alarm.score, comment,
     )  # fmt: skip
     _check(label)
     return label
@@ -118,7 +121,8 @@ def _check(label: Label) -> None:
         raise ValueError(f"The reason must be one of {', '.join(REASONS)}; got {label.reason!r:.80}.")
     if not label.who.strip():
         raise ValueError("A label needs the name of the person who gives it.")
-    if not all(math.isfinite(float(value)) for value in (label.at, label.since, label.until, *label.pattern.values())):
+    numbers = (label.at, label.since, label.until, *label.pattern.values(), *label.deviations.values())
+    if not all(math.isfinite(float(value)) for value in numbers):
         raise ValueError(f"The times and the pattern of label {label.id!r:.80} must be finite numbers.")
 
 
@@ -163,12 +167,12 @@ def labels_of(records: Iterable[Mapping[str, Any]]) -> list[Label]:
 
 
 def pattern_of(sensors: Iterable[Sensor | AlarmSensor]) -> dict[str, float]:
-    """Return the evidence of sensors by name, negative where less was measured than expected.
+    """Return the evidence of sensors outside what is usual, negative where less was measured than expected.
 
-    >>> pattern_of([Sensor("oil", 3.0, 4.5), Sensor("flow", 2.0, -0.1), Sensor("head", 1.0)])
+    >>> pattern_of([Sensor("oil", 3.0, 4.5), Sensor("flow", 2.0, -0.1), Sensor("head", 1.0), Sensor("load", 0.9)])
     {'oil': 3.0, 'flow': -2.0, 'head': 1.0}
     """
-    return {each.name: math.copysign(each.evidence, each.residual or 1.0) for each in sensors}
+    return {each.name: math.copysign(each.evidence, each.residual or 1.0) for each in sensors if each.evidence >= 1}
 
 
 def similarity(one: Pattern, other: Pattern) -> float:
@@ -179,6 +183,20 @@ def similarity(one: Pattern, other: Pattern) -> float:
     """
     lengths = math.hypot(*one.values()) * math.hypot(*other.values())
     return sum(value * other.get(name, 0.0) for name, value in one.items()) / lengths if lengths else 0.0
+
+
+def likeness(sensors: Iterable[Sensor], label: Label) -> float:
+    """Return the cosine of a row and a label.
+
+    Evidence outlasts what caused it: where a sensor deviates by less than half as much as then, its sign says nothing,
+    and is taken to be the same.
+    """
+    pattern = pattern_of(sensors)
+    for sensor in sensors:
+        then = label.deviations.get(sensor.name, 0.0)
+        if sensor.name in pattern and abs(sensor.residual or 0.0) < 0.5 * abs(then):
+            pattern[sensor.name] = math.copysign(sensor.evidence, then)
+    return similarity(pattern, label.pattern)
 
 
 def excluded_periods(labels: Iterable[Label], asset: str | None = None) -> list[tuple[float, float]]:
@@ -252,6 +270,8 @@ class Effect:
 
     def in_words(self) -> str:
         """Return a sentence."""
+        if not self.label.pattern:
+            return f"{self.label.id}: no effect, no sensor was outside what is usual for it"
         if self.near is None:
             return f"{self.label.id}: no effect, too many normal rows are like it ({100 * self.share:.1f} %)"
         part = f"({100 * self.share:.1f} % of normal rows)"
@@ -262,9 +282,9 @@ class Feedback:
     """Raise thresholds where people said that an alarm was false.
 
     A threshold is raised for rows whose pattern of evidence is like that of the false alarm (cosine of `NEAR`), to 10 %
-    above its score, and by no more than `MOST_RAISE` times the threshold. All labels together raise it for at most
-    `MOST_SHARE` of the normal rows: a label for which that would be more gets a narrower limit, or has no effect. There
-    is no effect before 100 normal rows are known. Without a label (or after it was taken back) verdicts are as before.
+    above its score. All labels together raise it for at most `MOST_SHARE` of the normal rows: a label for which that
+    would be more gets a narrower limit, or has no effect. There is no effect before 100 normal rows are known. Without
+    a label, or after it was taken back, verdicts are as before.
 
     Parameters
     ----------
@@ -285,7 +305,7 @@ class Feedback:
     """
 
     def __init__(self, labels: Iterable[Label] = ()) -> None:
-        self._normal: dict[str, list[Pattern]] = {}
+        self._normal: dict[str, list[tuple[Sensor, ...]]] = {}
         self._stride: dict[str, list[int]] = {}  # by asset: every so many-th normal row is kept, and how many came
         self.set_labels(labels)
 
@@ -293,7 +313,7 @@ class Feedback:
         """Take labels instead of those before."""
         self.labels = tuple(labels)
         self._false = [
-            each for each in self.labels if each.holds and each.reason == FALSE_ALARM and each.pattern and each.score
+            each for each in self.labels if each.holds and each.reason == FALSE_ALARM and each.score is not None
         ]
         self._effects = {asset: self._bounded(asset) for asset in self._normal}
 
@@ -305,13 +325,11 @@ class Feedback:
         if score <= threshold:
             self._note(verdict)
             return verdict
-        pattern = pattern_of(verdict.sensors)
         raised = threshold
         for effect in self.effects(verdict.asset):
             near, label = effect.near, effect.label
-            if near is not None and label.score is not None and similarity(pattern, label.pattern) >= near:
+            if near is not None and label.score is not None and likeness(verdict.sensors, label) >= near:
                 raised = max(raised, label.score + _MARGIN * abs(label.score))
-        raised = min(raised, threshold + MOST_RAISE * abs(threshold))
         return verdict if raised == threshold else replace(verdict, threshold=raised)
 
     def effects(self, asset: str) -> list[Effect]:
@@ -321,7 +339,9 @@ class Feedback:
     def state(self) -> dict[str, Any]:
         """Return the normal rows, as plain data for JSON; the labels are kept elsewhere."""
         return {
-            "normal": {name: list(map(dict, rows)) for name, rows in self._normal.items()},
+            "normal": {
+                name: [[list(vars(s).values()) for s in row] for row in rows] for name, rows in self._normal.items()
+            },
             "stride": {name: list(pair) for name, pair in self._stride.items()},
             "effects": {
                 name: [[each.label.id, each.near, each.share] for each in effects]
@@ -331,7 +351,9 @@ class Feedback:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; labels that were not there then take effect now."""
-        self._normal = {name: list(rows) for name, rows in state["normal"].items()}
+        self._normal = {
+            name: [tuple(Sensor(*s) for s in row) for row in rows] for name, rows in state["normal"].items()
+        }
         self._stride = {name: list(pair) for name, pair in state["stride"].items()}
         known = {label.id: label for label in self._false}
         for asset, saved in state["effects"].items():
@@ -346,7 +368,7 @@ class Feedback:
         pair[1] += 1
         if pair[1] % pair[0]:
             return
-        rows.append(pattern_of(verdict.sensors))
+        rows.append(tuple(sensor for sensor in verdict.sensors if sensor.evidence >= 1))
         if len(rows) >= _MOST_NORMAL:
             del rows[::2]
             pair[0] *= 2
@@ -359,15 +381,15 @@ class Feedback:
         return bounded_effects(mine, normal) if len(normal) >= _FEWEST_NORMAL else []
 
 
-def bounded_effects(labels: Sequence[Label], normal: Sequence[Pattern]) -> list[Effect]:
+def bounded_effects(labels: Sequence[Label], normal: Sequence[Sequence[Sensor]]) -> list[Effect]:
     """Return how wide each false alarm may act so that all together act on at most a share of the normal rows.
 
     Parameters
     ----------
     labels : sequence of Label
         The earlier one has the first say.
-    normal : sequence of dict
-        Patterns of normal rows.
+    normal : sequence of sequences of Sensor
+        The sensors with evidence in normal rows.
 
     Returns
     -------
@@ -376,10 +398,10 @@ def bounded_effects(labels: Sequence[Label], normal: Sequence[Pattern]) -> list[
     taken: set[int] = set()
     effects = []
     for label in labels:
-        alike = [similarity(row, label.pattern) for row in normal]
+        alike = [likeness(row, label) for row in normal]
         for near in NEAR:
             mine = {place for place, cosine in enumerate(alike) if cosine >= near}
-            if len(taken | mine) <= MOST_SHARE * len(normal):
+            if label.pattern and len(taken | mine) <= MOST_SHARE * len(normal):
                 taken |= mine
                 effects.append(Effect(label, near, len(mine) / len(normal)))
                 break
