@@ -218,6 +218,24 @@ def check_change(event: Change, last: dict[str, AlarmState]) -> None:
         last[alarm.id] = alarm.state
 
 
+@settings(deadline=None, max_examples=40)
+@given(inputs())
+def test_people_are_told_of_every_alarm_once_and_of_its_end(given_inputs: list[Any]) -> None:
+    book, now_told = AlarmBook(FAST), set[str]()
+    events = [event for each in given_inputs for event in play(book, each)] + book.advance(2000.0)
+    for event in events:
+        if isinstance(event, Notification):
+            assert now_told.isdisjoint(event.new)
+            now_told |= set(event.new)
+            assert now_told >= {*event.ended, *event.active}
+            now_told -= set(event.ended)
+            assert event.new or event.ended or event.kind == "repeat"
+        elif event.kind == "re-alarmed":
+            now_told.discard(event.id.rsplit(".", 1)[0])
+    waiting = [each for each in book.active() if not each.state.acknowledged and not book.quiet(each)]
+    assert {alarm.id for alarm in waiting} <= now_told <= {alarm.id for alarm in book.active()}
+
+
 @settings(deadline=None, max_examples=30)
 @given(inputs(), st.integers(1, 5))
 def test_any_cut_of_the_stream_gives_the_same(given_inputs: list[Any], size: int) -> None:
