@@ -78,6 +78,10 @@ class Readings(Mapping[str, float]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def copied(self) -> Readings:
+        """Return the same with a row of its own, which keeps no larger array in memory."""
+        return Readings(self._places, [float(value) for value in self._row])
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -465,6 +469,10 @@ class AlarmBook:
                 self._pass_time(verdict.time)
             self._clock = verdict.time
             self._take(verdict)
+        for name in {verdict.asset for verdict in every}:
+            asset = self._assets[name]
+            if isinstance(asset.before, Readings):
+                asset.before = asset.before.copied()
         return self._taken()
 
     def advance(self, now: float) -> list[Event]:
