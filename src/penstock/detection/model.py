@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,8 @@ from penstock.thresholds import Contamination, Exceedance, score_threshold
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
 
-FitRows = Callable[[Any, FloatArray], Any]  # a detector and its training rows: fits the one to the other
+# Called with a detector and its training rows, of a series also with time= and runs=: fits the one to the other.
+FitRows = Callable[..., Any]
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
 
@@ -223,10 +225,11 @@ def _fit_part(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if fit_rows is not None:
+            if is_series(detector):
+                fit = detector.fit if fit_rows is None else partial(fit_rows, detector)
+                fit(rows, **order)
+            elif fit_rows is not None:
                 fit_rows(detector, rows if scaling is None else scaling.apply(rows))
-            elif is_series(detector):
-                detector.fit(rows, **order)
             else:
                 detector.fit(rows if scaling is None else scaling.apply(rows))
         except ValueError as error:
