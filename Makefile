@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: help install demo docs study test test-all coverage lint bench bench-plant bench-scale bench-quality constraints clean
+.PHONY: help install demo docs package study test test-all coverage lint bench bench-plant bench-scale bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
 	@echo "make docs      the site, in docs/_build/html; a warning or a broken link is an error"
+	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
@@ -71,6 +72,9 @@ test-all: install
 # The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
+package: $(VENV)/.installed-docs
+	$(BIN)/python tools/try_package.py
 
 lint: install
 	$(BIN)/python -m ruff check .
