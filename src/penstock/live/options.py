@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from penstock._parameters import ParameterError
+from penstock._parameters import ParameterError, check_number
 from penstock.options import Option
 
 _in, _out, _state = (partial(Option, panel) for panel in ("Input", "Output", "State"))
@@ -27,6 +27,78 @@ _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
 def _model(flags: str, text: str, default: str | None = None) -> Option:
     return Option("Model", flags, text, default=default)
+
+
+def _alarm(flags: str, text: str) -> Option:
+    return Option("Alarms", flags, text)
+
+
+@dataclass(frozen=True)
+class AlarmRules:
+    """When verdicts become an alarm, when it ends, and how it is notified: docs/alarms.md.
+
+    Durations are texts such as "5min", or seconds, and in the data's time. The defaults are for rows every 1 to 10
+    minutes; an alarm always takes two rows, however far apart.
+
+    Examples
+    --------
+    >>> AlarmRules(on_delay="30s", off_delay=120).seconds("on_delay")
+    30.0
+    """
+
+    on_delay: Annotated[Any, _alarm("--on-delay", "Above the threshold for so long before an alarm is raised.")] = (
+        "5min"
+    )
+    off_delay: Annotated[Any, _alarm("--off-delay", "Below it for so long before an alarm ends.")] = "30min"
+    dead_band: Annotated[float, _alarm("--dead-band", "Below means: by this share of the threshold.")] = 0.1
+    min_duration: Annotated[Any, _alarm("--min-duration", "An alarm stays active for so long at least.")] = "10min"
+    rejoin: Annotated[Any, _alarm("--rejoin", "Within so long after its end, the same cause is the same alarm.")] = "6h"
+    re_alarm: Annotated[
+        Any, _alarm("--re-alarm", "Active so long after it was acknowledged: shown again; 0s never.")
+    ] = "24h"
+    latching: Annotated[bool, _alarm("--latching", "An alarm stays until it is reset by hand.")] = False
+    confirm: Annotated[bool, _alarm("--confirm", "An alarm stays until it is confirmed by hand.")] = False
+    no_data: Annotated[Any, _alarm("--no-data", "No row for so long, or three usual steps, is an alarm; 0s never.")] = (
+        "1h"
+    )
+    stale_model: Annotated[
+        Any, _alarm("--stale-model", "An alarm active for so long means that the model is stale; 0s never.")
+    ] = "7d"
+    keep: Annotated[
+        Any, _alarm("--keep-alarms", "An alarm that nobody acknowledges is closed so long after its end.")
+    ] = "30d"
+    group_wait: Annotated[Any, _alarm("--group-wait", "Wait so long for more before a notification.")] = "30s"
+    group_interval: Annotated[Any, _alarm("--group-interval", "So long at least between notifications of a group.")] = (
+        "5min"
+    )
+    repeat: Annotated[Any, _alarm("--repeat", "Notify again after so long what is not acknowledged; 0s never.")] = "4h"
+    inhibit: Annotated[
+        tuple[str, ...], _alarm("--inhibit", "grid>pump1: no notification of pump1 while grid has an alarm; a>b,c>d")
+    ] = ()
+
+    def seconds(self, name: str) -> float:
+        """Return a duration in seconds; a `ParameterError` if it is none."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            from penstock.columns import parse_duration
+
+            try:
+                return parse_duration(value).total_seconds()
+            except ValueError as error:
+                raise ParameterError(name, f": {error}") from None
+        check_number(name, value, least=0)
+        return float(value)
+
+    def check(self) -> None:
+        """Raise a `ParameterError` for a value out of bounds."""
+        for each in fields(self):
+            if isinstance(each.default, str):
+                self.seconds(each.name)
+        if not 0 <= self.dead_band < 1:
+            raise ParameterError("dead_band", f" must be a number from 0 and below 1; got {self.dead_band!r}.")
+        for pair in self.inhibit:
+            if len([name for name in pair.split(">") if name.strip()]) != 2:
+                raise ParameterError("inhibit", f" must be two assets such as grid>pump1; got {pair!r:.100}.")
 
 
 @dataclass(frozen=True)
