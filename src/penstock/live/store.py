@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
-from penstock.storage import StorageError, lock
+from penstock.storage import lock
 
 SCHEMA_VERSION = 1
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
@@ -220,6 +220,17 @@ class Store:
                 raise StoreFullError(f"{self.path} cannot grow: {error}. Make room on the disk.") from error
             raise
 
+    def has_room(self) -> bool:
+        """Return whether something can be written: a page of a table, which is then removed."""
+        try:
+            with self.transaction():
+                self.save_book("room", "." * 100_000)
+            with self.transaction():
+                self._writer.execute("DELETE FROM books WHERE name='room'")
+        except StoreFullError:
+            return False
+        return True
+
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, through the connection of this thread."""
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
@@ -295,7 +306,7 @@ class Store:
         for row in self._rows_of("readings", asset, after, since):
             n, data = row["count"], np.frombuffer(row["data"], "<f8")
             texts = {} if row["texts"] is None else json.loads(row["texts"])
-            yield Readings(row["first"], _times(row), data[:n], data[n:].reshape(n, -1), texts)
+            yield Readings(row["first"], row["received"], _times(row), data[:n], data[n:].reshape(n, -1), texts)
 
     def verdicts(self, asset: int, *, after: int = 0, since: float | None = None, limit: int = -1) -> Iterator[Judged]:
         """Yield the verdicts on an asset, in order: rows after this number, or from this time on; `limit` blocks."""
@@ -345,21 +356,18 @@ class Store:
 
     # Alarms, labels, the audit log.
 
-    def save_changes(self, changes: Sequence[dict[str, Any]], alarms: Sequence[dict[str, Any]]) -> None:
-        """Write changes of alarms, and the alarms after them (inside a transaction).
+    def add_change(self, identity: str, alarm: str, at: float, record: dict[str, Any]) -> None:
+        """Write a change of an alarm, or of what its id is (inside a transaction)."""
+        self._writer.execute(
+            "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)", (identity, alarm, at, json.dumps(record))
+        )
 
-        changes : with id, alarm, at. alarms : with id, asset, began, open.
-        """
-        for change in changes:
-            self._writer.execute(
-                "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)",
-                (change["id"], change["alarm"], change["at"], json.dumps(change)),
-            )
-        for alarm in alarms:
-            self._writer.execute(
-                "INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)",
-                (alarm["id"], alarm["asset"], alarm["began"], int(alarm["open"]), json.dumps(alarm)),
-            )
+    def save_alarm(self, identity: str, asset: str, began: float, is_open: bool, record: dict[str, Any]) -> None:
+        """Write an alarm as it is now (inside a transaction)."""
+        self._writer.execute(
+            "INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)",
+            (identity, asset, began, int(is_open), json.dumps(record)),
+        )
 
     def alarms(self, *, only_open: bool = False, asset: str | None = None, limit: int = 1000) -> list[dict[str, Any]]:
         """Return alarms, the newest first."""
@@ -495,6 +503,7 @@ class Readings:
     """Rows as they were read; see `Block`."""
 
     first: int
+    received: float
     times: list[Any] | None
     seconds: FloatArray
     values: FloatArray
@@ -522,8 +531,10 @@ def _asset_record(row: sqlite3.Row) -> AssetRecord:
     plain = dict(row)
     columns = None if plain["columns"] is None else tuple(json.loads(plain["columns"]))
     return AssetRecord(
-        **{**plain, "settings": json.loads(plain["settings"]), "columns": columns, "counts": json.loads(plain["counts"])}
+        **{
+            **plain,
+            "settings": json.loads(plain["settings"]),
+            "columns": columns,
+            "counts": json.loads(plain["counts"]),
+        }
     )
-
-
-__all__ = ["AssetRecord", "Block", "Judged", "Readings", "Store", "StorageError", "StoreError", "StoreFullError"]
