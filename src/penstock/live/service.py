@@ -21,7 +21,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase as fnmatch
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,8 @@ from penstock.io import Batch, Fault, Feed, InputError, RowSource, TableOptions,
 from penstock.live.alarms import AlarmBook, Change, Event, Notification, Sensor, Verdict
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.scorers import Scorer, Verdicts, scorer_maker
-from penstock.live.store import AssetRecord, Block, Readings, Store, StoreFullError
-from penstock.storage import StorageError, state_from_bytes, state_to_bytes
+from penstock.live.store import AssetRecord, Block, Store, StoreFullError
+from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
@@ -113,6 +112,7 @@ class Service:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from penstock.live.options import AssetOptions
     >>> folder = Path(tempfile.mkdtemp())
     >>> service = Service(ServeOptions(store=folder / "live.db", assets={"unit1": AssetOptions()}))
@@ -553,7 +553,7 @@ class Service:
         self._next_disk_check = now + _DISK_SECONDS
         free = shutil.disk_usage(self.store.path.parent).free / 1e6
         if free < self.options.min_free:
-            text = f"The disk of {self.store.path} has only {free:,.0f} MB left (--min-free): no rows are taken in. Make room."
+            text = f"The disk of {self.store.path} has only {free:,.0f} MB left (--min-free): no rows are taken in."
             self._enter_problem("disk", text, now)
         elif "disk" in self.problems and self.store.has_room():
             log.warning("There is room on the disk again.")
@@ -741,6 +741,7 @@ class _Book:
         self.name, self.dirty = name, False
         self.rows: dict[str, int] = {}
         self._newest: float | None = None
+        self._timer: float | None = None
         if saved is None:
             self.book = AlarmBook(rules)
         else:
@@ -772,6 +773,7 @@ class _Book:
 
     def named(self, events: Iterable[Event]) -> list[Event]:
         """Return events with ids that no other book has, and note that there is something to save."""
+        self._timer = None
         found = [
             replace(event, id=f"{self.name}:{event.id}")
             if isinstance(event, Notification) or event.alarm is None
@@ -783,8 +785,12 @@ class _Book:
 
     def is_due(self) -> bool:
         """Return whether a timer is due."""
-        timer = self.book.next_timer()
-        return self._newest is not None and timer is not None and timer <= self.now()
+        if self._newest is None:
+            return False
+        if self._timer is None:  # looking for it takes a while with many alarms: only after something has happened
+            timer = self.book.next_timer()
+            self._timer = math.inf if timer is None else timer
+        return self._timer <= self.now()
 
     def advance(self) -> list[Event]:
         """Let timers run that are due."""
