@@ -13,6 +13,7 @@ try:
     from penstock.cli._console import CommandError, printable
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet
@@ -28,6 +29,7 @@ app.command()(detect)
 app.command()(fit)
 app.command()(score)
 app.command()(watch)
+app.command()(serve)
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 

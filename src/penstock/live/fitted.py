@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
-from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name
+from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
 from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
 from penstock.live.scorers import Verdicts, check_columns, with_names
@@ -170,6 +170,18 @@ class FittedScorer:
         for mode, part in of_mode.items() if not self._learns else ():
             self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found, history)
         return Verdicts(found, reasons, unknown)
+
+    def expected(self, batch: Batch) -> FloatArray | None:
+        """Return what each input should have been in these rows; NaN in modes not learnt, None if nothing is known."""
+        rows = self._inputs(batch, {})
+        if self._learns or not rebuilds(self._parts[0].detector):
+            return None
+        modes, found = self._modes.modes_of(self._table(batch)), np.full(rows.shape, np.nan)
+        for part in self._parts:
+            places = np.flatnonzero((modes == part.mode) & ~np.isnan(rows).all(axis=1))
+            if len(places):
+                found[places] = part.expected(rows[places])
+        return found
 
     def _score_part(
         self,
@@ -360,7 +372,7 @@ class _ModeFollower:
     def follow(self, table: Table) -> tuple[NDArray[np.str_], dict[int, str]]:
         """Return the mode of each row, and the reason for each row that is not to be judged."""
         plan, reasons = self._plan, dict[int, str]()
-        modes = self._modes_of(table)
+        modes = self.modes_of(table)
         unread = np.zeros(len(modes), dtype=np.bool_) if table.time is None else np.asarray(table.time.isna())
         numbers = np.arange(self.rows, self.rows + len(modes))
         places = numbers if table.time is None else table.time.as_unit("ns").asi8
@@ -381,7 +393,7 @@ class _ModeFollower:
                     reasons[position] = f"mode {mode} is settling"
         return modes, reasons
 
-    def _modes_of(self, table: Table) -> NDArray[np.str_]:
+    def modes_of(self, table: Table) -> NDArray[np.str_]:
         if self._plan.column is None:
             return ModePlan(rules=self._plan.rules).assign(table)
         return np.array([UNKNOWN if pd.isna(value) else mode_name(value) for value in table.values[self._plan.column]])

@@ -231,6 +231,12 @@ class ServeOptions:
     )
     min_free: Annotated[float, _keep("--min-free", "Below so many MB of free disk nothing is accepted.")] = 100.0
     max_body: Annotated[float, _safe("--max-body", "Largest request, in MB.")] = 8.0
+    add_token: Annotated[
+        str | None, _safe("--add-token", "NAME:ROLE (viewer, operator, engineer, source): print a new token, and end.")
+    ] = None
+    remove_token: Annotated[str | None, _safe("--remove-token", "Remove the token of a NAME, and end.")] = None
+    tls_certificate: Annotated[Path | None, _safe("--tls-certificate", "For HTTPS: the certificate, PEM.")] = None
+    tls_key: Annotated[Path | None, _safe("--tls-key", "And its key, if it is not in the same file.")] = None
     assets: Mapping[str, AssetOptions] = field(default_factory=dict)
     rules: AlarmRules = AlarmRules()
 
@@ -246,7 +252,7 @@ class ServeOptions:
         for name, asset in self.assets.items():
             if not _ASSET_NAME.fullmatch(name):
                 raise ParameterError(
-                    "asset", f" must be 1 to 80 letters, digits or any of -_. and /; got {name!r:.100}."
+                    "asset", f" must be 1 to 40 letters, digits, blanks or -_. and may have a group and / before it; got {name!r:.100}."
                 )
             asset.watch_options().check()
         self.rules.check()

@@ -137,6 +137,7 @@ class Service:
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._wall = 0.0
         self._next_cleaning = self._next_disk_check = 0.0
+        self._makers: dict[Any, Callable[[], Scorer]] = {}
         self.assets: dict[str, _Asset] = {}
         self._books: dict[str, _Book] = {}
         try:
@@ -219,32 +220,27 @@ class Service:
         """Bring all assets and alarms to where the store is."""
         for asset in self.assets.values():
             asset.close()
-        makers: dict[Any, Callable[[], Scorer]] = {}
-        self.assets = {}
-        groups = _book_names(self.options)
+        assets: dict[str, _Asset] = {}
         for name, options in self.options.assets.items():
             key = (options.model, repr(options.threshold))
-            if key not in makers:
-                makers[key] = scorer_maker(options.watch_options())
-            self.assets[name] = self._open_asset(name, options, makers[key])
-        self._books = {
-            key: _Book(key, self.options.rules, self.store.book(key)) for key in dict.fromkeys(groups.values())
-        }
-        for name, asset in self.assets.items():
-            asset.book = self._books[groups[name]]
-        replayed: list[tuple[float, int, _Book, str, int, list[Verdict]]] = []
-        for asset in self.assets.values():
+            if key not in self._makers:
+                self._makers[key] = scorer_maker(options.watch_options())
+            assets[name] = self._open_asset(name, options, self._makers[key])
+        groups = _book_names(self.options)
+        books = {key: _Book(key, self.options.rules, self.store.book(key)) for key in dict.fromkeys(groups.values())}
+        replayed: list[tuple[float, int, _Asset, int, list[Verdict]]] = []
+        for name, asset in assets.items():
+            asset.book = books[groups[name]]
             for received, last, verdicts in asset.replay(self.store):
-                replayed.append((received, asset.record.id, asset.book, asset.record.name, last, verdicts))
-        for _, _, book, name, last, verdicts in sorted(replayed, key=lambda each: each[:2]):
-            new = (
-                verdicts[len(verdicts) - max(0, last - book.rows.get(name, 0)) :]
-                if last > book.rows.get(name, 0)
-                else []
-            )
-            book.take(name, new, last)  # what it says was committed before
-        for book in self._books.values():
+                replayed.append((received, asset.record.id, asset, last, verdicts))
+        for _, _, asset, last, verdicts in sorted(replayed, key=lambda each: each[:2]):
+            new = last - asset.book.rows.get(asset.record.name, 0)
+            if new > 0:  # what the book says to them was committed before
+                asset.book.take(asset.record.name, verdicts[-new:], last)
+        for book in books.values():
+            book.dirty = False
             book.begin_clock()
+        self.assets, self._books = assets, books
 
     def _open_asset(self, name: str, options: AssetOptions, make_scorer: Callable[[], Scorer]) -> _Asset:
         scorer = make_scorer()
@@ -265,8 +261,8 @@ class Service:
         while not self._stopping.is_set():
             try:
                 self._cycle()
-            except StoreFullError as error:
-                self._enter_disk_problem(str(error))
+            except StoreFullError:
+                time.sleep(0.1)  # nothing is accepted until there is room
             except Exception:  # a defect must not end the service: go on from what is committed
                 log.exception("A cycle failed; what was not committed is done again")
                 time.sleep(1.0)
@@ -286,7 +282,7 @@ class Service:
         )  # each cycle has a time of its own, also if clocks go back
         self._check_disk(now)
         blocked = "disk" in self.problems
-        read: dict[str, list[tuple[Delivery | None, Batch]]] = {}
+        read: dict[str, list[tuple[Delivery | None, _Rows]]] = {}
         if not blocked:
             for name, asset in self.assets.items():
                 batch = self._read_file(asset, now)
@@ -323,6 +319,8 @@ class Service:
                     self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
                     self._next_cleaning = now + _CLEANING_SECONDS
         except BaseException as error:
+            if isinstance(error, StoreFullError):
+                self._enter_disk_problem(str(error))
             self._answer_failure(jobs, error)
             self._load()  # nothing of this cycle has happened
             raise
@@ -345,7 +343,7 @@ class Service:
             pass
         return jobs
 
-    def _read_file(self, asset: _Asset, now: float) -> Batch | None:
+    def _read_file(self, asset: _Asset, now: float) -> _Rows | None:
         """Return the next rows of an asset's file; a file that cannot be read is a problem of this asset alone."""
         try:
             return asset.read_file()
@@ -359,7 +357,7 @@ class Service:
     def _receive(
         self,
         delivery: Delivery,
-        read: dict[str, list[tuple[Delivery | None, Batch]]],
+        read: dict[str, list[tuple[Delivery | None, _Rows]]],
         seen: dict[tuple[str, str], Any],
         answers: list[tuple[Future[Any], Any]],
     ) -> None:
@@ -385,15 +383,15 @@ class Service:
     def _judge(
         self,
         asset: _Asset,
-        read: list[tuple[Delivery | None, Batch]],
+        read: list[tuple[Delivery | None, _Rows]],
         now: float,
         answers: list[tuple[Future[Any], Any]],
     ) -> list[Event]:
         """Score the rows of an asset, write them, and return what the alarms say to them."""
         first = asset.record.rows
-        block, verdicts, refused = asset.judge([batch for _, batch in read], now)
+        block, verdicts, refused = asset.judge([rows for _, rows in read], now)
         start = 0
-        for delivery, batch in read:
+        for delivery, (batch, _) in read:
             stop = start + len(batch.lines)
             faults = [
                 *batch.faults,
@@ -491,10 +489,9 @@ class Service:
                 self.store.save_alarm(subject, event.asset, event.alarm.since, is_open, event.alarm.as_dict())
 
     def _message(self, notification: Notification) -> dict[str, Any]:
-        """Return a notification with the alarms that it is about."""
+        """Return a notification with the alarms that it is about, as they were after their last change before it."""
         wanted = dict.fromkeys((*notification.new, *notification.ended, *notification.active))
-        known = {alarm.id: alarm.as_dict() for book in self._books.values() for alarm in book.book.alarms()}
-        return {**notification.as_dict(), "alarms": [known[each] for each in wanted if each in known]}
+        return {**notification.as_dict(), "alarms": self.store.alarms_written(wanted)}
 
     def _save_due(self, touched: Mapping[str, _Asset], now: float) -> None:
         """Save states that are due, and the alarms of those assets and of all in which something happened."""
@@ -569,6 +566,9 @@ class _Said:
     answer: Any
 
 
+_Rows = tuple[Batch, FloatArray]  # with their times in seconds, NaN where one cannot be read
+
+
 class _Asset:
     """One asset while it runs: its scorer, its file, and how posted rows are laid out."""
 
@@ -599,7 +599,7 @@ class _Asset:
             self.source.close()
         self.source = None
 
-    def read_file(self) -> Batch | None:
+    def read_file(self) -> _Rows | None:
         """Return the next rows of the file; None if there are none."""
         if self.source is None:
             return None
@@ -607,9 +607,9 @@ class _Asset:
             batch = self.source.next_batch(_MOST_LINES)
         if self.source.columns is not None:
             self._begin(self.source.columns.variable_names)
-        return batch
+        return None if batch is None else (batch, read_seconds(batch.times, len(batch.lines), self.source))
 
-    def read_lines(self, lines: bytes, source: str) -> Batch:
+    def read_lines(self, lines: bytes, source: str) -> _Rows:
         """Return the rows of a text, which is laid out like those with the same first line."""
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
@@ -631,7 +631,10 @@ class _Asset:
             if len(self.layouts) >= _MOST_LAYOUTS:
                 self.layouts.pop(next(iter(self.layouts)))
             self.layouts[key], self.new_layout = reader.position()["table"], True
-        return _joined(parts, len(self.record.columns or ()))
+        batch = _joined(parts, len(self.record.columns or ()))
+        if not batch.lines and not batch.faults:
+            raise InputError("There is no row in this, only a header.")
+        return batch, read_seconds(batch.times, len(batch.lines), reader)
 
     def _begin(self, columns: tuple[str, ...]) -> None:
         """Take the columns of the first rows; later ones must have the same."""
@@ -643,14 +646,14 @@ class _Asset:
                 f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(self.record.columns)}."
             )
 
-    def judge(self, batches: list[Batch], now: float) -> tuple[Block | None, list[Verdict], dict[int, str]]:
+    def judge(self, read: list[_Rows], now: float) -> tuple[Block | None, list[Verdict], dict[int, str]]:
         """Score rows; return them with their verdicts, and the rows that the model refused, by place."""
-        batch = _joined(batches, len(self.record.columns or ()))
+        batch = _joined([batch for batch, _ in read], len(self.record.columns or ()))
         batch.lines = range(len(batch.lines))
         record, n = self.record, len(batch.lines)
         if not n:
             return None, [], {}
-        seconds = read_seconds(batch.times, n, now, record.newest, self.source)
+        seconds = _filled(np.concatenate([each for _, each in read]), record.newest, now)
         found = self.scorer.score(batch, N_VARIABLES, strict=False)
         refused = dict(found.refused)
         if refused:
@@ -884,27 +887,30 @@ def _answer(row: int, accepted: int, faults: Sequence[Fault]) -> dict[str, Any]:
 _EPOCHS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))
 
 
-def read_seconds(
-    times: Sequence[Any] | None, n: int, now: float, before: float | None, source: RowSource | None = None
-) -> FloatArray:
-    """Return times in seconds since 1970; one that cannot be read is that of the row before, or else `now`.
-
-    >>> read_seconds(["1970-01-01 00:00:05", "no time", 1.7e12], 3, 0.0, None).tolist()
-    [5.0, 5.0, 1700000000.0]
-    """
+def read_seconds(times: Sequence[Any] | None, n: int, source: RowSource) -> FloatArray:
+    """Return times in seconds since 1970, NaN for those that cannot be read; `source` knows how they are written."""
     if times is None:
-        return np.full(n, now)
+        return np.full(n, np.nan)
     found = [_second(each) for each in times]
-    if None in found and source is not None:
+    if None in found:
         index = source.read_times(times)
         if index is not None:
             unread = index.isna().tolist()
             stamps = index.as_unit("us").asi8.tolist()
             found = [None if no else stamp / 1e6 for no, stamp in zip(unread, stamps, strict=True)]
-    for place, each in enumerate(found):
-        if each is None:
-            found[place] = found[place - 1] if place else now if before is None else before
     return np.array(found, dtype=np.float64)
+
+
+def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:
+    """Return times without gaps: one that is not known is that of the row before; where none is known, it is now."""
+    known = np.isfinite(seconds)
+    if known.all():
+        return seconds
+    if not known.any():
+        return np.full(len(seconds), now)
+    first = before if before is not None else seconds[known][0]
+    last = np.maximum.accumulate(np.where(known, np.arange(len(seconds)), -1))
+    return np.where(last >= 0, seconds[last], first)
 
 
 def _second(text: Any) -> float | None:

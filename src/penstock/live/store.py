@@ -13,7 +13,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +126,8 @@ class Store:
     ----------
     path : str or path
         Made if it is not there.
+    exclusive : bool, default=True
+        False to change tokens beside a service that runs.
 
     Examples
     --------
@@ -138,7 +140,7 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise StoreError(f"There is no folder {self.path.parent} for the store {self.path.name}. Make it first.")
@@ -146,7 +148,7 @@ class Store:
             raise StoreError(f"{self.path} is a folder; name a file for the store.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if not lock(self._lock):
+            if exclusive and not lock(self._lock):
                 raise StoreError(f"{self.path} is used by another penstock serve. End it, or name another store.")
             created = not self.path.exists()
             self._writer = self._connect()
@@ -378,6 +380,12 @@ class Store:
             query, values = f"{query} AND asset=?", [asset]
         rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", [*values, limit])
         return [json.loads(row["record"]) for row in rows]
+
+    def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
+        """Return alarms as they are inside the transaction that is being written."""
+        query = "SELECT record FROM alarms WHERE id=?"
+        rows = [self._writer.execute(query, (identity,)).fetchone() for identity in identities]
+        return [json.loads(row["record"]) for row in rows if row is not None]
 
     def alarm(self, identity: str) -> dict[str, Any]:
         """Return an alarm; LookupError if there is none."""
