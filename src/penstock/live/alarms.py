@@ -278,7 +278,7 @@ class Notification:
     group : str
         What is before the first "/" of the assets' names, "" without.
     kind : str
-        "new", or "repeat" where nothing is new but something is active and not acknowledged.
+        "new" where something is new or has ended, "repeat" where something is still not acknowledged.
     new, ended, active : tuples of str
         Ids of alarms.
     """
@@ -1021,8 +1021,10 @@ def _group_name(asset: str) -> str:
 
 def _plain(name: str) -> str:
     """Return a name for ids and addresses: with a few digits of its hash where characters had to be replaced."""
-    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:40]
-    return plain if plain == name else f"{plain}~{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    plain = re.sub(r"[^A-Za-z0-9._/-]", "_", name)[:40]
+    same = plain == name
+    plain = plain.replace("/", ":")
+    return plain if same else f"{plain}~{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _alarm_id(asset: str, number: int) -> str:
