@@ -180,7 +180,9 @@ class WatchOptions:
         return {name: value for name, value in chosen.items() if value is not None}
 
 
-_serve, _keep, _safe = (partial(Option, panel) for panel in ("Service", "Retention", "Security"))
+_serve, _keep, _safe, _notify = (
+    partial(Option, panel) for panel in ("Service", "Retention", "Security", "Notifications")
+)
 _ASSET_HELP = "What the watched unit is called, such as plant1/pump3; else as the model's or the input's file."
 
 
@@ -231,6 +233,17 @@ class ServeOptions:
     )
     min_free: Annotated[float, _keep("--min-free", "Below so many MB of free disk nothing is accepted.")] = 100.0
     max_body: Annotated[float, _safe("--max-body", "Largest request, in MB.")] = 8.0
+    webhook: Annotated[
+        tuple[str, ...], _notify("--webhook", "POST notifications as JSON to this address; may be repeated.", "repeated")
+    ] = ()
+    alertmanager: Annotated[
+        tuple[str, ...],
+        _notify("--alertmanager", "Send alerts to this Alertmanager, such as http://host:9093; may be repeated.", "repeated"),
+    ] = ()
+    notify: Annotated[
+        tuple[str, ...], _notify("--notify", "An address of Apprise, such as mailto://…; may be repeated.", "repeated")
+    ] = ()
+    mqtt_out: Annotated[str | None, _notify("--mqtt-out", "Publish notifications: mqtt://HOST:PORT/TOPIC")] = None
     add_token: Annotated[
         str | None, _safe("--add-token", "NAME:ROLE (viewer, operator, engineer, source): print a new token, and end.")
     ] = None

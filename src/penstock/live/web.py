@@ -38,6 +38,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 import penstock
 from penstock.io import Batch
 from penstock.live.alarms import AlarmError
+from penstock.live.connectors import Outbox, make_targets
 from penstock.live.options import ServeOptions
 from penstock.live.service import ENGINEER_ACTIONS, LABELS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 from penstock.live.store import StoreError, find_token
@@ -885,12 +886,14 @@ class LiveServer:
     def __init__(self, options: ServeOptions) -> None:
         options.check()
         self.options = options
+        targets = make_targets(options)
         self._socket = _bound(options)
         try:
-            self.service = Service(options)
+            self.service = Service(options, tuple(targets))
         except BaseException:
             self._socket.close()
             raise
+        self.outbox = Outbox(self.service, targets)
         self.api = Api(self.service)
         local = is_loopback(options.host)
         if not local and not self.service.store.tokens():
@@ -924,14 +927,18 @@ class LiveServer:
 
     def run(self) -> None:
         """Serve until a signal ends it."""
-        self.service.start()
+        self._start()
         try:
             self._server.run([self._socket])
         finally:
             self._close()
 
-    def __enter__(self) -> LiveServer:
+    def _start(self) -> None:
         self.service.start()
+        self.outbox.start()
+
+    def __enter__(self) -> LiveServer:
+        self._start()
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
         while not self._server.started:
@@ -948,6 +955,7 @@ class LiveServer:
         self._close()
 
     def _close(self) -> None:
+        self.outbox.stop()
         self.service.stop()
         self._socket.close()
 
