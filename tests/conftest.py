@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Iterator
@@ -56,3 +58,22 @@ def marks(client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("marks")
     client.register_plugin(Marks(folder))
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A chromium without a window; skips where there is none, unless PENSTOCK_REQUIRE_BROWSER is 1."""
+    chromium, playwright = shutil.which("chromium"), importlib.util.find_spec("playwright")
+    if chromium is None or playwright is None:
+        reason = "there is no chromium on the path" if playwright else "the package playwright is not installed"
+        if os.environ.get("PENSTOCK_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"PENSTOCK_REQUIRE_BROWSER is set, but {reason}")
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    arguments += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=arguments)
+        yield opened
+        opened.close()
