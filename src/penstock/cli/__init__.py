@@ -11,6 +11,7 @@ try:
 
     import penstock
     from penstock.cli._console import CommandError, printable
+    from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.serve import serve
@@ -30,6 +31,7 @@ app.command()(fit)
 app.command()(score)
 app.command()(watch)
 app.command()(serve)
+app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 

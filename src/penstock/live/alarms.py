@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -23,7 +23,7 @@ from penstock.live.options import AlarmRules
 
 __all__ = [
     "ACTIONS", "ALARM", "NO_DATA", "STALE_MODEL", "Alarm", "AlarmBook", "AlarmError", "AlarmRules", "AlarmSensor",
-    "AlarmState", "Change", "Event", "Notification", "Sensor", "Silence", "Verdict", "alarm_in_words",
+    "AlarmState", "Change", "Event", "Notification", "Readings", "Sensor", "Silence", "Verdict", "alarm_in_words",
 ]  # fmt: skip
 
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
@@ -47,6 +47,37 @@ class Sensor:
     value: float | None = None
 
 
+class Readings(Mapping[str, float]):
+    """The readings of a row by the name of the sensor, without those that are missing (NaN).
+
+    Parameters
+    ----------
+    places : dict
+        The place of each sensor in a row.
+    row : sequence of float
+
+    Examples
+    --------
+    >>> dict(Readings({"flow": 0, "head": 1}, [3.5, float("nan")]))
+    {'flow': 3.5}
+    """
+
+    def __init__(self, places: Mapping[str, int], row: Sequence[float]) -> None:
+        self._places, self._row = places, row
+
+    def __getitem__(self, name: str) -> float:
+        value = float(self._row[self._places[name]])
+        if not math.isfinite(value):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, place in self._places.items() if math.isfinite(self._row[place]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a model says of one row of one asset.
@@ -64,7 +95,7 @@ class Verdict:
     sensors : tuple of Sensor
         Those with evidence, the most first; also of rows below the threshold, if they are known: which moved first
         is told from them.
-    values : dict, optional
+    values : mapping, optional
         Readings by sensor; those of the last normal row are shown as the values before an alarm.
     reason : str
         Why the row was not judged.
@@ -78,7 +109,7 @@ class Verdict:
     threshold: float | None = None
     by_chance: float | None = None
     sensors: tuple[Sensor, ...] = ()
-    values: dict[str, float] | None = None
+    values: Mapping[str, float] | None = None
     reason: str = ""
     has_data: bool = True
 
@@ -265,6 +296,15 @@ class Change:
         alarm = {} if self.alarm is None else {"alarm": self.alarm.as_dict()}
         return {"id": self.id, "time": self.time, "kind": self.kind, "asset": self.asset, **states, **said, **alarm}
 
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Change:
+        """Return the change of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        alarm = None if "alarm" not in record else Alarm.from_dict(record["alarm"])
+        new = alarm is None or (record["kind"] == "raised" and not record["from"])
+        before = None if new else AlarmState(**dict.fromkeys(record["from"], True))
+        said = {name: record.get(name, "") for name in ("who", "reason", "comment", "quiet")}
+        return cls(record["id"], float(record["time"]), record["kind"], record["asset"], before, alarm, **said)
+
 
 @dataclass(frozen=True)
 class Notification:
@@ -353,7 +393,7 @@ class _Asset:
     data: float | None = None
     steps: list[float] = field(default_factory=list)
     moved: dict[str, float] = field(default_factory=dict)
-    before: dict[str, float] = field(default_factory=dict)
+    before: Mapping[str, float] = field(default_factory=dict)
     candidate: _Candidate | None = None
     stale: str = ""
     numbers: int = 0
@@ -556,7 +596,7 @@ class AlarmBook:
             "version": self.VERSION,
             "rules": {**vars(self.rules), "inhibit": list(self.rules.inhibit)},
             "clock": None if self._clock == -math.inf else self._clock,
-            "assets": {name: asdict(asset) for name, asset in self._assets.items()},
+            "assets": {name: _packed_asset(asset) for name, asset in self._assets.items()},
             "alarms": [alarm.as_dict() for alarm in self._alarms.values()],
             "low": {name: list(run) for name, run in self._low.items()},
             "groups": {name: asdict(group) for name, group in self._groups.items()},
@@ -607,7 +647,7 @@ class AlarmBook:
         if low:
             asset.candidate = None
             if not active and verdict.values:
-                asset.before = dict(verdict.values)
+                asset.before = verdict.values
 
     def _follow(self, asset: _Asset, verdict: Verdict) -> float:
         """Return the time of a row: not before the last one, but where the clock was set back all begins anew."""
@@ -965,6 +1005,12 @@ def alarm_in_words(alarm: Alarm) -> str:
         often = alarm.by_chance
         words += f"; by chance {f'once in {1 / often:,.3g} days' if often < 1 else f'{often:.2g} times a day'}"
     return f"{alarm.asset}: {words}"
+
+
+def _packed_asset(asset: _Asset) -> dict[str, Any]:
+    candidate = None if asset.candidate is None else asdict(asset.candidate)
+    copies = {"steps": list(asset.steps), "moved": dict(asset.moved), "open": list(asset.open)}
+    return {**vars(asset), **copies, "before": dict(asset.before), "candidate": candidate}
 
 
 def _restored_asset(packed: dict[str, Any]) -> _Asset:

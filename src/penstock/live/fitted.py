@@ -169,7 +169,23 @@ class FittedScorer:
                 found.flags[place] = self._threshold.update(score)
         for mode, part in of_mode.items() if not self._learns else ():
             self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found, history)
-        return Verdicts(found, reasons, unknown)
+        sensors = history is not None and self._parts[0].detector.judges_sensors
+        evidence = history.evidence if history is not None and sensors else None
+        groups = None if history is None or history.groups is None else [str(group) for group in history.groups]
+        return Verdicts(found, reasons, unknown, [], rows, evidence, self._by_chance(found, modes), groups)
+
+    def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
+        """Return how many episodes of at least the score of each flagged row normal data have in a day."""
+        if not self._series or not found.flags.any():
+            return None
+        chances = np.full(len(modes), np.nan)
+        for part in self._parts:
+            rate, step = part.detector.later_rate_, part.detector.model_.clock.step
+            places = np.flatnonzero(found.flags & (modes == part.mode))
+            if rate is not None and step > 0 and len(places):
+                days = 1000  # a day may be shorter than what is counted in
+                chances[places] = rate.expected(found.scores[places], int(days * 86_400 / step)) / days
+        return chances
 
     def expected(self, batch: Batch) -> FloatArray | None:
         """Return what each input should have been in these rows; NaN in modes not learnt, None if nothing is known."""

@@ -128,6 +128,7 @@ class WatchOptions:
     strict: Annotated[bool, _in("--strict", "End at the first malformed line.")] = False
     output: Annotated[Path | None, _out("--output -o", "A file; else standard output.")] = None
     overwrite: Annotated[bool, _out("--overwrite", "Replace an output that is there.")] = False
+    alarms: Annotated[Path | None, _out("--alarms", "A file for alarms: one line of JSON per change.")] = None
     n_variables: Annotated[int, _out("--explain", "How many variables are named for each sample.")] = 3
     state: Annotated[Path | None, _state("--state", "A folder for snapshots, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000

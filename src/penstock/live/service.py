@@ -27,7 +27,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.io import Batch, Fault, Feed, InputError, RowSource, TableOptions, is_number, open_feed
-from penstock.live.alarms import AlarmBook, Change, Event, Notification, Sensor, Verdict
+from penstock.live.alarms import AlarmBook, Change, Event, Notification, Verdict
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.scorers import Scorer, Verdicts, scorer_maker
 from penstock.live.store import AssetRecord, Block, Store, StoreFullError
@@ -666,14 +666,14 @@ class _Asset:
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         self._count(batch, found)
-        return block, self._verdicts(batch, found, seconds), refused
+        return block, self._verdicts(found, seconds), refused
 
     def replay(self, store: Store) -> Iterable[tuple[float, int, list[Verdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
         for block in store.readings(self.record.id, after=self.record.state_row):
             batch = Batch(block.values.copy(), range(len(block.values)), block.times, [], block.texts)
             found = self.scorer.score(batch, N_VARIABLES, strict=False)
-            yield block.received, block.first + len(block.values) - 1, self._verdicts(batch, found, block.seconds)
+            yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
 
     def _count(self, batch: Batch, found: Verdicts) -> None:
         counts, scores = self.record.counts, found.scores
@@ -687,34 +687,9 @@ class _Asset:
         for name, count in new.items():
             counts[name] = counts.get(name, 0) + count
 
-    def _verdicts(self, batch: Batch, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
+    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
         """Return the verdicts on rows for the alarms."""
-        scores, names, asset = found.scores, self.scorer.variable_names, self.record.name
-        empty = np.isnan(batch.values).all(axis=1) if batch.values.shape[1] else np.zeros(len(seconds), dtype=np.bool_)
-        verdicts = []
-        columns = zip(seconds.tolist(), scores.scores.tolist(), scores.thresholds.tolist(), empty.tolist(), strict=True)
-        for place, (at, score, threshold, nothing) in enumerate(columns):
-            sensors: tuple[Sensor, ...] = ()
-            if scores.flags[place]:
-                pairs = zip(scores.variables[place].tolist(), scores.residuals[place].tolist(), strict=True)
-                sensors = tuple(
-                    Sensor(names[number], 1.0, None if math.isnan(residual) else residual)
-                    for number, residual in pairs
-                    if number >= 0
-                )
-            known = math.isfinite(score) and math.isfinite(threshold)
-            verdicts.append(
-                Verdict(
-                    asset,
-                    at,
-                    score if known else None,
-                    threshold if known else None,
-                    sensors=sensors,
-                    reason=found.reasons.get(place, ""),
-                    has_data=not nothing,
-                )
-            )
-        return verdicts
+        return found.for_alarms(self.record.name, seconds.tolist(), self.scorer.variable_names)
 
     def pack(self, now: float) -> None:
         """Put the state of the scorer into the record."""

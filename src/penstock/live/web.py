@@ -37,7 +37,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import penstock
 from penstock.io import Batch
-from penstock.live.alarms import AlarmError
+from penstock.live.alarm_load import alarm_load
+from penstock.live.alarms import Alarm, AlarmError, Change, alarm_in_words
 from penstock.live.connectors import Outbox, make_targets
 from penstock.live.options import ServeOptions
 from penstock.live.service import ENGINEER_ACTIONS, LABELS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
@@ -77,7 +78,13 @@ _KINDS = {
     "text/plain": "influx",
     "application/x-influx": "influx",
 }
-_PAGE = {"/": ("live.html", "text/html"), "/live.js": ("live.js", "text/javascript"), "/live.css": ("live.css", "text/css")}
+_SCRIPT = "text/javascript"
+_PAGE = {  # files of the page; the charts are those of the report
+    "/": ("live/templates/live.html", "text/html"),
+    "/live.css": ("live/templates/live.css", "text/css"),
+    "/live.js": ("live/templates/live.js", _SCRIPT),
+    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in ("format", "view", "chart")},
+}
 
 
 class HttpError(Exception):
@@ -274,7 +281,7 @@ class Api:
             asset=query.get("asset"),
             limit=min(5000, int(_number(query, "limit", 500.0))),
         )
-        return await run_in_threadpool(find)
+        return [_with_words(each) for each in await run_in_threadpool(find)]
 
     async def alarm(self, request: Request) -> dict[str, Any]:
         identity = request.path_params["alarm"]
@@ -282,9 +289,29 @@ class Api:
         def find() -> dict[str, Any]:
             alarm = self.store.alarm(identity)
             labels = [label for label in self.store.labels() if label["alarm"] == identity]
-            return {**alarm, "history": self.store.changes(identity), "labels": labels}
+            return {**_with_words(alarm), "history": self.store.changes(identity), "labels": labels}
 
         return await run_in_threadpool(find)
+
+    async def load(self, request: Request) -> dict[str, Any]:
+        query = request.query_params
+        days, operators = _number(query, "days", 30.0), int(_number(query, "operators", 1.0))
+        if operators < 1:
+            raise HttpError(400, "operators must be a whole number ≥ 1.")
+        return await run_in_threadpool(self._load, days, operators)
+
+    def _load(self, days: float, operators: int) -> dict[str, Any]:
+        times = [asset.record.newest for asset in self.service.assets.values() if asset.record.newest is not None]
+        end = max(times, default=time.time())
+        changes = [Change.from_dict(each) for each in self.store.changes(since=end - 86400 * days)]
+        first = min([each.time for each in changes if each.alarm is not None], default=end)
+        found = alarm_load(changes, first, end, operators)
+        figures = [
+            {"name": name, "value": f"{value:.3g}", "target": f"target: {target}" if target else "", "within": _within(value, target)}
+            for name, value, target in found.rows()
+            if math.isfinite(value)
+        ]
+        return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
 
     async def labels(self, request: Request) -> list[dict[str, Any]]:
         return await run_in_threadpool(self.store.labels)
@@ -353,6 +380,9 @@ ENDPOINTS = (
         Api.act, (), {**_COMMENT, **_SHELVED}),
     Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
         Api.silence, (), {"pattern": "of asset names, * for any text", "hours": "for so long", **_COMMENT}),
+    Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
+        Parameter("days", "number", "of the data's time; 30"), Parameter("operators", "integer", "who share the load; 1"),
+    )),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
     Endpoint("POST", "/api/v1/labels/{label}/withdraw", "engineer", "Take back a label.", Api.withdraw, (),
         {"name": _COMMENT["name"]}),
@@ -500,6 +530,11 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
     return found
 
 
+def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
+    known = Alarm.from_dict(alarm)
+    return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
+
+
 def _highest(places: Any, scores: Any, points: int) -> Any:
     """Return at most so many places, in order: of each stretch the one with the highest score, and the last."""
     if len(places) <= points:
@@ -512,6 +547,12 @@ def _highest(places: Any, scores: Any, points: int) -> Any:
 
 def _plain(values: Any) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _within(value: float, target: str) -> bool:
+    """Return whether a measure is within its target, as `AlarmLoad.rows` writes it."""
+    numbers = re.findall(r"\d+", target)
+    return not numbers or (value < float(numbers[-1]) if target.startswith("under") else value <= float(numbers[-1]))
 
 
 def _number(query: Mapping[str, str], name: str, default: float) -> float:
@@ -819,7 +860,7 @@ def create_app(api: Api, options: ServeOptions) -> ASGIApp:
 
 
 def _template(name: str) -> bytes:
-    return (resources.files("penstock.live") / "templates" / name).read_bytes()
+    return (resources.files("penstock") / name).read_bytes()
 
 
 def is_loopback(host: str) -> bool:

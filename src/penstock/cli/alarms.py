@@ -1,0 +1,88 @@
+"""`penstock alarms report`: how much the alarms of a record ask of operators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli._options import chosen_options, plain_errors, with_options
+from penstock.live.options import AlarmRules
+
+alarms = typer.Typer(help="Alarms of a record.", no_args_is_help=True)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="As 'penstock watch --alarms' wrote it, or its verdicts, of which alarms are made first.",
+        show_default=False,
+    ),
+]
+
+
+@alarms.callback()
+def before_any_report() -> None:
+    """Alarms of a record."""
+
+
+@alarms.command()
+@with_options(AlarmRules)
+def report(
+    context: typer.Context,
+    file: File,
+    operators: Annotated[int, typer.Option("--operators", min=1, help="Who share the alarms.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    **options: Any,
+) -> int:
+    """Show how many alarms came per operator, in 10 minutes, hours and days, and which of them are a nuisance.
+
+    The targets are those of ISA-18.2 and IEC 62682 as secondary sources give them. Exit code 0: done; 2: the file or
+    an option is wrong.
+    """
+    from penstock.cli._console import print_text
+    from penstock.live.alarm_files import read_alarms
+    from penstock.live.alarm_load import alarm_load
+
+    with plain_errors(context):
+        rules = AlarmRules(**chosen_options(AlarmRules, context))
+        record = read_alarms(file, rules)
+    load = alarm_load(record.changes, record.start, record.end, operators)
+    print_text(_as_json(load) if json else "\n".join(_lines(file, record, load, operators)))
+    return 0
+
+
+def _as_json(load: Any) -> str:
+    from json import dumps
+
+    plain = {name: None if value != value else value for name, value in vars(load).items()}
+    return dumps(plain, indent=2)
+
+
+def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
+    from penstock._messages import counted, duration_in_words
+    from penstock.cli._console import printable
+    from penstock.live.alarms import alarm_in_words
+
+    first, last = (record.clock.text(time) for time in (record.start, record.end))
+    span = "" if first is None else f", {first} to {last}"
+    lines = [f"{file}: {duration_in_words(load.seconds)}{span}, {counted(operators, 'operator')}.", ""]
+    lines.append(f"{'':<50}{'found':>9}  {'target':<9}")
+    for name, value, target in load.rows():
+        shown = "-" if value != value else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+        lines.append(f"{name:<50}{shown:>9}  {target:<9}".rstrip())
+    if load.acknowledged:
+        lines.append(f"{'median time to acknowledge':<50}{duration_in_words(load.median_to_acknowledge):>9}")
+    if load.top:
+        lines += ["", "Most often:", *(f"{count:>6}  {cause}" for cause, count in load.top)]
+    newest = {change.alarm.id: change.alarm for change in record.changes if change.alarm is not None}
+    active = [alarm for alarm in newest.values() if alarm.state.active]
+    if active:
+        lines += ["", "Active at the end:"]
+    for alarm in active:
+        since = record.clock.text(alarm.since)
+        lines.append(
+            f"  {alarm.id}, since {since if since is not None else f'{alarm.since:g} s'}: {alarm_in_words(alarm)}"
+        )
+    return [*(printable(line) for line in lines), "", "Targets: ISA-18.2 and IEC 62682, from secondary sources."]
