@@ -1,4 +1,4 @@
-"""`penstock serve`, killed with SIGKILL under load: verdicts, alarms, labels and outbox are those of an unbroken run."""
+"""`penstock serve`, killed under load: verdicts, alarms, labels and outbox are those of an unbroken run."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ def content(path):
         found = {"labels": [without_times(each) for each in store.labels()]}
         by_people = {"acknowledged"}
         changes = [each if each["kind"] not in by_people else without_times(each) for each in store.changes()]
-        found["changes"] = sorted((without_times(each, {"acknowledged_at"}) for each in changes), key=lambda each: each["id"])
-        found["alarms"] = sorted((without_times(each, {"acknowledged_at"}) for each in store.alarms()), key=lambda each: each["id"])
+        found["changes"] = sorted(
+            (without_times(each, {"acknowledged_at"}) for each in changes), key=lambda each: each["id"]
+        )
+        found["alarms"] = sorted(
+            (without_times(each, {"acknowledged_at"}) for each in store.alarms()), key=lambda each: each["id"]
+        )
         sent = [(each["id"], without_times(each["payload"], {"acknowledged_at"})) for each in store.messages()]
         found["outbox"] = sorted(sent, key=lambda each: each[0])
         for name in ("unit1", "unit2"):

@@ -60,8 +60,10 @@ def _change_tokens(options: ServeOptions) -> int:
             return 0
         name, _, role = (options.add_token or "").rpartition(":")
         if not name.strip() or role not in ROLES:
-            text = f"--add-token must be NAME:ROLE with one of the roles {', '.join(ROLES)}; got {options.add_token!r:.80}."
-            raise CommandError(text, exit_code=2)
+            roles = ", ".join(ROLES)
+            raise CommandError(
+                f"--add-token must be NAME:ROLE, a role being {roles}; got {options.add_token!r:.80}.", 2
+            )
         token = store.add_token(name, role, time.time())
         print_text(f"Token of {printable(name)} ({role}), shown this once:\n{token}")
         return 0
@@ -85,8 +87,8 @@ def _run(options: ServeOptions, *, quiet: bool) -> int:
     server = LiveServer(options)
     if not quiet:
         names = ", ".join(options.assets) if len(options.assets) <= 5 else f"{len(options.assets)} assets"
-        print_text(printable(f"Watching {names}. Open {server.url} (Ctrl-C ends it; everything is in {options.store})."))
+        print_text(
+            printable(f"Watching {names}. Open {server.url} (Ctrl-C ends it; everything is in {options.store}).")
+        )
     server.run()
     return 0
-
-

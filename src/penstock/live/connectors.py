@@ -1,7 +1,7 @@
 """Send notifications out of the store's outbox: webhooks, Alertmanager, MQTT, and what Apprise knows (e-mail and more).
 
-A message is sent after the commit that it belongs to, until its target has taken it: at least once, with an id by which a
-receiver can tell that it has it already. Each target gets its messages in order.
+A message is sent after the commit that it belongs to, until its target has taken it: at least once, with an id by
+which a receiver can tell that it has it already. Each target gets its messages in order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def make_targets(options: ServeOptions) -> dict[str, Send]:
     for kind, send in (("webhook", _send_webhook), ("alertmanager", _send_alertmanager)):
         for url in getattr(options, kind):
             if urlsplit(url).scheme not in ("http", "https"):
-                raise ParameterError(kind, f" must be an address that begins with http:// or https://; got {url!r:.100}.")
+                raise ParameterError(
+                    kind, f" must be an address that begins with http:// or https://; got {url!r:.100}."
+                )
             targets[f"{kind} {url}"] = partial(send, url)
     for url in options.notify:
         targets[f"notify {url}"] = _apprise(url)
@@ -123,9 +125,10 @@ def mqtt_address(parameter: str, url: str) -> SplitResult:
 
 def mqtt_client(parts: SplitResult, name: str, *, clean: bool) -> Any:
     """Return a client of an MQTT broker, which is not connected yet."""
-    import paho.mqtt.client as mqtt
+    from paho.mqtt.client import Client
+    from paho.mqtt.enums import CallbackAPIVersion
 
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean, manual_ack=not clean)
+    client = Client(CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean, manual_ack=not clean)
     if parts.username is not None:
         client.username_pw_set(unquote(parts.username), unquote(parts.password or ""))
     if parts.scheme == "mqtts":

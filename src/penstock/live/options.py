@@ -235,11 +235,14 @@ class ServeOptions:
     min_free: Annotated[float, _keep("--min-free", "Below so many MB of free disk nothing is accepted.")] = 100.0
     max_body: Annotated[float, _safe("--max-body", "Largest request, in MB.")] = 8.0
     webhook: Annotated[
-        tuple[str, ...], _notify("--webhook", "POST notifications as JSON to this address; may be repeated.", "repeated")
+        tuple[str, ...],
+        _notify("--webhook", "POST notifications as JSON to this address; may be repeated.", "repeated"),
     ] = ()
     alertmanager: Annotated[
         tuple[str, ...],
-        _notify("--alertmanager", "Send alerts to this Alertmanager, such as http://host:9093; may be repeated.", "repeated"),
+        _notify(
+            "--alertmanager", "Send alerts to this Alertmanager, such as http://host:9093; may be repeated.", "repeated"
+        ),
     ] = ()
     notify: Annotated[
         tuple[str, ...], _notify("--notify", "An address of Apprise, such as mailto://…; may be repeated.", "repeated")
@@ -265,9 +268,8 @@ class ServeOptions:
         check_number("max_body", self.max_body, least=0, above=True)
         for name, asset in self.assets.items():
             if not _ASSET_NAME.fullmatch(name):
-                raise ParameterError(
-                    "asset", f" must be 1 to 40 letters, digits, blanks or -_. and may have a group and / before it; got {name!r:.100}."
-                )
+                allowed = "1 to 40 letters, digits, blanks, - or _, also after a group and /"
+                raise ParameterError("asset", f" must be {allowed}; got {name!r:.100}.")
             asset.watch_options().check()
         self.rules.check()
 

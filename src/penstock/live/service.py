@@ -167,20 +167,19 @@ class Service:
             raise RefusedError(f"There is no asset {delivery.asset!r:.80}.", 404)
         if "disk" in self.problems:
             raise RefusedError(self.problems["disk"].text, 507)
-        self._put(delivery)
-        return delivery.future
+        return self._put(delivery)
 
     def act(self, name: str, alarm: str, who: str, **given: Any) -> Future[dict[str, Any]]:
         """Carry out an action of `AlarmBook` on an alarm, with `reason`, `comment` and, to shelve it, `hours`."""
-        return self._put(Action(lambda now: self._act(name, alarm, who, given))).future
+        return self._put(Action(lambda now: self._act(name, alarm, who, given)))
 
     def silence(self, pattern: str, who: str, hours: float, reason: str = "") -> Future[list[dict[str, Any]]]:
         """Send no notifications of assets whose name matches the pattern, for so many hours of the data's time."""
-        return self._put(Action(lambda now: self._silence(pattern, who, hours, reason))).future
+        return self._put(Action(lambda now: self._silence(pattern, who, hours, reason)))
 
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
-        return self._put(Action(lambda now: self._withdraw(identity, who, now))).future
+        return self._put(Action(lambda now: self._withdraw(identity, who, now)))
 
     def note_message(self, number: int, problem: str | None, wait: float) -> Future[None]:
         """Note that a message of the outbox was sent, or why not and for how long to wait."""
@@ -189,7 +188,7 @@ class Service:
             delivered = now if problem is None else None
             self.store.note_message(number, delivered=delivered, problem=problem, next_try=now + wait)
 
-        return self._put(Action(note)).future
+        return self._put(Action(note))
 
     @property
     def waiting(self) -> int:
@@ -205,14 +204,14 @@ class Service:
         """Return the newest of each asset."""
         return [asset.summary() for asset in list(self.assets.values())]
 
-    def _put(self, job: Any) -> Any:
+    def _put(self, job: Delivery | Action) -> Future[Any]:
         if self._stopping.is_set():
             raise RefusedError("The service is being stopped.", 503)
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
             raise RefusedError("Too much is waiting to be scored. Send it again in a second.", 503) from None
-        return job
+        return job.future
 
     # Loading, at the start and after a failed transaction.
 
@@ -279,59 +278,63 @@ class Service:
         """Do all that is there to do, in one transaction."""
         now = self._wall = max(
             time.time(), self._wall + 1e-6
-        )  # each cycle has a time of its own, also if clocks go back
+        )  # each cycle has a time of its own, if clocks go back too
         self._check_disk(now)
-        blocked = "disk" in self.problems
-        read: dict[str, list[tuple[Delivery | None, _Rows]]] = {}
-        if not blocked:
-            for name, asset in self.assets.items():
-                batch = self._read_file(asset, now)
-                if batch is not None:
-                    read.setdefault(name, []).append((None, batch))
-        jobs = self._take_jobs(wait=not read)
-        answers: list[tuple[Future[Any], Any]] = []
-        seen: dict[tuple[str, str], Any] = {}  # positions of this cycle
-        for job in jobs:
-            if isinstance(job, Delivery) and blocked:
-                answers.append((job.future, RefusedError(self.problems["disk"].text, 507)))
-            elif isinstance(job, Delivery):
-                self._receive(job, read, seen, answers)
-        actions = [job for job in jobs if isinstance(job, Action)]
-        due = [book for book in self._books.values() if book.is_due()]
-        if not (read or actions or due or answers or now >= self._next_cleaning):
+        work = self._gather(now)
+        due = any(book.is_due() for book in self._books.values())
+        if not (work.read or work.jobs or due or now >= self._next_cleaning):
             return
-        events: list[Event] = []
-        touched = dict[str, _Asset]()
         try:
             with self.store.transaction():
-                for name in sorted(read, key=lambda each: self.assets[each].record.id):
-                    touched[name] = self.assets[name]
-                    events += self._judge(self.assets[name], read[name], now, answers)
-                for (name, source), position in seen.items():
-                    self.store.save_position(self.assets[name].record.id, source, position)
-                for action in actions:
-                    answers.append((action.future, self._carry_out(action, now, events)))
-                for book in self._books.values():
-                    events += book.advance()
-                self._write_events(events, now)
-                self._save_due(touched, now)
-                if now >= self._next_cleaning:
-                    self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
-                    self._next_cleaning = now + _CLEANING_SECONDS
+                events = self._carry_out(work, now)
         except BaseException as error:
             if isinstance(error, StoreFullError):
                 self._enter_disk_problem(str(error))
-            self._answer_failure(jobs, error)
+            self._answer_failure(work.jobs, error)
             self._load()  # nothing of this cycle has happened
             raise
         self.commits += 1
         self.last_commit = time.time()
-        for future, answer in answers:
+        for future, answer in work.answers:
             if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
-        self._tell(touched, events)
+        self._tell({name: self.assets[name] for name in work.read}, events)
+
+    def _gather(self, now: float) -> _Work:
+        """Take what has come: rows of files, deliveries, actions."""
+        work, blocked = _Work(), "disk" in self.problems
+        for name, asset in self.assets.items() if not blocked else ():
+            rows = self._read_file(asset, now)
+            if rows is not None:
+                work.read.setdefault(name, []).append((None, rows))
+        work.jobs = self._take_jobs(wait=not work.read)
+        for job in work.jobs:
+            if isinstance(job, Delivery) and blocked:
+                work.answers.append((job.future, RefusedError(self.problems["disk"].text, 507)))
+            elif isinstance(job, Delivery):
+                self._receive(job, work)
+        return work
+
+    def _carry_out(self, work: _Work, now: float) -> list[Event]:
+        """Score, act and let timers run; write all of it, and return what the alarms said."""
+        events: list[Event] = []
+        for name in sorted(work.read, key=lambda each: self.assets[each].record.id):
+            events += self._judge(self.assets[name], work.read[name], now, work.answers)
+        for (name, source), position in work.positions.items():
+            self.store.save_position(self.assets[name].record.id, source, position)
+        for job in work.jobs:
+            if isinstance(job, Action):
+                work.answers.append((job.future, self._run_action(job, now, events)))
+        for book in self._books.values():
+            events += book.advance()
+        self._write_events(events)
+        self._save_due(work.read, now)
+        if now >= self._next_cleaning:
+            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
+            self._next_cleaning = now + _CLEANING_SECONDS
+        return events
 
     def _take_jobs(self, *, wait: bool) -> list[Delivery | Action]:
         jobs: list[Delivery | Action] = []
@@ -354,31 +357,24 @@ class Service:
             )
             return None
 
-    def _receive(
-        self,
-        delivery: Delivery,
-        read: dict[str, list[tuple[Delivery | None, _Rows]]],
-        seen: dict[tuple[str, str], Any],
-        answers: list[tuple[Future[Any], Any]],
-    ) -> None:
+    def _receive(self, delivery: Delivery, work: _Work) -> None:
         """Read the rows of a delivery, unless they came before."""
         asset, key = self.assets[delivery.asset], (delivery.asset, delivery.source)
         try:
             if delivery.position is not None:
-                before = seen.get(key, asset.positions.get(delivery.source))
-                position = _next_position(delivery.position, before)
+                position = _next_position(delivery.position, asset.positions.get(delivery.source))
                 if position is None:
-                    answers.append((delivery.future, {"accepted": 0, "duplicate": True, "row": asset.record.rows}))
+                    answer = {"accepted": 0, "duplicate": True, "row": asset.record.rows}
+                    work.answers.append((delivery.future, answer))
                     return
-            batch = asset.read_lines(delivery.lines, delivery.source)
+            rows = asset.read_lines(delivery.lines, delivery.source)
         except (InputError, RefusedError) as error:
             refused = error if isinstance(error, RefusedError) else RefusedError(str(error), 400)
-            answers.append((delivery.future, refused))
+            work.answers.append((delivery.future, refused))
             return
         if delivery.position is not None:
-            seen[key] = position
-            asset.positions[delivery.source] = position
-        read.setdefault(delivery.asset, []).append((delivery, batch))
+            work.positions[key] = asset.positions[delivery.source] = position
+        work.read.setdefault(delivery.asset, []).append((delivery, rows))
 
     def _judge(
         self,
@@ -414,7 +410,7 @@ class Service:
         asset.last_verdicts = verdicts
         return asset.book.take(asset.record.name, verdicts, asset.record.rows)
 
-    def _carry_out(self, action: Action, now: float, events: list[Event]) -> Any:
+    def _run_action(self, action: Action, now: float, events: list[Event]) -> Any:
         try:
             result = action.run(now)
         except (LookupError, ValueError) as error:
@@ -429,7 +425,7 @@ class Service:
         if book is None:
             raise LookupError(f"There is no open alarm {alarm!r:.80}.")
         now = book.now()
-        words = {key: str(given.get(key) or "") for key in ("reason", "comment")}
+        words: dict[str, Any] = {key: str(given.get(key) or "") for key in ("reason", "comment")}
         hours = given.get("hours")
         if name == "shelve":
             words["until"] = None if hours is None else now + 3600 * float(hours)
@@ -475,7 +471,7 @@ class Service:
         self.store.withdraw_label(identity, who, now)
         self.store.add_audit(now, who, "withdraw label", identity, {})
 
-    def _write_events(self, events: Iterable[Event], now: float) -> None:
+    def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""
         for event in events:
             if isinstance(event, Notification):
@@ -493,9 +489,9 @@ class Service:
         wanted = dict.fromkeys((*notification.new, *notification.ended, *notification.active))
         return {**notification.as_dict(), "alarms": self.store.alarms_written(wanted)}
 
-    def _save_due(self, touched: Mapping[str, _Asset], now: float) -> None:
+    def _save_due(self, touched: Iterable[str], now: float) -> None:
         """Save states that are due, and the alarms of those assets and of all in which something happened."""
-        for asset in touched.values():
+        for asset in map(self.assets.__getitem__, touched):
             rows = asset.record.rows - asset.record.state_row
             due = rows >= _STATE_ROWS or now - asset.saved >= _STATE_SECONDS
             if due:
@@ -556,6 +552,16 @@ class Service:
             log.warning("There is room on the disk again.")
             del self.problems["disk"]
             self._tell({}, [])
+
+
+@dataclass
+class _Work:
+    """What there is to do in a cycle: rows by asset, jobs, new positions of inputs, and the answers to jobs."""
+
+    read: dict[str, list[tuple[Delivery | None, _Rows]]] = field(default_factory=dict)
+    jobs: list[Delivery | Action] = field(default_factory=list)
+    positions: dict[tuple[str, str], Any] = field(default_factory=dict)
+    answers: list[tuple[Future[Any], Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -218,11 +218,21 @@ class Api:
         since = None if record.newest is None else record.newest - 3600 * hours
         blocks = list(self.store.verdicts(record.id, after=after, since=since))
         if not blocks:
-            return {"asset": record.name, "rows": [], "time": [], "score": [], "threshold": [], "flag": [], "sensors": {}}
+            return {
+                "asset": record.name,
+                "rows": [],
+                "time": [],
+                "score": [],
+                "threshold": [],
+                "flag": [],
+                "sensors": {},
+            }
         rows = np.concatenate([np.arange(block.first, block.first + len(block.seconds)) for block in blocks])
         seconds, scores, thresholds, flags = (
             np.concatenate(parts)
-            for parts in zip(*((b.seconds, b.scores.scores, b.scores.thresholds, b.scores.flags) for b in blocks), strict=True)
+            for parts in zip(
+                *((b.seconds, b.scores.scores, b.scores.thresholds, b.scores.flags) for b in blocks), strict=True
+            )
         )
         kept = (rows > after) & (seconds >= (since or -math.inf))
         chosen = _highest(np.flatnonzero(kept), scores, points)
@@ -259,9 +269,7 @@ class Api:
         return {
             name: {
                 "value": _plain(values[:, columns.index(name)]),
-                "expected": None
-                if expected is None or name not in inputs
-                else _plain(expected[:, inputs.index(name)]),
+                "expected": None if expected is None or name not in inputs else _plain(expected[:, inputs.index(name)]),
             }
             for name in names
         }
@@ -307,7 +315,12 @@ class Api:
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
         figures = [
-            {"name": name, "value": f"{value:.3g}", "target": f"target: {target}" if target else "", "within": _within(value, target)}
+            {
+                "name": name,
+                "value": f"{value:.3g}",
+                "target": f"target: {target}" if target else "",
+                "within": _within(value, target),
+            }
             for name, value, target in found.rows()
             if math.isfinite(value)
         ]
@@ -381,7 +394,8 @@ ENDPOINTS = (
     Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
         Api.silence, (), {"pattern": "of asset names, * for any text", "hours": "for so long", **_COMMENT}),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
-        Parameter("days", "number", "of the data's time; 30"), Parameter("operators", "integer", "who share the load; 1"),
+        Parameter("days", "number", "of the data's time; 30"),
+        Parameter("operators", "integer", "who share the load; 1"),
     )),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
     Endpoint("POST", "/api/v1/labels/{label}/withdraw", "engineer", "Take back a label.", Api.withdraw, (),
@@ -389,7 +403,8 @@ ENDPOINTS = (
     Endpoint("GET", "/api/v1/audit", "viewer", "Who did what, the newest first.", Api.audit),
     Endpoint("POST", "/api/v1/assets/{asset:path}/samples", "source",
         "Bring rows; answered when they are scored and on the disk.", Api.add_samples, (), tuple(_KINDS)),
-    Endpoint("GET", "/api/v1/assets/{asset:path}/series", "viewer", "Scores and readings of the last hours.", Api.series, (
+    Endpoint("GET", "/api/v1/assets/{asset:path}/series", "viewer", "Scores and readings of the last hours.",
+        Api.series, (
         Parameter("hours", "number", "of the data's time; 8"),
         Parameter("points", "integer", "at most so many, of each stretch the row with the highest score; 600"),
         Parameter("after", "integer", "only rows after this number"),
@@ -422,13 +437,19 @@ def describe() -> dict[str, Any]:
             entry["description"] = f"For the role {each.role}."
         if isinstance(each.body, tuple):
             entry["requestBody"] = {"content": {kind: {} for kind in each.body}}
-            headers = {"Penstock-Client": "name of the sender", "Penstock-Sequence": "number of this request, from any on"}
+            headers = {
+                "Penstock-Client": "name of the sender",
+                "Penstock-Sequence": "number of this request, from any on",
+            }
             entry["parameters"] += [
-                {"name": n, "in": "header", "description": text, "schema": {"type": "string"}} for n, text in headers.items()
+                {"name": n, "in": "header", "description": text, "schema": {"type": "string"}}
+                for n, text in headers.items()
             ]
         elif each.body is not None:
             fields = {name: {"description": text} for name, text in each.body.items()}
-            entry["requestBody"] = {"content": {"application/json": {"schema": {"type": "object", "properties": fields}}}}
+            entry["requestBody"] = {
+                "content": {"application/json": {"schema": {"type": "object", "properties": fields}}}
+            }
         paths.setdefault(re.sub(r":path\}", "}", each.path), {})[each.method.lower()] = entry
     return {
         "openapi": "3.1.0",
@@ -467,7 +488,10 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
     return "\n".join(map(json.dumps, rows)).encode()
 
 
-_INFLUX = re.compile(r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? (?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d+))?")
+_INFLUX = re.compile(
+    r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? "
+    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d+))?"
+)
 _INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)+)=(\"(?:[^\"\\]|\\.)*\"|[^\s,]+)(?:,|$)")
 
 
@@ -519,7 +543,7 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
             if block.first + place <= after:
                 continue
             pairs = zip(scores.variables[place].tolist(), _plain(scores.residuals[place]), strict=True)
-            verdict = {"row": block.first + place}
+            verdict: dict[str, Any] = {"row": block.first + place}
             if block.times is not None:
                 verdict["time"] = block.times[place]
             verdict |= {"score": score, "threshold": threshold, "flag": flag}
@@ -625,7 +649,8 @@ class Hub:
             pending = self._pending or {"assets": {}, "changes": []}
             pending["commit"] = news["commit"]
             pending["assets"] |= {
-                name: [each["row"], each["time"], each["score"], each["threshold"]] for name, each in news["assets"].items()
+                name: [each["row"], each["time"], each["score"], each["threshold"]]
+                for name, each in news["assets"].items()
             }
             pending["changes"] += news["changes"]
             self._pending = pending
@@ -692,7 +717,7 @@ async def _wait_for_end(receive: Receive) -> None:
 
 
 class Guard:
-    """Check each request before anything else sees it: host, rate, size, token, role; and set the headers of answers."""
+    """Check each request before anything else sees it: host, rate, size, token; and set the headers of answers."""
 
     def __init__(self, app: ASGIApp, api: Api, options: ServeOptions) -> None:
         self._app, self._api = app, api
