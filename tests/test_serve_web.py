@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -12,6 +13,7 @@ import threading
 import time
 import urllib.request
 
+import pandas as pd
 import pytest
 from live_service import Client, csv_of, options, rows
 
@@ -82,6 +84,25 @@ def test_the_series_keeps_the_highest_scores_and_shows_what_was_expected(server)
     assert abs(sensor["value"][150] - sensor["expected"][150] - 3) < 0.7
     assert client("GET", "/api/v1/assets/unit1/series?sensor=nothing")[0] == 404
     assert client.get("assets/unit1/series?after=200")["rows"] == []
+
+
+def test_measures_for_prometheus(server):
+    text = Client(server.url)("GET", "/metrics")[1]
+    assert 'penstock_samples_total{asset="unit1"} 200.0' in text
+    assert 'penstock_open_alarms{asset="unit1",state="active"} 1.0' in text
+    assert 'penstock_alarm_load{measure="alarms"} 1.0' in text
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_exports(server, kind):
+    path = f"/api/v1/assets/unit1/export?format={kind}&after=10&limit=50"
+    status, content, headers = Client(server.url)("GET", path, whole=True)
+    assert status == 200
+    assert "attachment" in headers["content-disposition"]
+    found = {"csv": pd.read_csv, "parquet": pd.read_parquet}[kind](io.BytesIO(content))
+    assert found["row"].tolist() == list(range(11, 61))
+    assert found["oil"].tolist() == pytest.approx(ROWS["oil"][610:660].round(6).tolist())
+    assert pd.to_datetime(found["time"])[0] == pd.Timestamp(ROWS["time"][610], tz="UTC")
 
 
 def test_actions_are_in_history_audit_and_labels(tmp_path):

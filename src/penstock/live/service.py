@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._types import FloatArray
+from penstock._types import FloatArray, StreamScores
 from penstock.io import Batch, Fault, Feed, InputError, RowSource, TableOptions, is_number, open_feed
 from penstock.live.alarms import AlarmBook, Change, Event, Notification, Verdict
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
@@ -230,6 +230,8 @@ class Service:
         replayed: list[tuple[float, int, _Asset, int, list[Verdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
+            for block in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
+                asset.show_last(block.scores, block.reasons)
             for received, last, verdicts in asset.replay(self.store):
                 replayed.append((received, asset.record.id, asset, last, verdicts))
         for _, _, asset, last, verdicts in sorted(replayed, key=lambda each: each[:2]):
@@ -407,7 +409,7 @@ class Service:
         if block is None:
             return []
         self.store.add_block(asset.record.id, block)
-        asset.last_verdicts = verdicts
+        asset.show_last(block.scores, block.reasons)
         return asset.book.take(asset.record.name, verdicts, asset.record.rows)
 
     def _run_action(self, action: Action, now: float, events: list[Event]) -> Any:
@@ -518,7 +520,10 @@ class Service:
             if not job.future.done():
                 job.future.set_exception(RefusedError(text, status))
 
-    def _tell(self, touched: Mapping[str, _Asset], events: Iterable[Event]) -> None:
+    def _tell(self, touched: Mapping[str, _Asset], events: Sequence[Event], *, anyway: bool = False) -> None:
+        """Tell the listeners what has changed, if something has."""
+        if not (touched or events or anyway):
+            return
         news = {
             "commit": self.commits,
             "assets": {name: asset.summary() for name, asset in touched.items()},
@@ -533,7 +538,7 @@ class Service:
         if identity not in self.problems:
             log.error("%s: %s", identity, text)
             self.problems[identity] = Problem(identity, text, now)
-            self._tell({}, [])
+            self._tell({}, [], anyway=True)
 
     def _enter_disk_problem(self, text: str) -> None:
         self._enter_problem("disk", text, time.time())
@@ -551,7 +556,7 @@ class Service:
         elif "disk" in self.problems and self.store.has_room():
             log.warning("There is room on the disk again.")
             del self.problems["disk"]
-            self._tell({}, [])
+            self._tell({}, [], anyway=True)
 
 
 @dataclass
@@ -588,7 +593,7 @@ class _Asset:
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
         self.new_layout = False
         self.saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
-        self.last_verdicts: list[Verdict] = []
+        self._last: tuple[float | None, float | None, str] = (None, None, "")  # score, threshold, reason
         if record.state is not None:
             scorer.restore(state_from_bytes(record.state, "penstock.serve"))
         if record.columns is not None:
@@ -703,17 +708,24 @@ class _Asset:
         self.record.state = None if state is None else state_to_bytes("penstock.serve", state)
         self.record.state_row, self.saved = self.record.rows, now
 
+    def show_last(self, scores: StreamScores, reasons: Mapping[int, str]) -> None:
+        """Note the last of some verdicts, to be shown."""
+        if len(scores.scores):
+            last = (float(values[-1]) for values in (scores.scores, scores.thresholds))
+            score, threshold = (value if math.isfinite(value) else None for value in last)
+            self._last = score, threshold, reasons.get(len(scores.scores) - 1, "")
+
     def summary(self) -> dict[str, Any]:
         """Return the newest in plain values."""
-        record, last = self.record, self.last_verdicts[-1] if self.last_verdicts else None
+        record, (score, threshold, reason) = self.record, self._last
         return {
             "asset": record.name,
             "row": record.rows,
             "time": record.newest,
             "received": record.received,
-            "score": None if last is None else last.score,
-            "threshold": None if last is None else last.threshold,
-            "reason": "" if last is None else last.reason,
+            "score": score,
+            "threshold": threshold,
+            "reason": reason,
             "counts": dict(record.counts),
         }
 

@@ -25,6 +25,7 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -36,7 +37,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import penstock
-from penstock.io import Batch
+from penstock.io import Batch, TableError, need_pyarrow
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmError, Change, alarm_in_words
 from penstock.live.connectors import Outbox, make_targets
@@ -70,6 +71,14 @@ _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
 _MOST_CHANGES = 200  # in one event; beyond, pages are told to load anew
 _MOST_POINTS = 5000
+_MOST_EXPORTED = 1_000_000  # rows
+_COUNTS = {
+    "samples": "Rows that were judged.",
+    "flagged": "Rows above the threshold.",
+    "unscored": "Rows without a score.",
+    "malformed": "Lines that were no rows.",
+    "missing": "Readings that were missing.",
+}
 _KINDS = {
     "application/json": "json",
     "application/x-ndjson": "lines",
@@ -281,6 +290,70 @@ class Api:
             raise HttpError(400, "limit must be 1 to 100000.")
         return await run_in_threadpool(lambda: verdict_records(self.service, asset.record.name, after, limit))
 
+    async def export(self, request: Request) -> Response:
+        asset, query = self._asset(request), request.query_params
+        after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 100_000.0))
+        kind = query.get("format", "csv")
+        if kind not in ("csv", "parquet") or not 1 <= limit <= _MOST_EXPORTED:
+            raise HttpError(400, f"format must be csv or parquet, and limit 1 to {_MOST_EXPORTED}.")
+        return await run_in_threadpool(self._export, asset, after, limit, kind)
+
+    def _export(self, asset: Any, after: int, limit: int, kind: str) -> Response:
+        frame = export_frame(self.service, asset.record.name, after, limit)
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
+        headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+        if kind == "csv":
+            return Response(frame.to_csv(index=False), media_type="text/csv", headers=headers)
+        try:
+            need_pyarrow("Parquet")
+        except TableError as error:
+            raise HttpError(501, str(error)) from None
+        return Response(frame.to_parquet(index=False), media_type="application/vnd.apache.parquet", headers=headers)
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(await run_in_threadpool(self._metrics), media_type="text/plain; version=0.0.4")
+
+    def _metrics(self) -> bytes:
+        """Return what Prometheus reads."""
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        registry, service, families = CollectorRegistry(), self.service, list[Any]()
+
+        def add(
+            family: Any, name: str, text: str, values: Mapping[tuple[str, ...], float | None], *labels: str
+        ) -> None:
+            metric = family(f"penstock_{name}", text, labels=labels)
+            for key, value in values.items():
+                if value is not None:
+                    metric.add_metric(key, value)
+            families.append(metric)
+
+        gauge, counter = partial(add, GaugeMetricFamily), partial(add, CounterMetricFamily)
+        states, now = service.asset_states(), time.time()
+        for name, text in _COUNTS.items():
+            found = {(each["asset"],): float(each["counts"].get(name, 0)) for each in states}
+            counter(name, text, found, "asset")
+        for name, text in (("score", "Newest score."), ("threshold", "What it is compared with.")):
+            gauge(name, text, {(each["asset"],): each[name] for each in states}, "asset")
+        ages = {(each["asset"],): now - each["received"] for each in states if each["received"] is not None}
+        gauge("last_row_age_seconds", "Since the last row came.", ages, "asset")
+        alarms = self.store.alarms(only_open=True, limit=100_000)
+        by_state = {
+            (each["asset"], state): float(sum(state in a["state"] for a in alarms if a["asset"] == each["asset"]))
+            for each in states
+            for state in ("active", "acknowledged", "shelved")
+        }
+        gauge("open_alarms", "Open alarms that are in this state.", by_state, "asset", "state")
+        load = {(each["name"],): float(each["value"]) for each in self._load(30.0, 1)["figures"]}
+        gauge("alarm_load", "Load of alarms over 30 days of the data's time, one operator.", load, "measure")
+        counter("commits", "Transactions since the start.", {(): float(service.commits)})
+        gauge("waiting_jobs", "Deliveries and actions that wait to be scored.", {(): float(service.waiting)})
+        gauge("waiting_messages", "Notifications that were not taken yet.", {(): float(self.store.count_waiting())})
+        gauge("problems", "Problems of the service itself.", {(): float(len(service.problems))})
+        registry.register(_Families(families))
+        return generate_latest(registry)
+
     async def alarms(self, request: Request) -> list[dict[str, Any]]:
         query = request.query_params
         find = partial(
@@ -379,6 +452,7 @@ _SHELVED = {"hours": "for so long, in the data's time; absent: until the alarm h
 ENDPOINTS = (
     Endpoint("GET", "/healthz", None, "Whether rows are accepted (200) or not (503).", Api.health),
     Endpoint("GET", "/openapi.json", None, "This description.", Api.openapi),
+    Endpoint("GET", "/metrics", "viewer", "Measures for Prometheus.", Api.metrics),
     Endpoint("GET", "/api/v1/status", "viewer", "The service itself: commits, what waits, problems.", Api.status),
     Endpoint("GET", "/api/v1/events", "viewer", "Server-sent events: what each commit has changed.", Api.events),
     Endpoint("GET", "/api/v1/assets", "viewer", "All assets with the newest verdict and open alarms.", Api.assets),
@@ -412,6 +486,10 @@ ENDPOINTS = (
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}/verdicts", "viewer", "All verdicts, row by row.", Api.verdicts, (
         Parameter("after", "integer", "rows after this number"), Parameter("limit", "integer", "at most so many; 1000"),
+    )),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/export", "viewer", "Verdicts and readings as a file.", Api.export, (
+        Parameter("format", "string", "csv or parquet; csv"), Parameter("after", "integer", "rows after this number"),
+        Parameter("limit", "integer", "at most so many rows; 100000"),
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
 )  # fmt: skip
@@ -554,6 +632,31 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
     return found
 
 
+def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> pd.DataFrame:
+    """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
+    record = service.store.asset(asset)
+    readings = {block.first: block.values for block in service.store.readings(record.id, after=after)}
+    parts: list[pd.DataFrame] = []
+    for block in service.store.verdicts(record.id, after=after):
+        n, scores = len(block.seconds), block.scores
+        part = pd.DataFrame({
+            "row": np.arange(block.first, block.first + n),
+            "time": pd.to_datetime((block.seconds * 1e6).astype(np.int64), unit="us", utc=True),
+            "score": scores.scores,
+            "threshold": scores.thresholds,
+            "flag": scores.flags,
+            "reason": [block.reasons.get(place, "") for place in range(n)],
+        })  # fmt: skip
+        columns = list(record.columns or ())
+        values = readings.get(block.first, np.full((n, len(columns)), np.nan))
+        named = [f"{name} (reading)" if name in part.columns else name for name in columns]
+        parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1))
+        if sum(map(len, parts)) >= limit + (after - parts[0]["row"].iloc[0] + 1 if after else 0):
+            break
+    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
+    return whole[whole["row"] > after].head(limit)
+
+
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
     known = Alarm.from_dict(alarm)
     return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
@@ -627,6 +730,16 @@ def _who(request: Request, body: Mapping[str, Any]) -> str:
     """Return who acts: the name of the token, or on loopback without tokens the name that is given."""
     user: str = request.scope["user"]
     return user or _text(body, "name", 80) or "local"
+
+
+class _Families:
+    """Measures as Prometheus' library collects them."""
+
+    def __init__(self, families: list[Any]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Any]:
+        return self._families
 
 
 class Hub:

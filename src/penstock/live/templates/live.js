@@ -287,20 +287,28 @@ function plot(box, title, view, height, remove) {
   const frame = make("div", { class: "plot" }, box), head = make("h4", {}, frame);
   make("span", {}, head, title);
   if (remove) make("button", { type: "button" }, head, "Remove").addEventListener("click", remove);
-  const chart = new TimeChart(make("div", {}, frame), view, { clock: state.clock, label: title, height, zero: false });
+  const chart = new TimeChart(make("div", {}, frame), view, { clock: state.clock, label: title, height, top: 22 });
   return { frame, chart };
 }
 
+// Where a new stretch begins: after more than five usual steps without a row.
+function begins(places) {
+  const steps = Array.from(places.slice(1), (place, i) => place - places[i]);
+  const usual = steps.slice().sort((a, b) => a - b)[steps.length >> 1] || 0;
+  return steps.flatMap((step, i) => (step > 5 * usual ? [i + 1] : []));
+}
+
 function scoreData(found, places, bands) {
+  const shared = { places, begins: begins(places) };
   return { bands, series: [
-    { places, values: numbers(found.threshold), color: "--orange", dash: [5, 4] },
-    { places, values: numbers(found.score), color: "--blue" },
+    { ...shared, values: numbers(found.threshold), color: "--orange", dash: [5, 4] },
+    { ...shared, values: numbers(found.score), color: "--blue" },
   ] };
 }
 
 function sensorData(sensor, places, color, bands) {
-  const series = [{ places, values: numbers(sensor.value), color }];
-  if (sensor.expected) series.unshift({ places, values: numbers(sensor.expected), color: "--ink-soft", dash: [5, 4] });
+  const shared = { places, begins: begins(places) }, series = [{ ...shared, values: numbers(sensor.value), color }];
+  if (sensor.expected) series.unshift({ ...shared, values: numbers(sensor.expected), color: "--ink-soft", dash: [5, 4] });
   return { bands, series };
 }
 
