@@ -205,6 +205,12 @@ class AssetOptions:
     time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
     delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
 
+    mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
+    kafka: Annotated[str | None, _in("--kafka", "Read rows of a topic: kafka://HOST:PORT/TOPIC")] = None
+    opcua: Annotated[str | None, _in("--opcua", "Read values of an OPC UA server: opc.tcp://HOST:4840")] = None
+    opcua_nodes: Annotated[tuple[str, ...], _in("--opcua-nodes", "Which: 'flow=ns=2;s=Flow,head=ns=2;s=Head'")] = ()
+    opcua_interval: Annotated[float, _in("--opcua-interval", "Seconds from row to row of OPC UA.")] = 1.0
+
     def watch_options(self) -> WatchOptions:
         """Return the same as options of a monitored stream."""
         return WatchOptions(model=self.model, threshold=self.threshold, time=self.time, delimiter=self.delimiter)

@@ -39,6 +39,7 @@ _MOST_JOBS = 256  # deliveries and actions in one cycle
 _MOST_WAITING = 2000  # beyond, clients are told to come later
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
+_MOST_DIGESTS = 250  # of messages that a broker may send again
 _MOST_FAULTS = 20  # malformed lines that an answer shows one by one
 _POLL = 0.02  # seconds between looks at files that do not grow
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
@@ -72,7 +73,7 @@ class Delivery:
         Name of the input, by which positions are kept.
     position : tuple of (str, int or str) or None, default=None
         ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the one
-        before; ("digest", text): may come again, with the same text. What came before is not counted again.
+        before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
     """
 
     asset: str
@@ -282,7 +283,7 @@ class Service:
             time.time(), self._wall + 1e-6
         )  # each cycle has a time of its own, if clocks go back too
         self._check_disk(now)
-        work = self._gather(now)
+        work = self._gather()
         due = any(book.is_due() for book in self._books.values())
         if not (work.read or work.jobs or due or now >= self._next_cleaning):
             return
@@ -304,11 +305,11 @@ class Service:
                 future.set_result(answer)
         self._tell({name: self.assets[name] for name in work.read}, events)
 
-    def _gather(self, now: float) -> _Work:
+    def _gather(self) -> _Work:
         """Take what has come: rows of files, deliveries, actions."""
         work, blocked = _Work(), "disk" in self.problems
         for name, asset in self.assets.items() if not blocked else ():
-            rows = self._read_file(asset, now)
+            rows = self._read_file(asset)
             if rows is not None:
                 work.read.setdefault(name, []).append((None, rows))
         work.jobs = self._take_jobs(wait=not work.read)
@@ -348,15 +349,14 @@ class Service:
             pass
         return jobs
 
-    def _read_file(self, asset: _Asset, now: float) -> _Rows | None:
+    def _read_file(self, asset: _Asset) -> _Rows | None:
         """Return the next rows of an asset's file; a file that cannot be read is a problem of this asset alone."""
         try:
             return asset.read_file()
         except (InputError, OSError) as error:
             asset.close()
-            self._enter_problem(
-                f"input of {asset.record.name}", f"{error} It is not read any more until a restart.", now
-            )
+            text = f"{error} The file is not read any more until a restart."
+            self.enter_problem(f"input of {asset.record.name}", text)
             return None
 
     def _receive(self, delivery: Delivery, work: _Work) -> None:
@@ -370,9 +370,13 @@ class Service:
                     work.answers.append((delivery.future, answer))
                     return
             rows = asset.read_lines(delivery.lines, delivery.source)
-        except (InputError, RefusedError) as error:
-            refused = error if isinstance(error, RefusedError) else RefusedError(str(error), 400)
-            work.answers.append((delivery.future, refused))
+        except RefusedError as error:
+            work.answers.append((delivery.future, error))
+            return
+        except InputError as error:
+            asset.record.counts["malformed"] = asset.record.counts.get("malformed", 0) + 1
+            work.read.setdefault(delivery.asset, [])  # so that it is saved
+            work.answers.append((delivery.future, RefusedError(str(error), 400)))
             return
         if delivery.position is not None:
             work.positions[key] = asset.positions[delivery.source] = position
@@ -534,14 +538,21 @@ class Service:
 
     # Problems of the service itself.
 
-    def _enter_problem(self, identity: str, text: str, now: float) -> None:
+    def enter_problem(self, identity: str, text: str) -> None:
+        """Show a problem, from any thread, until it is cleared."""
         if identity not in self.problems:
             log.error("%s: %s", identity, text)
-            self.problems[identity] = Problem(identity, text, now)
+            self.problems[identity] = Problem(identity, text, time.time())
+            self._tell({}, [], anyway=True)
+
+    def clear_problem(self, identity: str) -> None:
+        """Note that a problem is over."""
+        if self.problems.pop(identity, None) is not None:
+            log.warning("%s: this is over.", identity)
             self._tell({}, [], anyway=True)
 
     def _enter_disk_problem(self, text: str) -> None:
-        self._enter_problem("disk", text, time.time())
+        self.enter_problem("disk", text)
         self._next_disk_check = time.time() + _DISK_SECONDS
 
     def _check_disk(self, now: float) -> None:
@@ -552,11 +563,9 @@ class Service:
         free = shutil.disk_usage(self.store.path.parent).free / 1e6
         if free < self.options.min_free:
             text = f"The disk of {self.store.path} has only {free:,.0f} MB left (--min-free): no rows are taken in."
-            self._enter_problem("disk", text, now)
+            self.enter_problem("disk", text)
         elif "disk" in self.problems and self.store.has_room():
-            log.warning("There is room on the disk again.")
-            del self.problems["disk"]
-            self._tell({}, [], anyway=True)
+            self.clear_problem("disk")
 
 
 @dataclass
@@ -856,9 +865,9 @@ def _joined(batches: Sequence[Batch], n_columns: int) -> Batch:
 def _next_position(given: tuple[str, Any], before: Any) -> Any:
     """Return the position after a delivery, None if it came before; RefusedError if one is missing in between."""
     kind, value = given
-    if kind == "digest":
+    if kind in ("digest", "again"):
         known = before or []
-        return None if value in known else [*known, value][-200:]
+        return None if kind == "again" and value in known else [*known, value][-_MOST_DIGESTS:]
     if before is None or value == before + 1 or (kind == "after" and value > before):
         return value
     if value <= before:

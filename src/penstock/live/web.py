@@ -40,7 +40,7 @@ import penstock
 from penstock.io import Batch, TableError, need_pyarrow
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmError, Change, alarm_in_words
-from penstock.live.connectors import Outbox, make_targets
+from penstock.live.connectors import Input, Outbox, as_lines, make_inputs, make_targets
 from penstock.live.options import ServeOptions
 from penstock.live.service import ENGINEER_ACTIONS, LABELS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 from penstock.live.store import StoreError, find_token
@@ -189,7 +189,7 @@ class Api:
             "waiting": service.waiting,
             "messages_waiting": await run_in_threadpool(self.store.count_waiting),
             "listeners": self.hub.count,
-            "problems": [asdict(problem) for problem in service.problems.values()],
+            "problems": [asdict(problem) for problem in list(service.problems.values())],
             "reasons": list(LABELS),
             "user": request.scope["user"],
             "role": request.scope["role"],
@@ -320,9 +320,7 @@ class Api:
 
         registry, service, families = CollectorRegistry(), self.service, list[Any]()
 
-        def add(
-            family: Any, name: str, text: str, values: Mapping[tuple[str, ...], float | None], *labels: str
-        ) -> None:
+        def add(family: Any, name: str, text: str, values: Mapping[Any, float | None], *labels: str) -> None:
             metric = family(f"penstock_{name}", text, labels=labels)
             for key, value in values.items():
                 if value is not None:
@@ -535,79 +533,6 @@ def describe() -> dict[str, Any]:
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
-
-
-def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
-    """Return rows as lines of CSV or JSON.
-
-    >>> as_lines(b'[{"time": 1, "flow": 2.5}, {"time": 2, "flow": 2.6}]', "json")
-    b'{"time": 1, "flow": 2.5}\\n{"time": 2, "flow": 2.6}'
-    >>> as_lines(b"pump,site=a flow=2.5,head=3i 1700000000000000000", "influx")
-    b'{"time": 1700000000000000000, "flow": 2.5, "head": 3}'
-    """
-    if kind == "lines":
-        return body
-    if kind == "influx":
-        return _influx_lines(body, frozenset(columns))
-    try:
-        rows = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise HttpError(400, f"The body is not JSON: {error}.") from None
-    if isinstance(rows, dict) and set(rows) == {"columns", "rows"}:
-        names, table = rows["columns"], rows["rows"]
-        if not isinstance(names, list) or not isinstance(table, list):
-            raise HttpError(400, "columns and rows must be lists.")
-        if not all(isinstance(row, list) and len(row) == len(names) for row in table):
-            raise HttpError(400, f"Each row must be a list of {len(names)} values, as there are columns.")
-        rows = [dict(zip(map(str, names), row, strict=True)) for row in table]
-    rows = [rows] if isinstance(rows, dict) else rows
-    if not isinstance(rows, list) or not rows:
-        raise HttpError(400, 'The body must be an object, a list of objects, or {"columns": […], "rows": [[…], …]}.')
-    return "\n".join(map(json.dumps, rows)).encode()
-
-
-_INFLUX = re.compile(
-    r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? "
-    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d+))?"
-)
-_INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)+)=(\"(?:[^\"\\]|\\.)*\"|[^\s,]+)(?:,|$)")
-
-
-def _influx_lines(body: bytes, columns: frozenset[str]) -> bytes:
-    """Return the lines of Influx' line protocol as JSON objects; neighbours with one time stamp are one row.
-
-    A field is the sensor of its name or, with its measurement before it and a dot or underscore between, of that.
-    """
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(body.decode("utf-8", errors="replace").splitlines(), start=1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        found = _INFLUX.fullmatch(text)
-        fields = [] if found is None else _INFLUX_FIELD.findall(found["fields"])
-        if found is None or sum(len(f"{key}={value}") + 1 for key, value in fields) != len(found["fields"]) + 1:
-            raise HttpError(400, f"Line {number} is not line protocol (measurement,tag=… field=… time): {text[:80]!r}.")
-        time_stamp = None if found["time"] is None else int(found["time"])
-        if not rows or time_stamp is None or rows[-1].get("time") != time_stamp:
-            rows.append({} if time_stamp is None else {"time": time_stamp})
-        measurement = re.sub(r"\\(.)", r"\1", found["name"])
-        for key, value in fields:
-            field = re.sub(r"\\(.)", r"\1", key)
-            names = (field, f"{measurement}.{field}", f"{measurement}_{field}", measurement)
-            rows[-1][next((name for name in names if name in columns), field)] = _influx_value(value)
-    return "\n".join(map(json.dumps, rows)).encode()
-
-
-def _influx_value(text: str) -> Any:
-    if text.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    if text.lower() in ("t", "true", "f", "false"):
-        return 1.0 if text.lower().startswith("t") else 0.0
-    number = text[:-1] if text[-1:] in ("i", "u") else text
-    try:
-        return int(number) if number != text else float(number)
-    except ValueError:
-        return text  # reported as not a number, with the name of the sensor
 
 
 def verdict_records(service: Service, asset: str, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
@@ -1073,7 +998,13 @@ class LiveServer:
             self._socket.close()
             raise
         self.outbox = Outbox(self.service, targets)
+        self.inputs: list[Input] = []
         self.api = Api(self.service)
+        try:
+            self.inputs = make_inputs(self.service)
+        except BaseException:
+            self._close()
+            raise
         local = is_loopback(options.host)
         if not local and not self.service.store.tokens():
             self._close()
@@ -1115,6 +1046,8 @@ class LiveServer:
     def _start(self) -> None:
         self.service.start()
         self.outbox.start()
+        for each in self.inputs:
+            each.start()
 
     def __enter__(self) -> LiveServer:
         self._start()
@@ -1134,6 +1067,8 @@ class LiveServer:
         self._close()
 
     def _close(self) -> None:
+        for each in self.inputs:
+            each.stop()
         self.outbox.stop()
         self.service.stop()
         self._socket.close()
