@@ -23,8 +23,9 @@ RULES = AlarmRules(on_delay="3s", off_delay="5s", min_duration="2s", rejoin="20s
 def rows(n=900, seed=0, fault=range(700, 730)):
     """One row a second; a fault of the oil temperature, and some missing readings."""
     rng = np.random.default_rng(seed)
-    base = 0.05 * np.cumsum(rng.normal(size=(n, 2)), axis=0)
-    table = base @ rng.random((2, 4)) + 0.05 * rng.normal(size=(n, 4)) + 5
+    mixing, noise = rng.random((2, 4)), 0.05 * rng.normal(size=(2000, 4))[:n]
+    base = np.column_stack([np.sin(np.arange(n) / 50), np.cos(np.arange(n) / 83)])
+    table = base @ mixing + noise + 5
     table[list(fault), 3] += 3
     table[::97, 1] = np.nan
     times = pd.date_range("2026-01-01", periods=n, freq="s").astype(str)

@@ -61,7 +61,8 @@ class Runs:
                 status, answer = request()
             except (OSError, ValueError):  # it is not there (yet), or was killed in the middle of an answer
                 assert time.monotonic() < end, (self._folder / "stderr.txt").read_text()
-                assert os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None, "it has ended"
+                ended = os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                assert ended is None, (self._folder / "stderr.txt").read_text()
                 time.sleep(0.01)
                 continue
             return status, answer

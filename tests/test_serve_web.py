@@ -118,7 +118,7 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         status, answer = client.command(f"alarms/{alarm}/shelve", hours=2)
         assert answer["shelved_until"] - answer["since"] > 7200
         label = client.get("labels")[0]
-        assert (label["reason"], label["who"], label["withdrawn_by"]) == ("false alarm", "Ada", None)
+        assert (label["reason"], label["who"], label["withdrawn_by"]) == ("false alarm", "Ada", "")
         assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 200
         assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 404
         assert client.get("labels")[0]["withdrawn_by"] == "Bob"
@@ -126,6 +126,35 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         assert client.command("silences", pattern="other*", hours=1)[0] == 404
         actions = [each["action"] for each in client.get("audit")]
         assert actions == ["silence", "withdraw label", "shelve", "acknowledge"]
+
+
+def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path):
+    table = rows(n=1500, fault=[*range(700, 760), *range(1000, 1060), *range(1300, 1360)])
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+
+        def play(start, stop):
+            client.samples(csv_of(table[start:stop]))
+            return client.get("alarms")
+
+        first = play(600, 900)
+        assert len(first) == 1
+        client.command(f"alarms/{first[0]['id']}/acknowledge", reason="real defect", comment="bearing")
+        second = play(900, 1200)
+        assert len(second) == 2
+        found = client.get(f"alarms/{second[0]['id']}")
+        assert found["looks_like"]["label"]["comment"] == "bearing"
+        client.command(f"alarms/{second[0]['id']}/acknowledge", reason="false alarm")
+        lines = client("GET", "/api/v1/labels.jsonl")[1].splitlines()
+        assert [json.loads(line)["reason"] for line in lines] == ["real defect", "false alarm"]
+    with LiveServer(options(tmp_path)) as server:  # remembered after a restart
+        assert len(client_of(server, table[1200:1500])) == 2
+
+
+def client_of(server, table):
+    client = Client(server.url)
+    assert client.samples(csv_of(table))[0] == 200
+    return client.get("alarms")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ try:
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.refit import refit
     from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
@@ -31,6 +32,7 @@ app.command()(fit)
 app.command()(score)
 app.command()(watch)
 app.command()(serve)
+app.command()(refit)
 app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")

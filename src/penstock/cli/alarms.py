@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,10 +54,76 @@ def report(
     return 0
 
 
+_Labels = Annotated[Path, typer.Option("--labels", help="The file of labels, which only grows.", show_default=False)]
+_Who = Annotated[str, typer.Option("--who", help="Who says so.", show_default=False)]
+
+
+@alarms.command()
+def label(
+    context: typer.Context,
+    file: File,
+    alarm: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    reason: Annotated[
+        str,
+        typer.Argument(
+            help="real defect, sensor defect, set-point change, maintenance or false alarm.", show_default=False
+        ),
+    ],
+    labels: _Labels,
+    who: _Who,
+    comment: Annotated[str, typer.Option("--comment", help="Anything worth knowing.")] = "",
+) -> int:
+    """Say what an alarm was. 'penstock watch --labels' and 'penstock refit' act on it; docs/alarms.md says how.
+
+    Exit code 0: done; 2: there is no such alarm, or the label is wrong.
+    """
+    from penstock.live.alarm_files import append_record, read_alarms, read_labels
+    from penstock.live.feedback import FALSE_ALARM, label_alarm
+
+    with plain_errors(context):
+        record = read_alarms(file)
+        known = {change.alarm.id: change.alarm for change in record.changes if change.alarm is not None}
+        if alarm not in known:
+            raise ValueError(f"{file}: there is no alarm {alarm!r:.80}; the last is {list(known)[-1:]}.")
+        made = label_alarm(known[alarm], reason, who, record.end, comment)
+        before = [] if not labels.exists() else read_labels(labels)
+        number = sum(each.alarm == alarm for each in before) + 1
+        append_record(labels, {"kind": "label", **made.as_dict(), "id": f"{alarm}~{number}"})
+    if reason == FALSE_ALARM and not made.pattern:
+        note = "no sensor was outside what is usual for it, so no threshold is raised; a refit may learn it"
+        typer.echo(f"penstock: {note}.", err=True)
+    typer.echo(f"{alarm}~{number}")
+    return 0
+
+
+@alarms.command()
+def withdraw(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    labels: _Labels,
+    who: _Who,
+) -> int:
+    """Take back a label: what it did ends, and the record of it stays.
+
+    Exit code 0: done; 2: there is no such label.
+    """
+    import time
+
+    from penstock.live.alarm_files import append_record, read_labels
+
+    with plain_errors(context):
+        if not any(each.id == label and each.holds for each in read_labels(labels)):
+            raise ValueError(f"{labels}: there is no label {label!r:.80}, or it was taken back already.")
+        if not who.strip():
+            raise ValueError("--who: the name of a person is needed.")
+        append_record(labels, {"kind": "withdrawn", "id": label, "who": who, "at": time.time()})
+    return 0
+
+
 def _as_json(load: Any) -> str:
     from json import dumps
 
-    plain = {name: None if value != value else value for name, value in vars(load).items()}
+    plain = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
     return dumps(plain, indent=2)
 
 
@@ -70,7 +137,7 @@ def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
     lines = [f"{file}: {duration_in_words(load.seconds)}{span}, {counted(operators, 'operator')}.", ""]
     lines.append(f"{'':<50}{'found':>9}  {'target':<9}")
     for name, value, target in load.rows():
-        shown = "-" if value != value else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+        shown = "-" if isnan(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
         lines.append(f"{name:<50}{shown:>9}  {target:<9}".rstrip())
     if load.acknowledged:
         lines.append(f"{'median time to acknowledge':<50}{duration_in_words(load.median_to_acknowledge):>9}")

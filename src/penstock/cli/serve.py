@@ -34,7 +34,8 @@ def serve(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
 
 def _options(context: typer.Context) -> ServeOptions:
     given = chosen_options(ServeOptions, context)
-    one = chosen_options(AssetOptions, context)
+    usual = vars(AssetOptions())
+    one = {name: value for name, value in chosen_options(AssetOptions, context).items() if value != usual[name]}
     assets = {name: AssetOptions(**each) for name, each in ((context.obj or {}).get("asset") or {}).items()}
     if one or (given.get("asset") and not assets):
         if assets:

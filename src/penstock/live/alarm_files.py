@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from penstock.io import InputError, JsonLinesSink, OutputMark, continue_sink, is_number, open_sink, read_stamps
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
+from penstock.live.feedback import Feedback, Label, labels_of
 from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
@@ -93,16 +95,20 @@ class AlarmWriter:
     rules : AlarmRules
     warn : callable
         Gets a text.
+    labels : sequence of Label
+        What people said of earlier alarms.
     """
 
-    def __init__(self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None], labels: Sequence[Label] = ()
+    ) -> None:
         self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
-        self.book, self._clock = AlarmBook(rules), StreamClock()
+        self.book, self._clock, self._feedback = AlarmBook(rules), StreamClock(), Feedback(labels)
         self._sink: JsonLinesSink | None = None
 
-    def settings(self) -> str:
+    def settings(self) -> dict[str, str]:
         """Return what the alarms depend on apart from the verdicts."""
-        return json.dumps([self._asset, vars(self._rules)])
+        return {f"alarms: {name}": repr(value) for name, value in vars(self._rules).items()}
 
     def open(self, saved: dict[str, Any] | None = None, *, overwrite: bool = False) -> None:
         """Open the file, which is empty, or that of a snapshot."""
@@ -118,7 +124,7 @@ class AlarmWriter:
         seconds = self._clock.seconds(times, first_row, len(found.scores.scores))
         if unknown and times and self._clock.kind == "rows":
             self._warn(f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart.")
-        events = self.book.update(found.for_alarms(self._asset, seconds, names))
+        events = self.book.update(map(self._feedback.apply, found.for_alarms(self._asset, seconds, names)))
         self._sink.write_lines(b"".join(event_line(event, self._clock) for event in events))
         return bool(events)
 
@@ -126,19 +132,59 @@ class AlarmWriter:
         """Return what `restore` and `open` need; the file is on the disk then."""
         assert self._sink is not None
         self._sink.sync()
-        packed = json.dumps({"book": self.book.state(), "clock": vars(self._clock)}, allow_nan=False)
+        state = {"asset": self._asset, "book": self.book.state(), "clock": vars(self._clock)}
+        packed = json.dumps({**state, "feedback": self._feedback.state()}, allow_nan=False)
         return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
         _mark(saved)
         state = json.loads(bytes(saved["state"]))
-        self.book, self._clock = AlarmBook.restore(state["book"]), StreamClock(**state["clock"])
+        self._asset, self._clock = str(state["asset"]), StreamClock(**state["clock"])
+        self.book = AlarmBook.restore(state["book"])
+        self._feedback.restore(state["feedback"])
 
     def close(self) -> None:
         """Close the file."""
         if self._sink is not None:
             self._sink.close()
+
+
+def stream_name(path: Path) -> str:
+    """Return what a stream is called in alarms: as its file, without endings."""
+    return (path.name.split(".")[0] if path.is_file() else "") or "stream"
+
+
+def read_labels(path: Path) -> list[Label]:
+    """Read what people said of alarms: one line of JSON each, as `labels_of` takes them.
+
+    Raises
+    ------
+    InputError
+        If a line is none; the message names it.
+    """
+    number = 0
+
+    def records() -> Iterator[dict[str, Any]]:
+        nonlocal number
+        with path.open("rb") as lines:
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield json.loads(line)
+
+    try:
+        return labels_of(records())
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
+
+
+def append_record(path: Path, record: dict[str, Any]) -> None:
+    """Add a line to a file that only grows, and return when it will survive a power cut."""
+    with path.open("ab") as file:
+        file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _mark(saved: dict[str, Any]) -> OutputMark:
@@ -181,7 +227,7 @@ def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
     """
     changes: list[Change] = []
     clock, book, start, end = StreamClock(), AlarmBook(rules), math.inf, -math.inf
-    asset = path.name.split(".")[0] or "stream"
+    asset = stream_name(path)
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

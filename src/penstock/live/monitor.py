@@ -31,7 +31,7 @@ from penstock.io import (
     open_feed,
     open_sink,
 )
-from penstock.live.alarm_files import AlarmWriter
+from penstock.live.alarm_files import AlarmWriter, read_labels, stream_name
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 
@@ -118,11 +118,13 @@ class Monitor:
             "n_variables": options.n_variables,
         }
         self._alarms: AlarmWriter | None = None
-        if options.alarms is None and rules not in (None, AlarmRules()):
-            raise ParameterError("alarms", " is needed where rules for alarms are given.")
+        if options.alarms is None and (rules not in (None, AlarmRules()) or options.labels is not None):
+            raise ParameterError("alarms", " is needed where rules for alarms or labels are given.")
         if options.alarms is not None:
-            self._alarms = AlarmWriter(options.alarms, _asset_name(options), rules or AlarmRules(), self._warn)
-            self._settings["alarms"] = self._alarms.settings()
+            labels = [] if options.labels is None else read_labels(options.labels)
+            name = stream_name(Path(options.input))
+            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._warn, labels)
+            self._settings |= self._alarms.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
         self._changed = False  # whether alarms have changed since the last snapshot
@@ -334,11 +336,6 @@ def _check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
         _whole(value, f"counts: {name}")
     _output_mark(state)
     return check_position(state["input"], options)
-
-
-def _asset_name(options: WatchOptions) -> str:
-    """Return what the stream is called in alarms: as its file, without endings."""
-    return "stream" if str(options.input) == "-" else Path(options.input).name.split(".")[0] or "stream"
 
 
 def _output_mark(state: dict[str, Any]) -> OutputMark | None:

@@ -129,6 +129,9 @@ class WatchOptions:
     output: Annotated[Path | None, _out("--output -o", "A file; else standard output.")] = None
     overwrite: Annotated[bool, _out("--overwrite", "Replace an output that is there.")] = False
     alarms: Annotated[Path | None, _out("--alarms", "A file for alarms: one line of JSON per change.")] = None
+    labels: Annotated[Path | None, _out("--labels", "What people said of earlier alarms: false ones count less.")] = (
+        None
+    )
     n_variables: Annotated[int, _out("--explain", "How many variables are named for each sample.")] = 3
     state: Annotated[Path | None, _state("--state", "A folder for snapshots, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000

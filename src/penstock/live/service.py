@@ -28,6 +28,7 @@ import numpy as np
 from penstock._types import FloatArray, StreamScores
 from penstock.io import Batch, Fault, Feed, InputError, RowSource, TableOptions, is_number, open_feed
 from penstock.live.alarms import AlarmBook, Change, Event, Notification, Verdict
+from penstock.live.feedback import REASONS, Feedback, Label, label_alarm
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.scorers import Scorer, Verdicts, scorer_maker
 from penstock.live.store import AssetRecord, Block, Store, StoreFullError
@@ -46,7 +47,6 @@ _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
 _CLEANING_SECONDS = 60.0
 _DISK_SECONDS = 5.0
 
-LABELS = ("real defect", "sensor defect", "set-point change", "maintenance", "false alarm")  # reasons that are labels
 # Actions of the alarm book that an operator may do, and those that an engineer may.
 OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment")
 ENGINEER_ACTIONS = ("suppress", "unsuppress", "out_of_service", "in_service")
@@ -138,6 +138,7 @@ class Service:
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._wall = 0.0
         self._next_cleaning = self._next_disk_check = 0.0
+        self._labels: dict[str, Label] = {}
         self._makers: dict[Any, Callable[[], Scorer]] = {}
         self.assets: dict[str, _Asset] = {}
         self._books: dict[str, _Book] = {}
@@ -227,7 +228,10 @@ class Service:
                 self._makers[key] = scorer_maker(options.watch_options())
             assets[name] = self._open_asset(name, options, self._makers[key])
         groups = _book_names(self.options)
-        books = {key: _Book(key, self.options.rules, self.store.book(key)) for key in dict.fromkeys(groups.values())}
+        labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
+        books = {
+            key: _Book(key, self.options.rules, labels.values(), self.store.book(key)) for key in {*groups.values()}
+        }
         replayed: list[tuple[float, int, _Asset, int, list[Verdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
@@ -242,7 +246,7 @@ class Service:
         for book in books.values():
             book.dirty = False
             book.begin_clock()
-        self.assets, self._books = assets, books
+        self.assets, self._books, self._labels = assets, books, labels
 
     def _open_asset(self, name: str, options: AssetOptions, make_scorer: Callable[[], Scorer]) -> _Asset:
         scorer = make_scorer()
@@ -440,25 +444,11 @@ class Service:
         if name == "acknowledge" and hours is not None:  # remind me in so many hours
             until = now + 3600 * float(hours)
             events += book.named(book.book.shelve(alarm, who, now, until, reason=words["reason"]))
-        if name == "acknowledge" and words["reason"] in LABELS:
-            label = {
-                "id": f"{alarm}-{before.changes + 1}",
-                "alarm": alarm,
-                "asset": before.asset,
-                "who": who,
-                "at": now,
-            }
-            self.store.add_label(
-                {
-                    **label,
-                    "since": before.since,
-                    "until": before.ended or now,
-                    "reason": words["reason"],
-                    "comment": words["comment"],
-                }
-            )
         self.store.add_audit(time.time(), who, name.replace("_", " "), alarm, {**words, "asset": before.asset})
         changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
+        after = next((each for each in changed if each.id == alarm), before)
+        if name == "acknowledge" and words["reason"] in REASONS:
+            self._save_label(label_alarm(after, words["reason"], who, now, words["comment"]))
         return _Said(events, (changed[-1] if changed else before).as_dict())
 
     def _silence(self, pattern: str, who: str, hours: float, reason: str) -> _Said:
@@ -474,8 +464,19 @@ class Service:
         return _Said(events, [event.as_dict() for event in events])
 
     def _withdraw(self, identity: str, who: str, now: float) -> None:
-        self.store.withdraw_label(identity, who, now)
+        label = self._labels.get(identity)
+        if label is None or not label.holds:
+            raise LookupError(f"There is no label {identity!r:.80}, or it was taken back already.")
+        self._save_label(replace(label, withdrawn_by=who, withdrawn_at=now))
         self.store.add_audit(now, who, "withdraw label", identity, {})
+
+    def _save_label(self, label: Label) -> None:
+        """Write a label, and let it act from the next row on."""
+        self._labels[label.id] = label
+        self.store.save_label(label.id, label.as_dict())
+        for book in self._books.values():
+            book.feedback.set_labels(self._labels.values())
+            book.dirty = True
 
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""
@@ -742,7 +743,8 @@ class _Asset:
 class _Book:
     """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
 
-    def __init__(self, name: str, rules: AlarmRules, saved: dict[str, Any] | None) -> None:
+    def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
+        self.feedback = Feedback(labels)
         self.name, self.dirty = name, False
         self.rows: dict[str, int] = {}
         self._newest: float | None = None
@@ -752,6 +754,7 @@ class _Book:
         else:
             self.book = AlarmBook.restore(saved["book"], rules)
             self.rows, self._newest = saved["rows"], saved["newest"]
+            self.feedback.restore(saved["feedback"])
         self.begin_clock()
 
     def begin_clock(self) -> None:
@@ -768,7 +771,7 @@ class _Book:
 
     def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
-        events = self.named(self.book.update(verdicts))
+        events = self.named(self.book.update(map(self.feedback.apply, verdicts)))
         self.rows[asset] = max(row, self.rows.get(asset, 0))
         if verdicts:
             newest = max(each.time for each in verdicts)
@@ -802,7 +805,8 @@ class _Book:
         return self.named(self.book.advance(self.now())) if self.is_due() else []
 
     def state(self) -> dict[str, Any]:
-        return {"book": self.book.state(), "rows": self.rows, "newest": self._newest}
+        plain = {"rows": self.rows, "newest": self._newest}
+        return {"book": self.book.state(), "feedback": self.feedback.state(), **plain}
 
 
 class _Lines(Feed):

@@ -48,9 +48,7 @@ CREATE TABLE changes(
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alarm TEXT NOT NULL, at REAL NOT NULL, record TEXT NOT NULL);
 CREATE INDEX changes_alarm ON changes(alarm);
 CREATE TABLE books(name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE labels(
-    id TEXT PRIMARY KEY, alarm TEXT, asset TEXT NOT NULL, reason TEXT NOT NULL, since REAL, until REAL,
-    comment TEXT NOT NULL, who TEXT NOT NULL, at REAL NOT NULL, withdrawn_by TEXT, withdrawn_at REAL) WITHOUT ROWID;
+CREATE TABLE labels(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
 CREATE TABLE audit(
     number INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
     details TEXT NOT NULL);
@@ -410,23 +408,16 @@ class Store:
         """Write a part of the state of the alarms (inside a transaction)."""
         self._writer.execute("INSERT OR REPLACE INTO books VALUES(?, ?)", (name, json.dumps(state)))
 
-    def add_label(self, label: dict[str, Any]) -> None:
-        """Write a label (inside a transaction)."""
-        names = ("id", "alarm", "asset", "reason", "since", "until", "comment", "who", "at")
-        values = [label[name] for name in names]
-        self._writer.execute("INSERT INTO labels VALUES(?,?,?,?,?,?,?,?,?,NULL,NULL)", values)
-
-    def withdraw_label(self, identity: str, who: str, at: float) -> None:
-        """Take back a label; it stays in the store (inside a transaction). LookupError if there is none."""
-        done = self._writer.execute(
-            "UPDATE labels SET withdrawn_by=?, withdrawn_at=? WHERE id=? AND withdrawn_at IS NULL", (who, at, identity)
+    def save_label(self, identity: str, record: dict[str, Any]) -> None:
+        """Write a label, or what it is now (inside a transaction)."""
+        self._writer.execute(
+            "INSERT INTO labels(id, record) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET record=excluded.record",
+            (identity, json.dumps(record)),
         )
-        if not done.rowcount:
-            raise LookupError(f"There is no label {identity!r:.80}, or it was taken back already.")
 
     def labels(self) -> list[dict[str, Any]]:
-        """Return all labels, those taken back too, in order of time."""
-        return [dict(row) for row in self._read("SELECT * FROM labels ORDER BY at, id")]
+        """Return all labels, those taken back too, in their order."""
+        return [json.loads(row["record"]) for row in self._read("SELECT record FROM labels ORDER BY number")]
 
     def add_audit(self, at: float, who: str, action: str, subject: str, details: dict[str, Any]) -> None:
         """Write a line of the audit log (inside a transaction)."""

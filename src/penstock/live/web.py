@@ -41,8 +41,9 @@ from penstock.io import Batch, TableError, need_pyarrow
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmError, Change, alarm_in_words
 from penstock.live.connectors import Input, Outbox, as_lines, make_inputs, make_targets
+from penstock.live.feedback import REASONS, labels_of, looks_like
 from penstock.live.options import ServeOptions
-from penstock.live.service import ENGINEER_ACTIONS, LABELS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
+from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 from penstock.live.store import StoreError, find_token
 
 log = logging.getLogger("penstock.serve")
@@ -190,7 +191,7 @@ class Api:
             "messages_waiting": await run_in_threadpool(self.store.count_waiting),
             "listeners": self.hub.count,
             "problems": [asdict(problem) for problem in list(service.problems.values())],
-            "reasons": list(LABELS),
+            "reasons": list(REASONS),
             "user": request.scope["user"],
             "role": request.scope["role"],
         }
@@ -367,8 +368,11 @@ class Api:
 
         def find() -> dict[str, Any]:
             alarm = self.store.alarm(identity)
-            labels = [label for label in self.store.labels() if label["alarm"] == identity]
-            return {**_with_words(alarm), "history": self.store.changes(identity), "labels": labels}
+            labels = labels_of(self.store.labels())
+            like = looks_like(Alarm.from_dict(alarm), labels)
+            mine = [label.as_dict() for label in labels if label.alarm == identity]
+            known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
+            return {**_with_words(alarm), "history": self.store.changes(identity), "labels": mine, "looks_like": known}
 
         return await run_in_threadpool(find)
 
@@ -399,6 +403,10 @@ class Api:
 
     async def labels(self, request: Request) -> list[dict[str, Any]]:
         return await run_in_threadpool(self.store.labels)
+
+    async def label_lines(self, request: Request) -> Response:
+        lines = "".join(f"{json.dumps(each)}\n" for each in await run_in_threadpool(self.store.labels))
+        return Response(lines, media_type="application/x-ndjson")
 
     async def audit(self, request: Request) -> list[dict[str, Any]]:
         return await run_in_threadpool(self.store.audit)
@@ -470,6 +478,7 @@ ENDPOINTS = (
         Parameter("operators", "integer", "who share the load; 1"),
     )),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
+    Endpoint("GET", "/api/v1/labels.jsonl", "viewer", "The same as a file for penstock refit.", Api.label_lines),
     Endpoint("POST", "/api/v1/labels/{label}/withdraw", "engineer", "Take back a label.", Api.withdraw, (),
         {"name": _COMMENT["name"]}),
     Endpoint("GET", "/api/v1/audit", "viewer", "Who did what, the newest first.", Api.audit),
@@ -1081,6 +1090,7 @@ def _bound(options: ServeOptions) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((options.host, options.port))
+        bound.listen(1024)
     except OSError as error:
         bound.close()
         raise StoreError(

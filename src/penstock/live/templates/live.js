@@ -225,11 +225,13 @@ function choose(id) {
 
 async function openAlarm(id, { keep = false } = {}) {
   const alarm = await ask("alarms/" + encodeURIComponent(id));
+  if (keep && state.opened !== id) return; // it was closed meanwhile
   const is = (name) => alarm.state.includes(name);
   state.opened = id;
   $("alarm-title").textContent = alarm.asset + ": " + alarm.cause;
   $("alarm-state").replaceChildren(chip(alarm), " since " + showTime(alarm.since) + (alarm.ended ? ", ended " + showTime(alarm.ended) : ""));
-  $("alarm-words").textContent = alarm.words;
+  const like = alarm.looks_like && alarm.looks_like.label;
+  $("alarm-words").textContent = alarm.words + (like ? "; looks like the " + like.reason + " of " + showTime(like.since) + (like.comment ? " (“" + like.comment + "”)" : "") : "");
   const moved = alarm.sensors.slice().sort((a, b) => a.moved - b.moved);
   fill($("alarm-sensors"), moved.map((each) => row(
     each.name, showTime(each.moved), showNumber(each.value),
@@ -250,7 +252,7 @@ async function openAlarm(id, { keep = false } = {}) {
   $("actions").replaceChildren(...buttons.map(([action, text], i) =>
     make("button", { type: "button", "data-action": action, class: i ? "" : "first" }, null, text)));
   $("work").hidden = !buttons.length;
-  if (keep && $("alarm").open) return;
+  if (keep) return;
   $("work-problem").textContent = "";
   $("comment").value = "";
   if (!$("alarm").open) $("alarm").showModal();
