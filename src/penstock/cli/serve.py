@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli._console import CommandError, print_text, printable
+from penstock.cli._console import CommandError, StopSignals, print_text, printable
 from penstock.cli._options import chosen_options, plain_errors, with_options
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 
@@ -91,5 +91,6 @@ def _run(options: ServeOptions, *, quiet: bool) -> int:
         print_text(
             printable(f"Watching {names}. Open {server.url} (Ctrl-C ends it; everything is in {options.store}).")
         )
-    server.run()
-    return 0
+    with StopSignals() as stop:  # the web server ends at a signal, and passes it on
+        server.run()
+    return 0 if stop.number is None else 128 + stop.number
