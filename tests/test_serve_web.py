@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -91,6 +92,14 @@ def test_measures_for_prometheus(server):
     assert 'penstock_samples_total{asset="unit1"} 200.0' in text
     assert 'penstock_open_alarms{asset="unit1",state="active"} 1.0' in text
     assert 'penstock_alarm_load{measure="alarms"} 1.0' in text
+
+
+def test_the_dashboard_shows_what_is_measured(server):
+    board = (Path(__file__).parents[1] / "deploy" / "grafana-dashboard.json").read_text()
+    measured = set(re.findall(r"^(penstock_\w+)", Client(server.url)("GET", "/metrics")[1], re.MULTILINE))
+    shown = {name for each in json.loads(board)["panels"] for t in each["targets"] for name in re.findall(r"penstock_\w+", t["expr"])}
+    assert shown <= measured
+    assert len(shown) >= 8
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
