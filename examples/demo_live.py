@@ -47,8 +47,8 @@ def main() -> None:
                 time.sleep(1.0)
         except KeyboardInterrupt:
             pass
-        alarms = len(server.service.store.alarms())
-        print(f"\n{server.service.assets['hydropower'].record.rows:,} rows, {alarms} alarms; all is in {options.store}.")
+        rows, alarms = server.service.assets["hydropower"].record.rows, server.service.store.alarms()
+        print(f"\n{rows:,} rows, {len(alarms)} alarms; all is in {options.store}.")
 
 
 def play(rows: pd.DataFrame, url: str, speed: float) -> None:

@@ -97,7 +97,12 @@ def test_measures_for_prometheus(server):
 def test_the_dashboard_shows_what_is_measured(server):
     board = (Path(__file__).parents[1] / "deploy" / "grafana-dashboard.json").read_text()
     measured = set(re.findall(r"^(penstock_\w+)", Client(server.url)("GET", "/metrics")[1], re.MULTILINE))
-    shown = {name for each in json.loads(board)["panels"] for t in each["targets"] for name in re.findall(r"penstock_\w+", t["expr"])}
+    shown = {
+        name
+        for each in json.loads(board)["panels"]
+        for t in each["targets"]
+        for name in re.findall(r"penstock_\w+", t["expr"])
+    }
     assert shown <= measured
     assert len(shown) >= 8
 

@@ -977,6 +977,16 @@ class _Protocol(H11Protocol):
             self._deadline = self.loop.call_later(_HEADER_SECONDS, self.transport.abort)
 
 
+class _WebServer(uvicorn.Server):
+    """Uvicorn, which ends the events before it waits for requests to end."""
+
+    hub: Hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.hub.close()
+        await super().shutdown(sockets)
+
+
 class LiveServer:
     """A service with its web server.
 
@@ -1024,7 +1034,9 @@ class LiveServer:
         host = f"[{options.host}]" if ":" in options.host else options.host
         scheme = "http" if options.tls_certificate is None else "https"
         self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"
-        self._server = uvicorn.Server(
+        for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._server = _WebServer(
             uvicorn.Config(
                 create_app(self.api, options),
                 http=_Protocol,
@@ -1042,6 +1054,7 @@ class LiveServer:
                 ssl_keyfile=None if options.tls_key is None else str(options.tls_key),
             )
         )
+        self._server.hub = self.api.hub
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
