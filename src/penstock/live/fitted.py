@@ -11,6 +11,7 @@ import copy
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -29,6 +30,7 @@ from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
 _EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
+_ISO = re.compile(r"(19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _LARGEST_EPOCH = 9e18  # ns
 _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
@@ -439,6 +441,9 @@ class _ModeFollower:
             if not np.isnat(read[0]):
                 self._day_first, self._zoned = day_first, bool(zoned[0])
                 break
+        if self._zoned is False and all(map(_ISO.fullmatch, texts)):
+            with suppress(ValueError):  # the usual way to write a time, read without finding out how it is written
+                return self._in_zone(pd.DatetimeIndex(np.array(texts, dtype="datetime64[ns]")))
         read, zoned, _ = read_stamps(texts, self._day_first)
         index = pd.DatetimeIndex(np.where(zoned == bool(self._zoned), read, np.datetime64("NaT")))
         return self._in_zone(index.tz_localize("UTC") if self._zoned else index)
