@@ -268,8 +268,8 @@ BROKEN: dict[str, Callable[[], bytes]] = {
     "field of 10 MB": lambda: b"a,b\n1,2\n3," + b"x" * (10 * 2**20) + b"\n4,5\n",
     "quoted field of 10 MB": lambda: b'a,b\n1,2\n3,"' + b"x\n" * (5 * 2**20) + b'"\n4,5\n',
     "a million columns": lambda: b",".join(b"%d" % n for n in range(10**6)) + b"\n" + b"1," * (10**6 - 1) + b"1\n",
-    "ten thousand columns": lambda: (
-        (b",".join(b"c%d" % n for n in range(10**4)) + b"\n") + (b"1.5," * (10**4 - 1) + b"1\n") * 3
+    "three thousand columns": lambda: (
+        (b",".join(b"c%d" % n for n in range(3000)) + b"\n") + (b"1.5," * 2999 + b"1\n") * 3
     ),
     "many short rows": lambda: b"a,b\n" + b"1,2\n1\n" * 50_000,
     "a million commas": lambda: b"," * 10**6,

@@ -31,12 +31,12 @@ RULES = AlarmRules(on_delay="3min", off_delay="4min", min_duration="2min", rejoi
 
 
 def verdicts(text: str, asset: str = "unit1", start: float = 0.0, step: float = MINUTE, **more: Any) -> list[Verdict]:
-    """One row a minute: "#" high, "-" in the dead band, "." low, "?" not judged, a letter high with that sensor."""
+    """One row a minute: "#" high, "-" in the dead band, "." low, "?" not judged; a letter: high, with that sensor."""
     scores = {"#": 9.0, "-": 3.8, ".": 0.0, "?": None}
     rows = []
     for place, sign in enumerate(text):
         if sign != " ":
-            sensors = (Sensor(sign),) if sign.isalpha() else ()
+            sensors = (Sensor(sign.lower(), 5.0 if sign.isupper() else 1.0),) if sign.isalpha() else ()
             rows.append(Verdict(asset, start + place * step, scores.get(sign, 9.0), 4.0, sensors=sensors, **more))
     return rows
 
@@ -69,7 +69,8 @@ def told(events: list[Event]) -> list[Notification]:
         ("####..... ... ... ..####", [(3, "raised", "unit1-1"), (8, "ended", "unit1-1"), (23, "raised", "unit1-2")]),
         ("aaaa.....bbbb", [(3, "raised", "unit1-1"), (8, "ended", "unit1-1"), (12, "raised", "unit1-2")]),
         ("aaaaabababab", [(3, "raised", "unit1-1")]),
-        ("aaaabbbbb", [(3, "raised", "unit1-1"), (7, "raised", "unit1-2"), (8, "ended", "unit1-1")]),
+        ("aaaabbbbbbb", [(3, "raised", "unit1-1"), (7, "updated", "unit1-1")]),  # an incident that moves on
+        ("aaaaBBBBB", [(3, "raised", "unit1-1"), (7, "raised", "unit1-2"), (8, "ended", "unit1-1")]),  # much stronger
         ("...." + " " * 10 + "..", [(11, "raised", "unit1-1"), (14, "ended", "unit1-1")]),  # no data
         ("...##" + " " * 10 + "#", [(12, "raised", "unit1-1"), (15, "ended", "unit1-1")]),  # which begins anew
     ],
@@ -175,7 +176,7 @@ LEGAL = {  # what a change that comes by itself needs, and what it sets
 } | {kind: (action.needs, action.sets) for kind, action in ACTIONS.items()}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(inputs(), st.booleans())
 def test_every_change_is_legal_and_a_restart_changes_nothing(given_inputs: list[Any], latching: bool) -> None:
     rules = AlarmRules(**{**vars(FAST), "latching": latching, "confirm": latching})
@@ -215,6 +216,24 @@ def check_change(event: Change, last: dict[str, AlarmState]) -> None:
     assert Alarm.from_dict(json.loads(json.dumps(alarm.as_dict()))) == alarm
     if event.kind != "closed":
         last[alarm.id] = alarm.state
+
+
+@settings(deadline=None, max_examples=40)
+@given(inputs())
+def test_people_are_told_of_every_alarm_once_and_of_its_end(given_inputs: list[Any]) -> None:
+    book, now_told = AlarmBook(FAST), set[str]()
+    events = [event for each in given_inputs for event in play(book, each)] + book.advance(2000.0)
+    for event in events:
+        if isinstance(event, Notification):
+            assert now_told.isdisjoint(event.new)
+            now_told |= set(event.new)
+            assert now_told >= {*event.ended, *event.active}
+            now_told -= set(event.ended)
+            assert event.new or event.ended or event.kind == "repeat"
+        elif event.kind == "re-alarmed":
+            now_told.discard(event.id.rsplit(".", 1)[0])
+    waiting = [each for each in book.active() if not each.state.acknowledged and not book.quiet(each)]
+    assert {alarm.id for alarm in waiting} <= now_told <= {alarm.id for alarm in book.active()}
 
 
 @settings(deadline=None, max_examples=30)

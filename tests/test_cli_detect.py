@@ -177,13 +177,15 @@ def test_help_tells_the_defaults_of_the_methods() -> None:
 
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    files = ["-o", "findings.json", "--scores", "scores.csv"]
+    files = ["-o", "findings.json", "--incidents", "incidents.csv", "--scores", "scores.csv"]
     assert main(["detect", table, *PAPERS, "--exclude", "fault", "--threshold", "0.02", *files]) == 0
     findings = detect(table, method="nsnmf", parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
     document = json.loads(Path("findings.json").read_text())
     assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
     assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
-    assert capfd.readouterr().out.endswith("Written: findings.json\nWritten: scores.csv\n")
+    assert pd.read_csv("incidents.csv")["event"].tolist() == findings.events.sort_values("rank").index.tolist()
+    written = capfd.readouterr().out
+    assert written.endswith("Written: findings.json\nWritten: incidents.csv\nWritten: scores.csv\n")
 
 
 @pytest.mark.parametrize(("option", "parameters"), [
@@ -388,23 +390,32 @@ def test_without_time(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert "Event days" not in shown
 
 
-def test_a_reader_that_has_had_enough(table: str) -> None:
+def test_a_reader_that_has_had_enough(
+    table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     reading, writing = os.pipe()
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = [*COMMAND, "detect", table, *QUICK]
-    process = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True, env=buffered)
-    os.close(writing)
     os.close(reading)
-    assert process.communicate(timeout=300)[1] == ""
-    assert process.returncode == 0
+    with os.fdopen(writing, "w") as nobody_reads:
+        monkeypatch.setattr(sys, "stdout", nobody_reads)
+        assert main(["detect", table, *QUICK]) == 0
+    assert capfd.readouterr().err == ""
 
 
+def test_a_full_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["detect", table, *QUICK, "-o", "findings.csv"]) == 2
+    assert capfd.readouterr().err == "penstock: Standard output cannot be written: No space left on device.\n"
+    assert Path("findings.csv").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirection", "code", "said"),
     [
-        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
+        (">&-", 0, ""),
         (">/dev/full", 2, "penstock: Standard output cannot be written: No space left on device.\n"),
-        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
+        ("2>&-", 0, ""),
     ],
 )
 def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: str) -> None:

@@ -109,7 +109,7 @@ def _side(kind: str, value, pick) -> str:
 
 
 @given(RULES, tables(), st.data())
-@examples(400)
+@examples(150)
 def test_rules_mean_what_the_slow_way_says(rule, columns, data):
     text = write(rule, lambda choices: data.draw(st.sampled_from(choices)))
     read, table = parse_rule(text), table_of(columns)
@@ -123,7 +123,7 @@ def test_rules_mean_what_the_slow_way_says(rule, columns, data):
 
 
 @given(st.text(max_size=60) | st.text(alphabet="a5 .'\"`()&|!<>=andortis-", max_size=60))
-@examples(500)
+@examples(250)
 def test_any_text_is_a_rule_or_refused_and_can_be_read_again(text):
     try:
         rule = parse_rule(text)

@@ -175,7 +175,7 @@ def test_reaches_a_stationary_point(kind, chosen, tol, problem):
 
 @pytest.mark.compiled
 @given(problem=tables())
-@examples(15)
+@examples(5)
 def test_permuting_rows_permutes_the_result(problem):
     A, S, K, rng = problem
     objective = nsnmf(A, sparse.csr_array(S))

@@ -59,10 +59,10 @@ plans = st.builds(
 )
 
 
-def find(flags, scores, evidence, expected, readings, starts, names=None):
+def find(flags, scores, evidence, expected, readings, starts, names=None, units=()):
     events = group_events(flags, scores, None, gap=6)
     names = [f"s{j}" for j in range(evidence.shape[1])] if names is None else names
-    return find_incidents(events, scores, evidence, expected, readings, starts, names)
+    return find_incidents(events, scores, evidence, expected, readings, starts, names, units)
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,9 +148,9 @@ def healthy(p=4):
     return expected, expected + 0.05 * rng.normal(size=(N, p)), np.zeros((N, p))
 
 
-def one_incident(expected, readings, evidence):
+def one_incident(expected, readings, evidence, units=()):
     scores = evidence.max(axis=1)
-    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
+    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0, units=units)
     return found
 
 
@@ -233,12 +233,12 @@ def test_one_sensor_alone_cannot_be_told_from_the_machine():
     assert "only one sensor" in found.reason
 
 
-def condition(change, p=4, sensors=(1,), rows=range(100, 120)):
+def condition(change, p=4, sensors=(1,), rows=range(100, 120), units=()):
     """What is said of the first sensor of an incident if readings are changed so."""
     expected, readings, evidence = healthy(p)
     evidence[np.ix_(list(rows), sensors)] = 5.0
     change(expected, readings)
-    found = one_incident(expected, readings, evidence)
+    found = one_incident(expected, readings, evidence, units)
     assert found.sensors[0].column == sensors[0]
     return condition_in_words(found.sensors[0]), found
 
@@ -374,6 +374,8 @@ def test_swapped_sensors():
     assert "swapped" not in condition(both_too_high, sensors=(1, 2))[0]
     assert "swapped" not in condition(swap, sensors=(1, 2, 3))[0]
     assert condition(both_too_high, sensors=(1, 2))[1].source == "unclear"
+    assert "swapped" not in condition(swap, sensors=(1, 2), units=("", "bar", "°C", ""))[0]  # no such exchange
+    assert "swapped" in condition(swap, sensors=(1, 2), units=("", "bar", "", ""))[0]
 
 
 def test_a_sensor_that_is_much_noisier_than_usual():

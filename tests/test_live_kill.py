@@ -59,7 +59,7 @@ def learn_from_good_months(folder: Path) -> Path:
     return folder / "live.csv"
 
 
-@pytest.mark.parametrize("kills", [30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [15, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kills: int) -> None:
     in_snapshots = kills // 5
     plant_like_csv(tmp_path / "plant.csv")
@@ -75,7 +75,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
         [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "23"],
         [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
     ]
-    variants = variants if kills > 30 else [variants[0], variants[-1]]
+    variants = variants if kills > 15 else [variants[0], variants[-1]]
     task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "half_written": in_snapshots, "seed": 0}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("live_kills.py"))],

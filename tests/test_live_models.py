@@ -110,8 +110,9 @@ def test_verdicts_are_those_of_score_whatever_the_batches(options: WatchOptions,
     assert others.read_bytes() == Path(str(options.output)).read_bytes()
 
 
-@pytest.mark.parametrize("fit", SERIES, ids=str)
-@pytest.mark.parametrize("time", ["written", "gap", "none"])
+@pytest.mark.parametrize(
+    ("fit", "time"), [*((fit, "gap") for fit in SERIES), ("sensors", "written"), ("sensors by mode", "none")]
+)
 def test_detectors_of_series_judge_in_order_whatever_the_batches(
     options: WatchOptions, fit: str, time: str, tmp_path: Path
 ) -> None:

@@ -89,8 +89,9 @@ def charts(page):
           window.charts = [upper, lower].map((box) => new TimeChart(box, view, {
             clock: new Clock({}), label: box.id, top: 24, onBand: (band) => { chosen = band.key; },
           }));
-          charts[0].set({ series: [{ places, values, color: "#000000" }], bands: [{ from: 400, to: 420, label: "7", key: 7 }] });
-          charts[1].set({ series: [{ places, values, color: "#000000" }], lanes: [{ name: "mode",
+          const series = [{ places, values, color: "#000000" }];
+          charts[0].set({ series, bands: [{ from: 400, to: 420, label: "7", key: 7 }] });
+          charts[1].set({ series, lanes: [{ name: "mode",
             bands: [{ from: 0, to: 500, label: "low", color: "#ff0000" }] }] }); }"""
     )
     yield page
@@ -128,12 +129,15 @@ def test_lanes_and_lines_are_painted_where_they_belong(charts):
 
 def test_a_heat_map_has_the_colours_of_its_legend(charts):
     colors = charts.evaluate(
-        """() => { for (const [name, color] of [["--below", "#0000ff"], ["--heat-middle", "#ffffff"], ["--above", "#ff0000"],
-            ["--missing", "#888888"]]) document.documentElement.style.setProperty(name, color);
+        """() => { const colors = { below: "#0000ff", "heat-middle": "#ffffff", above: "#ff0000", missing: "#888888" };
+          for (const name in colors) document.documentElement.style.setProperty("--" + name, colors[name]);
           forgetColors();
-          const map = new HeatMap(document.getElementById("lower"), view, { clock: new Clock({}), full: 6, show: String });
-          map.set({ names: ["a", "b"], edges: Float64Array.from([0, 500, 1000]), cells: Int8Array.from([126, -63, -128, 0]) });
-          const s = devicePixelRatio, read = (x, y) => [...map.canvas.getContext("2d").getImageData(x * s, y * s, 1, 1).data];
+          const box = document.getElementById("lower"), s = devicePixelRatio;
+          const map = new HeatMap(box, view, { clock: new Clock({}), full: 6, show: String });
+          const edges = Float64Array.from([0, 500, 1000]), cells = Int8Array.from([126, -63, -128, 0]);
+          map.set({ names: ["a", "b"], edges, cells });
+          const context = map.canvas.getContext("2d");
+          const read = (x, y) => [...context.getImageData(x * s, y * s, 1, 1).data];
           const found = [read(200, 8), read(500, 8), read(200, 26), read(500, 26)];
           map.remove();
           return found; }"""

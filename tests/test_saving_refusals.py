@@ -364,10 +364,11 @@ def mutations(state: dict[str, Any], rng: np.random.Generator) -> Iterator[dict[
     ways = places(state)
     arrays = [at(state, way) for way in ways if isinstance(at(state, way), np.ndarray)]
     for length in sorted({size for array in arrays for size in array.shape if size > 1}):
-        for new in (3 * length, 20_000):
+        for new in (20_000, 3 * length):
             sizes = [[new if size == length else size for size in array.shape] for array in arrays]
             if sum(map(math.prod, sizes)) < 200_000:
                 yield resized(state, length, new)
+                break
     whole = [way for way in ways if type(at(state, way)) is int]
     for way in [whole[i] for i in rng.permutation(len(whole))[:2]]:
         yield changed(state, way, int(rng.choice(np.array(HUGE, dtype=object))))

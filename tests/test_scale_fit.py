@@ -399,7 +399,7 @@ def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
     worker = {"nthreads": 1, "memory_limit": 100 * 2**20, "status": "running", "last_seen": 0.0, "metrics": {}}
     monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {"tcp://10.0.0.1:1": worker})
     detector = quick()
-    assert wait_until(lambda: tasks_held(client) == 0, 10)  # of earlier tests
+    assert wait_until(lambda: tasks_held(client) == 0, 60)  # of earlier tests
     with watched(client) as keys, refused(detector, scale.ClusterError, "0 MiB for each thread.* more memory"):
         fit(detector, ROWS, client, n_parts=None)
     assert not keys
@@ -518,7 +518,7 @@ def test_tasks_are_named_by_what_they_do_and_let_go_when_they_are_done(client):
     def look(*report):
         stages.append(report)
         if report == ("trees of parts", N_BLOCKS, N_BLOCKS):
-            freed.append(wait_until(lambda: tasks_held(client) == 0, 10))
+            freed.append(wait_until(lambda: tasks_held(client) == 0, 60))
 
     with watched(client) as keys:
         fit(quick(), ROWS, client, progress=look)

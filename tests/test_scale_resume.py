@@ -62,7 +62,7 @@ class Driver:
     def assert_no_workers(self):
         pids = self.worker_pids()
         assert len(pids) == 2
-        assert wait_until(lambda: not any(is_running(pid) for pid in pids), 10), "workers linger"
+        assert wait_until(lambda: not any(is_running(pid) for pid in pids), 60), "workers linger"
 
     def tasks(self):
         """The names of the tasks that ran, each as often as it did."""

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 from test_saving import assert_same_detector
 from test_saving_refusals import at, changed, places, wrong_values
 
@@ -246,7 +247,7 @@ def test_names_of_columns_are_kept_and_compared() -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     kind=st.sampled_from(["time", "none", "few"]),
     seed=st.integers(0, 2**32 - 1),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import sensors as naive
 from sklearn.metrics import average_precision_score
@@ -14,6 +14,7 @@ from strategies import examples
 
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, third_nearest
+from penstock.sensors.novelty import group_references
 from penstock.sensors.rates import learn_rate
 
 
@@ -85,10 +86,10 @@ def test_the_time_layer_is_its_slow_twin(n, p, seed):
 @pytest.mark.kernels
 def test_distances_and_comparison_with_the_past_are_their_slow_twins():
     rng = np.random.default_rng(2)
-    rows, places = rng.normal(size=(40, 3)), np.arange(40)
-    out = np.empty(40)
-    for zone in (0, 6, 100):
-        third_nearest(rows, places, rows[::2].copy(), places[::2].copy(), zone, out)
+    rows, places = rng.normal(size=(150, 6)), np.arange(150)
+    out = np.empty(150)
+    for zone in (0, 6, 70, 1000):
+        third_nearest(rows, places, group_references(rows[::2]), places[::2].copy(), zone, out)
         expected = naive.third_nearest(rows, places, rows[::2], places[::2], zone)
         np.testing.assert_allclose(np.sqrt(np.maximum(out, 0)), expected, atol=1e-12)
     Z = np.where(rng.random((90, 2)) < 0.1, np.nan, rng.normal(size=(90, 2)))
@@ -226,6 +227,7 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
 
 @examples(30)
 @given(st.integers(40, 3000), st.integers(0, 2**32 - 1), st.booleans())
+@example(1004, 1, False)  # blocks of 5 and 6 rows whose edges floating point numbers missed by one
 def test_rates_of_episodes_are_their_slow_twin(n, seed, faults):
     rng = np.random.default_rng(seed)
     scores, starts = rng.gumbel(size=n), np.arange(n) == 0

@@ -1,16 +1,22 @@
+"""The simulated plant: its physics, its truth, its files, and `penstock simulate`."""
+
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from penstock import MeanDistance
+from penstock.cli import main
 from penstock.io import read_table
 from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
 
@@ -24,34 +30,21 @@ HARD_DAY = "2016-01-09"
 LOOK_ALIKE_DAYS = {"2015-07-07", "2015-07-08", "2015-09-17"}
 
 
-@pytest.fixture(scope="module")
-def plant() -> SimulatedPlant:
-    return simulate_hydropower(seed=0)
+PLANTS: dict[str, dict[str, Any]] = {
+    "plant": {},
+    "healthy": {"faults": False, "dropouts": False},
+    "complete": {"dropouts": False},
+    "other": {"seed": 1},
+    "varied": {"vary": True, "dropouts": False},
+    "varied_healthy": {"vary": True, "faults": False, "dropouts": False},
+}
 
 
-@pytest.fixture(scope="module")
-def healthy() -> SimulatedPlant:
-    return simulate_hydropower(seed=0, faults=False, dropouts=False)
+def fixture_of(name: str) -> Any:
+    return pytest.fixture(scope="module", name=name)(lambda simulated: simulated(**PLANTS[name]))
 
 
-@pytest.fixture(scope="module")
-def complete() -> SimulatedPlant:
-    return simulate_hydropower(seed=0, dropouts=False)
-
-
-@pytest.fixture(scope="module")
-def other() -> SimulatedPlant:
-    return simulate_hydropower(seed=1)
-
-
-@pytest.fixture(scope="module")
-def varied() -> SimulatedPlant:
-    return simulate_hydropower(seed=0, vary=True, dropouts=False)
-
-
-@pytest.fixture(scope="module")
-def varied_healthy() -> SimulatedPlant:
-    return simulate_hydropower(seed=0, vary=True, faults=False, dropouts=False)
+plant, healthy, complete, other, varied, varied_healthy = map(fixture_of, PLANTS)
 
 
 def rows_of(plant: SimulatedPlant, event: pd.Series) -> np.ndarray:
@@ -391,8 +384,10 @@ class TestTruth:
 
 
 class TestVary:
-    def test_shape_and_missing_readings_are_as_ever(self, varied: SimulatedPlant) -> None:
-        plant = simulate_hydropower(seed=0, vary=True)
+    def test_shape_and_missing_readings_are_as_ever(
+        self, varied: SimulatedPlant, simulated: Callable[..., SimulatedPlant]
+    ) -> None:
+        plant = simulated(vary=True)
         assert plant.table.shape == (9_219, 222)
         assert plant.table.isna().to_numpy().sum() == 240
         pd.testing.assert_frame_equal(
@@ -408,8 +403,10 @@ class TestVary:
         assert not varied_healthy.is_anomalous.any()
         assert not moved(varied, varied_healthy)[~varied.is_anomalous].to_numpy().any()
 
-    def test_seeds_draw_days_units_and_faults(self, varied: SimulatedPlant) -> None:
-        another = simulate_hydropower(seed=1, vary=True).events
+    def test_seeds_draw_days_units_and_faults(
+        self, varied: SimulatedPlant, simulated: Callable[..., SimulatedPlant]
+    ) -> None:
+        another = simulated(seed=1, vary=True).events
         for events in (varied.events, another):
             assert events["is_fault"].sum() == 13
             assert events["event"].tolist() == list(range(1, 17))
@@ -459,9 +456,11 @@ class TestFiles:
         return SimulatedPlant(plant.table.head(50), plant.units, plant.areas, plant.events)
 
     def test_what_is_written_can_be_read(self, plant: SimulatedPlant, tmp_path: Path) -> None:
-        write_plant(plant, tmp_path / "new" / "folder")
+        some = SimulatedPlant(plant.table.iloc[::9], plant.units, plant.areas, plant.events)
+        assert some.table.isna().any(axis=None)
+        write_plant(some, tmp_path / "new" / "folder")
         table = pd.read_csv(tmp_path / "new" / "folder" / "plant.csv", index_col="time", parse_dates=True)
-        pd.testing.assert_frame_equal(table, plant.table, check_index_type=False, check_freq=False)
+        pd.testing.assert_frame_equal(table, some.table, check_index_type=False, check_freq=False)
         truth = pd.read_csv(tmp_path / "new" / "folder" / "truth.csv", parse_dates=["start", "end", "half_size"])
         assert truth["variables"].str.split("; ").map(tuple).tolist() == plant.events["variables"].tolist()
         onsets = [tuple(f"{onset:%Y-%m-%d %H:%M}" for onset in onsets) for onsets in plant.events["onsets"]]
@@ -501,3 +500,52 @@ class TestFiles:
         assert (
             (tmp_path / "truth.csv").read_text().startswith("event,kind,start,end,variables,is_fault,description,unit,")
         )
+
+
+class TestCommand:
+    def test_files_are_those_of_the_library_and_are_not_written_over(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, simulated: Any
+    ) -> None:
+        folder = tmp_path / "plant"
+        assert main(["simulate", "hydropower", str(folder), "--seed", "3", "--vary", "--no-faults", "--complete"]) == 0
+        assert capfd.readouterr().out.split() == [
+            str(folder / name) for name in ("plant.csv", "truth.csv", "variables.csv")
+        ]
+        expected = simulate_hydropower(3, vary=True, faults=False, dropouts=False)
+        truth = pd.read_csv(folder / "truth.csv", parse_dates=["start", "end"])
+        assert not truth["is_fault"].any()
+        assert truth["start"].tolist() == expected.events["start"].tolist()
+        table = pd.read_csv(folder / "plant.csv", index_col="time", parse_dates=True)
+        pd.testing.assert_frame_equal(table, expected.table, check_index_type=False, check_freq=False)
+        before = (folder / "plant.csv").stat().st_mtime_ns
+        monkeypatch.setattr("penstock.simulate.simulate_hydropower", simulated)
+        assert main(["simulate", "hydropower", str(folder)]) == 2
+        assert "Choose another folder, or overwrite=True (--overwrite)" in capfd.readouterr().err
+        assert (folder / "plant.csv").stat().st_mtime_ns == before
+
+    @pytest.mark.slow
+    def test_areas_and_overwriting(self, tmp_path: Path) -> None:
+        (tmp_path / "plant.csv").touch()
+        assert main(["simulate", "hydropower", str(tmp_path), "--areas", "--overwrite"]) == 0
+        assert (tmp_path / "areas" / "turbine.csv").exists()
+        assert (tmp_path / "plant.csv").stat().st_size > 0
+
+    def test_a_write_that_fails_is_said_and_leaves_the_old_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], simulated: Any
+    ) -> None:
+        (tmp_path / "plant.csv").write_text("old")
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", fail)
+        monkeypatch.setattr("penstock.simulate.simulate_hydropower", simulated)
+        assert main(["simulate", "hydropower", str(tmp_path), "--overwrite"]) == 2
+        assert "No space left on device" in capfd.readouterr().err
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plant.csv", "old")]
+
+    def test_a_wrong_use_names_the_command(self, capfd: pytest.CaptureFixture[str]) -> None:
+        assert main(["simulate", "hydropower"]) == 2
+        assert "See 'penstock simulate hydropower --help'" in capfd.readouterr().err
+        assert main(["watch", "--nonsense"]) == 2
+        assert "See 'penstock watch --help'" in capfd.readouterr().err

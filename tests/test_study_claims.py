@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
 from study_rows import central_claim_rows, make_rows, paper_rows, sweep_rows
 
 from penstock.bench.results import Results
-from penstock.simulate import simulate_hydropower
 from studies.ahmed2021 import paper
 from studies.ahmed2021.claim_table import check_claims
 from studies.ahmed2021.claims import check_number, paper_source, run_source
@@ -217,10 +217,10 @@ def test_times_with_a_mark_say_so() -> None:
     assert slowest["from_our_run"].endswith("(SNMF: sparse graph)")
 
 
-def test_the_plant_is_not_compared() -> None:
+def test_the_plant_is_not_compared(simulated: Any) -> None:
     from studies.ahmed2021.plant import list_tables
 
-    plant = simulate_hydropower()
+    plant = simulated()
     stamps = pd.DatetimeIndex(plant.table.index)
     lists = list_tables(plant, {"NS-NMF": stamps[:100], "online": stamps[54:154], "NMF": stamps[73:173]})
     found = check_claims(Results(NOTHING), SimpleNamespace(without_modes=lists))

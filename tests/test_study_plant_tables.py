@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from penstock.simulate import simulate_hydropower
 from studies.ahmed2021 import plant as module
 from studies.ahmed2021.plant import METHODS, PlantLists, list_tables, plant_tables, times_of
 
 
 @pytest.fixture(scope="module")
-def plant():
-    return simulate_hydropower(seed=0)
+def plant(simulated):
+    return simulated()
 
 
 @pytest.fixture(scope="module")

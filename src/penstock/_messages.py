@@ -11,7 +11,7 @@ _UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, 
 
 
 def quoted(text: object, most: int = 60) -> str:
-    """A text from the table, in quotes and on one line, cut short if it is long.
+    """Return a text from the table, in quotes and on one line, cut short if it is long.
 
     >>> quoted("flow"), quoted("x" * 100, most=10)
     ("'flow'", "'xxxxxxxxxx…'")
@@ -32,7 +32,7 @@ def listed(names: Iterable[object], most: int = 8) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun.
+    """Return a number and its noun.
 
     >>> counted(1, "row"), counted(1200, "row")
     ('1 row', '1,200 rows')
@@ -41,7 +41,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def in_columns(names: Iterable[object]) -> str:
-    """Which column, or how many and some of them.
+    """Return which column, or how many and some of them.
 
     >>> in_columns(["flow"]), in_columns(["a", "b", "c", "d"])
     ("column 'flow'", "4 columns ('a', 'b', 'c' and 1 more)")
@@ -51,7 +51,7 @@ def in_columns(names: Iterable[object]) -> str:
 
 
 def duration_in_words(seconds: float) -> str:
-    """A duration in the largest unit that it has two of, or one.
+    """Return a duration in the largest unit that it has two of, or one.
 
     >>> duration_in_words(600), duration_in_words(5400), duration_in_words(86_400 * 3.25), duration_in_words(0.02)
     ('10 min', '90 min', '3.25 days', '20 ms')

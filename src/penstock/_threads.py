@@ -13,7 +13,7 @@ _limit: ContextVar[int | None] = ContextVar("penstock_thread_limit", default=Non
 
 
 def thread_count() -> int:
-    """How many threads may run at once: a `thread_limit` in force, else PENSTOCK_THREADS, else the usable cores."""
+    """Return how many threads may run at once: a `thread_limit`, else PENSTOCK_THREADS, else the usable cores."""
     limit = _limit.get()
     if limit is not None:
         return limit

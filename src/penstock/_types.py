@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 SparseMatrix = Any  # scipy.sparse.csr_array, for which SciPy ships no types
@@ -75,6 +76,6 @@ class StreamScores:
 
     scores: FloatArray
     thresholds: FloatArray
-    flags: NDArray[np.bool_]
+    flags: BoolArray
     variables: IndexArray
     residuals: FloatArray

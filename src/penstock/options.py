@@ -12,11 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
-from penstock.registry import AUTO, METHODS
+from penstock.registry import AUTO, METHODS, did_you_mean
 
 _IN, _FORMAT = "Input", "How the text is written (found if not given)"
 _LEARN, _CUT, _MODEL, _OUT = "What is learnt, and what is judged", "What counts as a finding", "Model", "Output"
@@ -245,7 +244,10 @@ class ResultOptions:
     report: Annotated[Path | None, Option(_OUT, "--report", "A page for people, .html", Path)] = None
     output: Annotated[
         Path | None,
-        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json or .parquet", Path),
+        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json, .parquet or .xlsx", Path),
+    ] = None
+    incidents: Annotated[
+        Path | None, Option(_OUT, "--incidents", "The incidents alone: .csv, .csv.gz or .parquet", Path)
     ] = None
     scores: Annotated[
         Path | None, Option(_OUT, "--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet", Path)
@@ -310,9 +312,9 @@ def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> O
     known = list(inspect.signature(options).parameters)
     for name in given:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{name!r} is not a parameter here.{hint} Those are {', '.join(sorted(known))}.")
+            raise TypeError(
+                f"{name!r} is not a parameter here.{did_you_mean(name, known)} Those are {', '.join(sorted(known))}."
+            )
     return options(**given)
 
 

@@ -83,7 +83,7 @@ class MinMaxScaling:
 
     @cached_property
     def _signed_span(self) -> FloatArray:
-        """`_span`, negative for columns that were constant: how `scale_rows` tells them."""
+        """`_span`, negative for columns that were constant: how `scale_rows` knows them."""
         return np.where(self.minimum == self.maximum, -self._span, self._span)
 
     @cached_property

@@ -172,18 +172,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def markdown_table(entries: Mapping[str, Entry]) -> str:
-    """Return the table of the documentation: class, name on the command line, summary.
-
-    >>> print(markdown_table({"Fixed": THRESHOLDS["Fixed"]}))
-    | class | name | what it does |
-    |---|---|---|
-    | `Fixed` | `fixed` | A given value. |
-    """
-    rows = [f"| `{name}` | `{entry.method}` | {entry.summary} |" for name, entry in entries.items() if entry.method]
-    return "\n".join(["| class | name | what it does |", "|---|---|---|", *rows])
-
-
 def _find(name: str, entries: Mapping[str, Entry], kind: str, also: Iterable[str] = ()) -> str:
     wanted = name.lower()
     for cls, entry in entries.items():

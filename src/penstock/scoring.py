@@ -29,7 +29,7 @@ def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
 
 
 def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatrix) -> FloatArray:
-    """‖a_i − w̄_i H‖₂ with w̄_i = Σ_j S_ij w_j / Σ_j S_ij: a row rebuilt from its tree neighbours' weights only.
+    """Return ‖a_i − w̄_i H‖₂, w̄_i = Σ_j S_ij w_j / Σ_j S_ij: a row rebuilt from its tree neighbours' weights only.
 
     Not in the paper. It finds rows that have a small residual with weights unlike those of their neighbours. A row
     without a neighbour is rebuilt from its own weights.

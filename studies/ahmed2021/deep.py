@@ -216,7 +216,7 @@ class AER(DeepDetector):
     Minimises mean ‖a_i − â_i‖² + penalty · mean over edges ‖z_i − z_j‖² + weight_decay · Σ w², where â_i is the row
     rebuilt from its code z_i and the edges join each row to its nearest ones. The score is ‖a − â‖. Layers are bent by
     tanh, save the last. Rows that fit into one batch are used with all edges at every step; in smaller batches, each
-    row meets one neighbour, drawn anew at each step, so that on average all edges count alike.
+    row meets one neighbour, drawn again at each step, so that on average all edges count alike.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class AER(DeepDetector):
     batch_size : int
         Rows per step.
     learning_rate : float
-        Of Adam. Where the loss overflows, training begins anew with a tenth of it, up to four times.
+        Of Adam. Where the loss overflows, training begins again with a tenth of it, up to four times.
     weight_decay : float ≥ 0
         Weight of the sum of squared weights.
     contamination, scale : see `LoMST`

@@ -34,7 +34,7 @@ _LEAST_MASS = 1e-12  # of a Gaussian that no row belongs to
 class AERTask:
     """mean ‖a_i − â_i‖² + penalty · mean over edges ‖z_i − z_j‖² + weight_decay · Σ w². Yu et al. (2013).
 
-    With all rows, all edges count. In a mini-batch each row meets one of its neighbours, drawn anew at each step, and
+    With all rows, all edges count. In a mini-batch each row meets one of its neighbours, drawn again at each step, and
     the pair counts with the row's degree over the mean degree: on average that is the mean over all edges.
     """
 
@@ -208,7 +208,7 @@ class Training:
 
 
 def train(task: Task, sizes: list[list[int]], schedule: Schedule) -> Training | None:
-    """Minimise with Adam; where the loss overflows, anew with a tenth of the learning rate. None if nothing helps.
+    """Minimise with Adam; where the loss overflows, again with a tenth of the learning rate. None if nothing helps.
 
     The first net is the autoencoder.
     """

@@ -150,7 +150,7 @@ def fetch(url: str, target: Path, *, progress: Progress | None = None, timeout: 
     """Write what is at an address to a file, through ``<target>.part``, which a later call continues.
 
     The validator of the part (ETag or Last-Modified) is kept next to it, so that a file which changed in between is
-    fetched anew. Where the server does not continue, the file is fetched from its start. A connection that is cut is
+    fetched again. Where the server does not continue, the file is fetched from its start. A connection that is cut is
     taken up again, a few times. Raises `DownloadError`; the part is left for the next call.
     """
     refuse_other_schemes(url)

@@ -59,17 +59,11 @@ class GraphChoice(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
         self.form = form
         self.graph = graph
-        self.n_components = n_components
         self.alpha = alpha
         self.gamma = gamma
-        self.solver = solver
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         super().check_parameters()

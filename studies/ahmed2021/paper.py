@@ -1,6 +1,6 @@
 """The figures of Ahmed et al. (2021) as data: what the paper reports, typed in from its tables and its prose.
 
-Each name is a frame built anew whenever it is asked for, so that no caller can change what another one sees. Rows are
+Each name is a frame built again whenever it is asked for, so that no caller can change what another one sees. Rows are
 in the order of the paper's table; data sets have the names of :mod:`studies.ahmed2021.datasets`.
 
 ``true_positives``

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from penstock.detection import Findings, detect
-from penstock.simulate import SimulatedPlant, found_days, found_events, simulate_hydropower
+from penstock.simulate import SimulatedPlant, found_events, simulate_hydropower
 
 METHODS: Mapping[str, str] = {"NS-NMF": "nsnmf", "online": "online", "GNMF": "gnmf", "SNMF": "snmf", "NMF": "nmf"}
 # A unit at rest, and one that starts or stops, is farther from the usual than most faults: they are kept apart.
@@ -118,6 +118,9 @@ def list_tables(plant: SimulatedPlant, times: Mapping[str, pd.DatetimeIndex]) ->
     lists = {name: pd.DatetimeIndex(stamps).sort_values() for name, stamps in times.items()}
     events = {name: found_events(plant, stamps) for name, stamps in lists.items()}
     sets = {name: set(stamps) for name, stamps in lists.items()}
+    spans = zip(plant.events["start"], plant.events["end"], strict=True)
+    days = sorted({day.date() for start, end in spans for day in pd.date_range(start.normalize(), end)})
+    on_days = {name: pd.Series(stamps.date).value_counts() for name, stamps in lists.items()}
     return PlantLists(
         times=lists,
         listing=pd.DataFrame({name: pd.Series(stamps) for name, stamps in lists.items()}),
@@ -126,7 +129,10 @@ def list_tables(plant: SimulatedPlant, times: Mapping[str, pd.DatetimeIndex]) ->
         common_online=len(sets[_OURS] & sets[_ONLINE]) if {_OURS, _ONLINE} <= set(sets) else None,
         common_all=_common(sets),
         summary=_summary(events, int(plant.events["is_fault"].sum())),
-        days=pd.DataFrame({name: found_days(plant, stamps) for name, stamps in lists.items()}),
+        days=pd.DataFrame(
+            {name: [int(counts.get(day, 0)) for day in days] for name, counts in on_days.items()},
+            index=pd.Index(days, name="day"),
+        ),
         harmless_days=set(plant.events["start"].dt.date[~plant.events["is_fault"]]),
         events=_event_table(plant, events),
         faults_found={name: _faults_found(found) for name, found in events.items()},

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench import Study
-from penstock.bench.settings import SettingsError, check_keys, closest, make_study, parse_toml, tables_of, typed
+from penstock.bench.settings import SettingsError, check_keys, make_study, parse_toml, tables_of, typed
+from penstock.registry import did_you_mean
 from studies.ahmed2021 import registry
 from studies.ahmed2021.rows import LABELS
 
@@ -81,7 +82,7 @@ def choose(
     known = {str(method.labels["part"]) for method in study.methods}
     for part in parts:
         if part not in known:
-            raise SettingsError(f"There is no part {part!r} in the study.{closest(part, known)}")
+            raise SettingsError(f"There is no part {part!r} in the study.{did_you_mean(part, known)}")
     kept = tuple(method for method in study.methods if not parts or method.labels["part"] in parts)
     options = " ".join(f"--part '{part}'" if " " in part else f"--part {part}" for part in parts)
     sets = _expanded(list(datasets), "--data") if datasets else []
@@ -217,7 +218,7 @@ def _shown(value: Any) -> str:
 
 def _named(methods: Mapping[str, _Entry], name: Any, place: str) -> _Entry:
     if not isinstance(name, str) or name not in methods:
-        raise SettingsError(f"{place}: there is no [[method]] named {name!r}.{closest(str(name), methods)}")
+        raise SettingsError(f"{place}: there is no [[method]] named {name!r}.{did_you_mean(str(name), methods)}")
     return methods[name]
 
 

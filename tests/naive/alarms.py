@@ -75,6 +75,7 @@ def alarms(
                 end(number, row.time)
             elif number in seen[i] and level[i] == "high":
                 known[number]["names"] = list(dict.fromkeys(known[number]["names"] + list(row.names)))
+                known[number]["part"].append(i)
         free[i] = level[i] == "high" and not seen[i]
         if not free[i]:
             continue
@@ -86,11 +87,19 @@ def alarms(
                 mine.append(j)
         if len(mine) > 1 and row.time - rows[mine[-1]].time >= on_delay:
             names = list(dict.fromkeys(name for j in reversed(mine) for name in rows[j].names))
-            begin("alarm", names, rows[mine[-1]].time, row.time)
+            used, first = i, rows[mine[-1]].time
+            still = [n for n in active if known[n]["ended"] is None]
+            joined = [n for n in still if first - max(rows[j].time for j in known[n]["part"]) <= off_delay]
+            if joined:
+                seen[i].add(joined[0])
+                known[joined[0]]["part"].append(i)
+                known[joined[0]]["names"] = list(dict.fromkeys(known[joined[0]]["names"] + names))
+                continue
+            begin("alarm", names, first, row.time)
             for alarm in known:
                 if alarm["ended"] is None and alarm["raised"] == row.time:
                     alarm["row"] = i
-            used = i
+                    alarm.setdefault("part", []).append(i)
     return found
 
 

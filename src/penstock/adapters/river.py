@@ -127,12 +127,20 @@ class OnlineNSNMF(base.AnomalyDetector):
         if all(map(math.isnan, sample.values())):
             return  # nothing to learn
         self._waiting.append(sample)
-        if len(self._waiting) >= (self.buffer_size if self.warmup is None else self.warmup):
-            try:
-                self._begin()
-            except BaseException:
-                self._waiting.pop()
-                raise
+        if len(self._waiting) < (self.buffer_size if self.warmup is None else self.warmup):
+            return
+        # In an order that does not depend on that of the keys, so that shuffled dicts give the same bits.
+        names = sorted({name for each in self._waiting for name in each}, key=lambda name: (str(name), repr(name)))
+        detector = self._detector()
+        try:
+            detector.update_many([[each.get(name, math.nan) for name in names] for each in self._waiting])
+        except BaseException:
+            self._waiting.pop()
+            raise
+        self._columns = dict.fromkeys(names)
+        self._readings = itemgetter(*names, *names[:1])  # twice the first: one feature alone would come without a tuple
+        self._stream = detector.stream
+        self._waiting = []
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         if self._stream is None:
@@ -148,16 +156,6 @@ class OnlineNSNMF(base.AnomalyDetector):
     def _detector(self) -> Detector:
         parameters = {name: value for name, value in self._get_params().items() if name != "seed"}
         return Detector(random_state=self.seed, **parameters)
-
-    def _begin(self) -> None:
-        # In an order that does not depend on that of the keys, so that shuffled dicts give the same bits.
-        names = sorted({name for sample in self._waiting for name in sample}, key=lambda name: (str(name), repr(name)))
-        detector = self._detector()
-        detector.update_many([[sample.get(name, math.nan) for name in names] for sample in self._waiting])
-        self._columns = dict.fromkeys(names)
-        self._readings = itemgetter(*names, *names[:1])  # twice the first: one feature alone would come without a tuple
-        self._stream = detector.stream
-        self._waiting = []
 
     def _row(self, x: Mapping[Any, Any]) -> FloatArray:
         columns = self._columns
@@ -177,7 +175,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         return np.array([[self._number(name, x.get(name)) for name in columns]])
 
     def _number(self, name: Hashable, value: Any) -> float:
-        """The value as a number that can be learnt, NaN for None, or an error that names the feature."""
+        """Return the value as a number that can be learnt, NaN for None, or an error that names the feature."""
         try:
             number = math.nan if value is None else float(value)
         except (TypeError, ValueError):

@@ -220,23 +220,15 @@ def taken_rows(n: int, order: str, rows: int | None, seed: int | None) -> NDArra
 
 def _details(detector: Any, X: FloatArray) -> dict[str, Any]:
     """Collect numbers that a fitted detector has, and the time of its spanning tree alone."""
-    found = {name.rstrip("_"): _plain(getattr(detector, name)) for name in _FITTED if hasattr(detector, name)}
+    values = {name.rstrip("_"): np.asarray(getattr(detector, name)) for name in _FITTED if hasattr(detector, name)}
+    found = {name: value.item() for name, value in values.items() if value.ndim == 0 and value.dtype.kind in "biuf"}
     if hasattr(detector, "tree_") and len(X) >= _FEWEST_ROWS_TIMED:
         from penstock.graph.mst import minimum_spanning_tree
 
         started = time.perf_counter()
         minimum_spanning_tree(X)
         found["tree_seconds"] = round(time.perf_counter() - started, 6)
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    """Return a number or truth value that JSON can hold, else None."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    return float(value) if isinstance(value, float | np.floating) and np.isfinite(value) else None
+    return {name: value for name, value in found.items() if np.isfinite(value)}
 
 
 def _peak_memory() -> float:
@@ -262,8 +254,9 @@ def code_digest(detector: str) -> str:
     """
     module = import_path(detector).rpartition(".")[0]
     top = module.partition(".")[0]
-    owners = owners_of_modules().get(top, [])
-    if owners and top != "penstock" and _is_installed(module):
+    owners, origin = owners_of_modules().get(top, []), getattr(_find_spec(module), "origin", None)
+    editable = origin is not None and "site-packages" not in origin and "dist-packages" not in origin
+    if owners and top != "penstock" and not editable:
         return ", ".join([*(_release(owner) for owner in sorted(set(owners))), *map(_release, _LIBRARIES)])
     digests: dict[str, str] = {}
     used = set(_LIBRARIES)
@@ -286,7 +279,7 @@ def judging_digest() -> str:
 
 
 def forget_digests() -> None:
-    """Read the sources anew: a script may have been edited since."""
+    """Read the sources again: a script may have been edited since."""
     code_digest.cache_clear()
     judging_digest.cache_clear()
     invalidate_caches()
@@ -296,12 +289,6 @@ def forget_digests() -> None:
 def owners_of_modules() -> Mapping[str, list[str]]:
     """Return which installed packages the top-level modules belong to."""
     return metadata.packages_distributions()
-
-
-def _is_installed(module: str) -> bool:
-    """Tell whether a module lies where packages are installed, and not in an editable install."""
-    origin = getattr(_find_spec(module), "origin", None)
-    return origin is None or "site-packages" in origin or "dist-packages" in origin
 
 
 @cache

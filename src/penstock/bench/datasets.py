@@ -149,7 +149,12 @@ def _label_among(columns: Sequence[str], file: str) -> str:
 def _anomalies(label: pd.Series[Any], source: str) -> NDArray[np.int64]:
     """Return 1 for each anomaly, 0 for each normal row."""
     codes, values = pd.factorize(label, use_na_sentinel=True)
-    kinds = [_kind(value) for value in values]
+    kinds: list[int | None] = []
+    for value in values:
+        word = str(value).strip().casefold()
+        with suppress(ValueError):
+            word = f"{float(word):g}"  # 1.0 is 1
+        kinds.append(0 if word in _NORMAL else 1 if word in _ANOMALOUS else None)
     kinds.append(None)  # code -1: missing
     known = np.array([kind is not None for kind in kinds])[codes]
     if not known.all():
@@ -160,14 +165,6 @@ def _anomalies(label: pd.Series[Any], source: str) -> NDArray[np.int64]:
             f"neither normal nor an anomaly. Write 0 for normal rows and 1 for anomalies."
         )
     return np.array([kind or 0 for kind in kinds], dtype=np.int64)[codes]
-
-
-def _kind(value: object) -> int | None:
-    """Return 1 for an anomaly, 0 for normal, None for a value that says neither."""
-    word = str(value).strip().casefold()
-    with suppress(ValueError):
-        word = f"{float(word):g}"  # 1.0 is 1
-    return 0 if word in _NORMAL else 1 if word in _ANOMALOUS else None
 
 
 def _numbers(values: pd.DataFrame, source: str) -> FloatArray:

@@ -17,7 +17,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from penstock._types import FloatArray
 from penstock.ranking import checked_labels
-from penstock.registry import DETECTORS
+from penstock.registry import DETECTORS, did_you_mean
 
 OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
 SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
@@ -81,9 +81,8 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
     known = _parameter_names(cls)
     for name in parameters:
         if known and name not in known and "**" not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(known)}."
-            raise MethodError(f"{detector} has no parameter {name!r}. {hint}")
+            hint = did_you_mean(name, known) or f" It has {', '.join(known)}."
+            raise MethodError(f"{detector} has no parameter {name!r}.{hint}")
     try:
         values = {name: _as_object(value) for name, value in parameters.items()}
         if seed is not None and "random_state" in known:

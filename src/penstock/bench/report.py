@@ -93,9 +93,34 @@ def write_report(
 
 def report_sections(results: Results) -> list[Section]:
     """Return what the report says; sections without content are left out."""
-    rows = results.rows
-    made = [_about(results), *_data_sets(rows), *_methods(rows), *_per_dataset(rows)]
-    made += [*_ranks(compare_rows(rows[~saw_labels(rows)])), *_failed(rows), *_settings(results)]
+    rows, made = results.rows, [_about(results)]
+    used = rows.groupby("dataset", sort=False)[["n", "p", "n_anomalies"]].max().reset_index()
+    if len(used):
+        names = {"dataset": "data set", "n": "rows", "p": "inputs", "n_anomalies": "anomalies"}
+        made.append(Section("Data sets", (), (format_table(used.rename(columns=names), "{:,.0f}"),)))
+    if (rows["status"] == "ok").any():
+        words = (
+            "Means over the data sets that a method finished, of the medians over seeds; ranks by precision at N (P@N) "
+            "over those that all methods finished, 1 is best. Compare means only where the numbers of data sets agree."
+        )
+        made.append(Section("Methods", (words,), (format_methods(rows),)))
+    table = pivot(rows, "precision_at_n")
+    if table.notna().any().any():
+        words = "The share of the N anomalies that is among the N highest scores; the median over seeds."
+        wide = table.T.rename_axis(index="method", columns=None).reset_index()
+        made.append(Section("P@N on each data set", (words,), (format_table(wide, "{:.3f}"),)))
+    made += _ranks(compare_rows(rows[~saw_labels(rows)]))
+    failed, marked = failures(rows), marks(rows)
+    if len(failed) or len(marked):
+        cut = (f"The first {_MOST_FAILURES} of {len(failed):,} lines.",) * (len(failed) > _MOST_FAILURES)
+        shown = [table.head(_MOST_FAILURES) for table in (failed, marked) if len(table)]
+        names = {"dataset": "data set", "why": "because", "status": "ended"}
+        tables = tuple(format_table(table.rename(columns=names), {"cells": "{:,.0f}"}) for table in shown)
+        made.append(Section("Cells without a result, or computed in another way", cut, tables))
+    if results.settings_text.strip():
+        command = " ".join(f"penstock bench --config study.toml {results.options} --folder study".split())
+        words = f"Save these settings as study.toml, install the versions named above, and run: {command}"
+        made.append(Section("Settings, and how to repeat this", (words,), code=results.settings_text.rstrip()))
     return made
 
 
@@ -117,23 +142,6 @@ def _about(results: Results) -> Section:
     )
 
 
-def _data_sets(rows: pd.DataFrame) -> Iterable[Section]:
-    used = rows.groupby("dataset", sort=False)[["n", "p", "n_anomalies"]].max().reset_index()
-    if len(used):
-        names = {"dataset": "data set", "n": "rows", "p": "inputs", "n_anomalies": "anomalies"}
-        yield Section("Data sets", (), (format_table(used.rename(columns=names), "{:,.0f}"),))
-
-
-def _methods(rows: pd.DataFrame) -> Iterable[Section]:
-    if not (rows["status"] == "ok").any():
-        return
-    words = (
-        "Means over the data sets that a method finished, of the medians over seeds; ranks by precision at N (P@N) "
-        "over those that all methods finished, 1 is best. Compare means only where the numbers of data sets agree."
-    )
-    yield Section("Methods", (words,), (format_methods(rows),))
-
-
 def format_methods(rows: pd.DataFrame) -> Table:
     """Format each method in one line: measures, mean rank, failures."""
     names = {
@@ -147,14 +155,6 @@ def format_methods(rows: pd.DataFrame) -> Table:
         "not_run": "cells not run",
     }
     return format_table(method_summary(rows).reset_index()[list(names)].rename(columns=names), _METHOD_FORMATS)
-
-
-def _per_dataset(rows: pd.DataFrame) -> Iterable[Section]:
-    table = pivot(rows, "precision_at_n")
-    if table.notna().any().any():
-        words = "The share of the N anomalies that is among the N highest scores; the median over seeds."
-        wide = table.T.rename_axis(index="method", columns=None).reset_index()
-        yield Section("P@N on each data set", (words,), (format_table(wide, "{:.3f}"),))
 
 
 def _ranks(found: Comparison) -> Iterable[Section]:
@@ -179,23 +179,6 @@ def _ranks(found: Comparison) -> Iterable[Section]:
         if pairs is not None:
             tables.append(format_table(pairs.rename_axis(index="method", columns=None).reset_index(), "{:.3g}"))
     yield Section("Ranks and tests", tuple(words), tuple(tables))
-
-
-def _failed(rows: pd.DataFrame) -> Iterable[Section]:
-    failed, marked = failures(rows), marks(rows)
-    if len(failed) or len(marked):
-        words = [f"The first {_MOST_FAILURES} of {len(failed):,} lines."] * (len(failed) > _MOST_FAILURES)
-        shown = [table.head(_MOST_FAILURES) for table in (failed, marked) if len(table)]
-        names = {"dataset": "data set", "why": "because", "status": "ended"}
-        tables = tuple(format_table(table.rename(columns=names), {"cells": "{:,.0f}"}) for table in shown)
-        yield Section("Cells without a result, or computed in another way", tuple(words), tables)
-
-
-def _settings(results: Results) -> Iterable[Section]:
-    if results.settings_text.strip():
-        command = " ".join(f"penstock bench --config study.toml {results.options} --folder study".split())
-        words = f"Save these settings as study.toml, install the versions named above, and run: {command}"
-        yield Section("Settings, and how to repeat this", (words,), code=results.settings_text.rstrip())
 
 
 def format_table(frame: pd.DataFrame, formats: str | Mapping[str, str]) -> Table:

@@ -54,8 +54,6 @@ class Results:
         Of Python and the packages used.
     options : str
         Options of the command line that reduced the settings.
-    unplanned : int
-        Outcomes in the folder of cells that this plan does not have.
     """
 
     rows: pd.DataFrame
@@ -66,7 +64,6 @@ class Results:
     finished: str = ""
     settings_text: str = ""
     options: str = ""
-    unplanned: int = 0
 
 
 def read_results(folder: str | Path) -> Results:
@@ -99,7 +96,6 @@ def collect(place: Path, outcomes: Mapping[str, Mapping[str, Any]]) -> Results:
         finished=run.get("finished", ""),
         settings_text=(place / SETTINGS_FILE).read_text(encoding="utf-8"),
         options=planned["options"],
-        unplanned=len(set(outcomes) - {cell["key"] for cell in planned["cells"]}),
     )
 
 

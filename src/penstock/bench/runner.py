@@ -13,7 +13,6 @@ import pickle
 import queue
 import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -251,39 +250,26 @@ class _Worker:
                     pipe.close()
 
 
-_LENGTH = struct.Struct("<Q")
 _GLANCE = 0.2  # seconds between two looks at whether a child is still there
 
 
 def send(stream: Any, message: Any) -> None:
-    """Write a message into a pipe: its length, then itself."""
-    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    rest = memoryview(_LENGTH.pack(len(content)) + content)
-    while rest:  # an unbuffered pipe takes as much as fits
-        rest = rest[stream.write(rest) :]
+    """Write a message into a pipe."""
+    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
     stream.flush()
 
 
 def receive(stream: Any) -> Any:
     """Read the next message; raise EOFError at the end, or if the sender died within one."""
-    (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
-    content = _read(stream, length)
-    return pickle.loads(content)  # from our own parent or child, through a pipe that no other process holds
-
-
-def _read(stream: Any, length: int) -> bytes:
-    content = bytearray()
-    while len(content) < length:
-        piece = stream.read(length - len(content))
-        if not piece:
-            raise EOFError("the pipe was closed")
-        content += piece
-    return bytes(content)
+    try:
+        return pickle.load(stream)  # from our own parent or child, through a pipe that no other process holds
+    except pickle.UnpicklingError as error:
+        raise EOFError("the pipe was closed") from error
 
 
 def serve_cells() -> None:
     """Serve until the parent closes the pipe."""
-    cells, outcomes = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    cells, outcomes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):  # what a method prints must not get into the pipes
         os.dup2(nowhere, standard)
@@ -319,7 +305,7 @@ def _run_in_child(cell: Any, threads: int, limit: float, cells: BinaryIO, outcom
             _die_with(server)
             for descriptor in (reading, cells.fileno(), outcomes.fileno()):
                 os.close(descriptor)
-            with os.fdopen(writing, "wb", buffering=0) as pipe:
+            with os.fdopen(writing, "wb") as pipe:
                 send(pipe, _run(cell, threads))
             code = 0
         finally:
@@ -332,12 +318,17 @@ def _run_in_child(cell: Any, threads: int, limit: float, cells: BinaryIO, outcom
     if status is None:
         _, status = os.waitpid(child, 0)
     os.close(reading)
-    if len(content) > _LENGTH.size and len(content) == _LENGTH.size + _LENGTH.unpack_from(content)[0]:
-        outcome: dict[str, Any] = pickle.loads(content[_LENGTH.size :])
+    with suppress(EOFError, pickle.UnpicklingError):  # there is none, or only a part of it
+        outcome: dict[str, Any] = pickle.loads(content)
         return outcome
     if not ended:
         return _timed_out(limit)
-    return failed(_how_it_ended(status), "killed")
+    how = f"its process ended with exit code {os.waitstatus_to_exitcode(status)} and no result"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        hint = "; was there too little memory?" if number == signal.SIGKILL else ""
+        how = f"its process was ended by signal {number} ({signal.Signals(number).name}){hint}"
+    return failed(how, "killed")
 
 
 def _timed_out(limit: float) -> dict[str, Any]:
@@ -385,11 +376,3 @@ def _kill_group(child: int) -> None:
     """Kill the cell and the processes that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
-
-
-def _how_it_ended(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        hint = "; was there too little memory?" if number == signal.SIGKILL else ""
-        return f"its process was ended by signal {number} ({signal.Signals(number).name}){hint}"
-    return f"its process ended with exit code {os.waitstatus_to_exitcode(status)} and no result"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from penstock.bench.methods import OURS
+from penstock.registry import did_you_mean
 
 TIME_LIMIT = 1800.0  # seconds per cell, if the settings do not say
 _LONGEST_LIMIT = 1e9  # seconds; clocks cannot wait longer
@@ -107,7 +107,7 @@ class Study:
         added = [name for name in dict.fromkeys(methods) if name not in there | bases]
         for name in added:
             if name not in OURS and "." not in name:
-                raise SettingsError(f"There is no method {name!r} in the study.{closest(name, {*there, *OURS})}")
+                raise SettingsError(f"There is no method {name!r} in the study.{did_you_mean(name, {*there, *OURS})}")
         kept = [
             replace(
                 method,
@@ -121,10 +121,12 @@ class Study:
         options = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
         counted = self.seeds if seeds is None or seeds <= len(self.seeds) else tuple(range(seeds))
         chosen = tuple(dict.fromkeys(datasets)) or self.datasets
+        classes = [name.rpartition(".")[2] for name in (*there, *added)]
+        short = {path: path.rpartition(".")[2] for path in added if classes.count(path.rpartition(".")[2]) == 1}
         return replace(
             self,
             title=self.title if set(chosen) & set(self.datasets) else f"Study of {', '.join(chosen)}",
-            methods=(*kept, *(Method(_short_name(path, [*there, *added]), path) for path in added)),
+            methods=(*kept, *(Method(short.get(path, path), path) for path in added)),
             datasets=chosen,
             seeds=counted[:seeds],
             options=" ".join(filter(None, [self.options, shlex.join(options)])),
@@ -133,12 +135,6 @@ class Study:
     def limited(self, seconds: float) -> Study:
         """Return the study with another time limit for each cell."""
         return replace(self, time_limit=check_time_limit(seconds))
-
-
-def _short_name(path: str, others: Iterable[str]) -> str:
-    """Return the class name of an import path, or the path where another method has that name."""
-    short = path.rpartition(".")[2]
-    return short if [other.rpartition(".")[2] for other in others].count(short) == 1 else path
 
 
 def example_settings() -> str:
@@ -288,10 +284,6 @@ def check_keys(entry: Mapping[str, Any], known: Sequence[str], place: str) -> No
     """Raise for a key that is not known."""
     for key in entry:
         if key not in known:
-            raise SettingsError(f"{place}: unknown key {key!r}.{closest(key, known)} Known are {', '.join(known)}.")
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest of the known names, if one is near."""
-    close = get_close_matches(name, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+            raise SettingsError(
+                f"{place}: unknown key {key!r}.{did_you_mean(key, known)} Known are {', '.join(known)}."
+            )

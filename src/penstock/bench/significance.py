@@ -156,7 +156,8 @@ def mean_ranks(table: pd.DataFrame) -> pd.Series[float]:
     >>> mean_ranks(pd.DataFrame({"A": [3, 5, 5], "B": [2, 5, 1]})).round(3).to_dict()
     {'A': 1.167, 'B': 1.833}
     """
-    return pd.Series(_ranks(check_table(table)).mean(axis=0), index=table.columns, name="mean rank")
+    ranks = stats.rankdata(-check_table(table), axis=1)
+    return pd.Series(ranks.mean(axis=0), index=table.columns, name="mean rank")
 
 
 def friedman(table: pd.DataFrame) -> FriedmanResult:
@@ -288,16 +289,12 @@ def check_table(table: pd.DataFrame) -> FloatArray:
     return values
 
 
-def _ranks(values: FloatArray) -> FloatArray:
-    """Rank within each row, 1 for the highest value."""
-    return np.asarray(stats.rankdata(-values, axis=1))
-
-
 def _untied_ranks(table: pd.DataFrame) -> FloatArray:
+    """Rank within each row, 1 for the highest value; raise where all tie."""
     values = check_table(table)
     if (values == values[:, :1]).all():
         raise ValueError(f"All methods tie on all {len(values)} data sets: there is nothing to test.")
-    return _ranks(values)
+    return np.asarray(stats.rankdata(-values, axis=1))
 
 
 def _standard_error(k: int, n: int) -> float:

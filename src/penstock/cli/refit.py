@@ -48,17 +48,17 @@ def refit(
     from penstock.cli._console import Stages, cleaning_up, print_text
     from penstock.detection import load_model
     from penstock.live.alarm_files import read_labels, stream_name
-    from penstock.live.refit import fit_again, judge_history, watch_record
+    from penstock.live.refit import fit_again, judge_history, labels_for, watch_record
 
     with cleaning_up(), plain_errors(context), Stages(quiet=quiet) as stages:
         rules = AlarmRules(**chosen_options(AlarmRules, context))
         rules.check()
         name = asset or stream_name(source)
-        said = read_labels(labels)
+        said = labels_for(read_labels(labels), name)
         old = load_model(model)
         stages(f"judging {source} with {model}")
         before = watch_record(old, source, said, rules, name)
-        new = fit_again(old, source, said, before, name, stages)
+        new = fit_again(old, source, said, before, stages)
         stages(f"judging {source} with the new model")
         after = watch_record(new, source, said, rules, name)
         if output is not None:
@@ -67,7 +67,7 @@ def refit(
             _keep_old(model)
             new.save(model, overwrite=True)
     if not quiet:
-        histories = [judge_history(record, said, name) for record in (before, after)]
+        histories = [judge_history(record, said) for record in (before, after)]
         written = [path for path, is_so in ((output, output is not None), (model, switch)) if is_so]
         print_text("\n".join(_lines(name, histories, new, written)))
     return 0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray
+from penstock._blas import one_blas_thread
+from penstock._types import BoolArray, FloatArray
 
 LIKE_A_LABEL = "It looks like a label, not like a reading."
 _STRONG = re.compile(
@@ -125,7 +125,7 @@ _SMALL = 0.05  # of the range: a usual rise
 
 
 def resets_of_counter(values: FloatArray) -> int | None:
-    """Return how often a counter starts anew; None if the column is no counter.
+    """Return how often a counter starts again; None if the column is no counter.
 
     >>> resets_of_counter(np.arange(50.0)), resets_of_counter(np.arange(50.0) % 30), resets_of_counter(np.ones(50))
     (0, 1, None)
@@ -159,7 +159,7 @@ class Run:
     length: int
 
 
-def longest_true(mask: NDArray[np.bool_]) -> Run:
+def longest_true(mask: BoolArray) -> Run:
     """Return the longest run in which a condition holds.
 
     >>> longest_true(np.array([True, False, True, True, False]))
@@ -247,8 +247,6 @@ _FEWEST_RATIOS = 3
 _ALIKE = 1e-3
 _WINDOW = 10 * np.sqrt(2 * _ROUNDING)  # ten standard deviations of what rounding may move a place by
 
-BoolArray = NDArray[np.bool_]
-
 
 def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
     """Return, for each column that equals an earlier one or lies with it on a straight line to rounding, which one.
@@ -269,7 +267,8 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
         return {name: origin for name, origin in origins.items() if name != origin}
     present = np.isfinite(columns)
     unit = _unit_columns(columns, present)
-    places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
+    with one_blas_thread():
+        places = np.abs(np.random.default_rng(0).standard_normal((_PROJECTIONS, len(columns))) @ unit)
     groups: list[list[int]] = []
     start = 0  # of the groups that are still near
     for column in np.argsort(places[0], kind="stable").tolist():

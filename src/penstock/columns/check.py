@@ -58,11 +58,6 @@ class ColumnReport:
         Short sentences, the most severe first.
     share_missing : float
         Of all rows.
-    longest_gap_rows : int
-        The most missing values in a row.
-    longest_gap : pandas.Timedelta, optional
-        The time from the last value before them to the first after; None without time, or without a gap. For the time
-        itself the longest step.
     n_distinct : int
         Different values.
     stuck : bool
@@ -83,8 +78,6 @@ class ColumnReport:
     grade: str
     reasons: tuple[str, ...]
     share_missing: float
-    longest_gap_rows: int = 0
-    longest_gap: pd.Timedelta | None = None
     n_distinct: int = 0
     stuck: bool = False
     duplicate_of: str | None = None
@@ -173,7 +166,7 @@ def _report_on_numbers(
     gap, share = longest_true(missing), float(missing.mean())
     present = values[~missing] if gap.length else values
     if not len(present):
-        return ColumnReport(name, "empty", "D", ("It has no values.",), share, gap.length, _time_across(time, gap))
+        return ColumnReport(name, "empty", "D", ("It has no values.",), share)
     ordered = np.sort(present)
     distinct = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     codes = codes_for_missing(ordered)
@@ -214,8 +207,6 @@ def _report_on_numbers(
         "constant" if distinct == 1 else "categorical" if few else "measurement",
         *remarks.graded,
         share_missing=share,
-        longest_gap_rows=gap.length,
-        longest_gap=_time_across(time, gap),
         n_distinct=distinct,
         stuck=stuck,
         duplicate_of=duplicate_of,
@@ -257,8 +248,6 @@ def _report_on_text(
         kind,
         *remarks.graded,
         share_missing=share,
-        longest_gap_rows=gap.length,
-        longest_gap=_time_across(time, gap),
         n_distinct=distinct,
         duplicate_of=duplicate_of,
         label_like=label_like,
@@ -290,6 +279,5 @@ def _report_on_time(table: Table, time: pd.DatetimeIndex) -> ColumnReport:
         "time",
         *remarks.graded,
         share_missing=n_missing / (n_missing + len(time)),
-        longest_gap=max(pd.Timedelta(each.max()) if len(each) else pd.Timedelta(0) for each in steps),
         n_distinct=time.nunique(),
     )

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.arrays import BooleanArray
 
 from penstock._messages import quoted
+from penstock._types import BoolArray
 from penstock.io import Table, TableError, refuse_unknown
 
-BoolArray = NDArray[np.bool_]
 _MOST_CHARACTERS = 2000
 _MOST_LEVELS = 50  # of parentheses and negations
 _SHOWN = 30  # characters before the place of an error
@@ -296,7 +295,11 @@ def _tokens(text: str) -> Iterator[_Token]:
             continue
         found = _TOKEN.match(shadow, at)
         if found is None:
-            raise _unreadable(text, at, _no_token(text[at]))
+            sign = text[at]
+            complaint = f"there is {sign!r}, which has no meaning here{f'; {_HINTS[sign]}' if sign in _HINTS else ''}"
+            if sign in "'\"`":
+                complaint = f"a {'name in backticks' if sign == '`' else 'text in quotes'} begins that never ends"
+            raise _unreadable(text, at, complaint)
         yield _token(str(found.lastgroup), text[at : found.end()], at)
         at = found.end()
     yield _Token("end", "", at, at)
@@ -313,12 +316,6 @@ def _token(kind: str, text: str, start: int) -> _Token:
     return _Token(kind, value, start, start + len(text))
 
 
-def _no_token(sign: str) -> str:
-    if sign in "'\"`":
-        return f"a {'name in backticks' if sign == '`' else 'text in quotes'} begins that never ends"
-    return f"there is {sign!r}, which has no meaning here{f'; {_HINTS[sign]}' if sign in _HINTS else ''}"
-
-
 def _checked_tokens(text: str) -> list[_Token]:
     """Split a rule, and raise at the first token that cannot follow those before it."""
     tokens: list[_Token] = []
@@ -330,7 +327,11 @@ def _checked_tokens(text: str) -> list[_Token]:
         unbalanced = (token.kind == "close" and not levels) or (token.kind == "end" and levels)
         if token.kind not in _NEXT[state] or unbalanced:
             end = "')'" if levels else "the end of the rule"
-            raise _unexpected(text, _EXPECTED.get(state, f"'and', 'or' or {end}"), token, tokens)
+            expected = _EXPECTED.get(state, f"'and', 'or' or {end}")
+            found = "the rule ends" if token.kind == "end" else f"there is {text[token.start : token.stop][:30]!r}"
+            dated = tokens and tokens[-1].kind == "number" and token.value.startswith("-")
+            hint = "; a time stamp goes in quotes: '2024-05-31'" if dated else ""
+            raise _unreadable(text, token.start, f"{expected} is expected, but {found}{hint}")
         if state == "side" and token.kind not in _COLUMNS and tokens[-2].kind not in _COLUMNS:
             raise _unreadable(text, token.stop, "there is a comparison without a column")
         if token.kind in ("not", "open"):
@@ -357,13 +358,6 @@ def _operand(token: _Token, *around: _Token) -> _Operand:
     before, after = around[: around.index(token)], around[around.index(token) + 1]
     compared = len(before) == 2 and before[1].value in ("==", "!=") and before[0].kind in _COLUMNS
     return _Name(token.value, token.kind == "name", token.kind == "word" and compared and after.kind != "compare")
-
-
-def _unexpected(text: str, expected: str, token: _Token, before: list[_Token]) -> RuleError:
-    found = "the rule ends" if token.kind == "end" else f"there is {text[token.start : token.stop][:30]!r}"
-    dated = before and before[-1].kind == "number" and token.value.startswith("-")
-    hint = "; a time stamp goes in quotes: '2024-05-31'" if dated else ""
-    return _unreadable(text, token.start, f"{expected} is expected, but {found}{hint}")
 
 
 def _unreadable(text: str, position: int, complaint: str) -> RuleError:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 import penstock
 from penstock._parameters import ParameterError
+from penstock._types import BoolArray
 from penstock.columns import RowRule, parse_rule
 from penstock.detection._judging import Cut, judge
 from penstock.detection._periods import (
@@ -148,7 +148,8 @@ def _make_detector(options: FitOptions, method: Any) -> Any:
 def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
     """Return the method that was asked for, or of "auto" the one for this table, and a note that says why."""
     if options.method != AUTO:
-        if options.ordered and not _judges_series(options.method):
+        cls = detector_class(options.method) if isinstance(options.method, str) else type(options.method)
+        if options.ordered and not issubclass(cls, SeriesDetector):
             message = "ordered says that rows are in order of time, but this method judges rows one by one."
             raise TableError(f"{message} Leave it out, or take method sensors.", "ordered")
         return options.method, []
@@ -160,11 +161,6 @@ def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
         f"--method {DEFAULT_METHOD} judges rows one by one, --method {PAPERS_METHOD} is the paper's NS-NMF."
     )
     return SERIES_METHOD, [Note("method", message, 1)]
-
-
-def _judges_series(method: Any) -> bool:
-    cls = detector_class(method) if isinstance(method, str) else type(method)
-    return issubclass(cls, SeriesDetector)
 
 
 def _no_series(options: FitOptions, table: Table) -> str:
@@ -188,8 +184,8 @@ def _no_series(options: FitOptions, table: Table) -> str:
     return ""
 
 
-def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> list[Note]:
-    """A note on known faults among the rows that others are to be judged by."""
+def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
+    """Return a note on known faults among the rows that others are to be judged by."""
     count = 0 if truth is None else int((truth.faults & trained).sum())
     if not count:
         return []
@@ -201,7 +197,7 @@ def _about_learnt_faults(truth: Truth | None, trained: NDArray[np.bool_]) -> lis
 
 
 def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
-    """What follows from there being few inputs."""
+    """Return what follows from there being few inputs."""
     if p == 1 and hasattr(used, "n_components"):
         message = (
             "There is one input alone. A factorisation can then say little: high values stand out, low ones do not. "

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._parts import SIMILAR, JudgedPart, SimilarRows, are_usual, rebuilds, to_compare
 from penstock.detection._wording import seen_as
 from penstock.detectors.views import VIEWS
@@ -28,6 +27,7 @@ from penstock.explain import (
     grow_tree,
     rank_variables,
     tree_layout,
+    variables_at,
 )
 from penstock.graph.search import RowSearch, search_over
 
@@ -201,14 +201,14 @@ class _ModeRows:
         self._findings, self._rows, self._values = findings, judged.rows, findings.values.to_numpy()
 
     @cached_property
-    def normal(self) -> tuple[NDArray[np.bool_], NormalSample]:
-        """Which rows are no findings, and some of them, sorted."""
+    def normal(self) -> tuple[BoolArray, NormalSample]:
+        """The rows that are no findings, and some of them, sorted."""
         findings, is_normal = self._findings, np.zeros(len(self._values), dtype=np.bool_)
         is_normal[self._rows] = findings.judged[self._rows] & ~findings.flags[self._rows]
         return is_normal, NormalSample.drawn_from(self._values, is_normal)
 
     def nearest_usual(self, position: int, compared: FloatArray, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
-        """The n usual training rows nearest to a row, how far they are, and in how many steps.
+        """Return the n usual training rows nearest to a row, how far they are, and in how many steps.
 
         compared : its readings by which others are similar, of a detector whose tree is not used.
         """
@@ -226,7 +226,7 @@ class _ModeRows:
         return self.learnt[np.append(own, walk.nodes)], lengths + apart, edges + steps
 
     def _node_of(self, position: int, learnt: IndexArray) -> tuple[int, float, int]:
-        """The node of a row in the tree; of a row that was not learnt the nearest node, one step away, and how far."""
+        """Return the node of a row in the tree (the nearest one, if not learnt), how far it is, in how many steps."""
         place = int(np.searchsorted(learnt, position))
         if place < len(learnt) and learnt[place] == position:
             return place, 0.0, 0
@@ -234,7 +234,7 @@ class _ModeRows:
         return max(int(near[0, 0]), 0), float(distances[0, 0]), 1  # any, infinitely far, if none shares a reading
 
     @cached_property
-    def _is_usual(self) -> NDArray[np.bool_]:
+    def _is_usual(self) -> BoolArray:
         assert self.learnt is not None
         return are_usual(self.learnt, self._findings.scores, self._findings.flags)
 
@@ -295,42 +295,29 @@ class _Explainer:
         )
 
     def _variables(self, event: int, rows: IndexArray, mode: _ModeRows) -> pd.DataFrame:
-        """All variables with a share: of the event's scores where that is known, else of its squared residual."""
+        """Return all variables with a share of the event's scores where that is known, else of its squared residual."""
         findings = self._findings
         actual, expected = self._values[rows], self._expected[rows]
         names, units = findings.names, self._units
         found = rank_variables(actual, expected, mode.part.scale, names, units, n=len(names))
         shares = None if findings.shares is None else findings.shares[event - 1]
-        if shares is None or np.isnan(shares).any():
-            found["position"] = rows[found.pop("row").to_numpy(dtype=np.intp)]
-            return found
-        # Also those that are as expected; where they are not, at the row where they are farthest off.
-        farthest = dict(zip(found["variable"], found["row"], strict=True))
-        chosen = np.argsort(-shares, kind="stable")
-        chosen = chosen[shares[chosen] > 0]
-        if findings.contributions is not None:
-            adds_most = findings.contributions.of(rows).variables.argmax(axis=0)
-        else:
-            assert findings.evidence is not None  # where there are shares, there is one or the other
-            adds_most = findings.evidence[rows].argmax(axis=0)
-        row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
-        with np.errstate(over="ignore"):
-            difference = actual[row, chosen] - expected[row, chosen]
-        return pd.DataFrame(
-            {
-                "variable": pd.Series([names[j] for j in chosen], dtype=object),
-                "unit": pd.Series([units[j] for j in chosen], dtype=object),
-                "actual": actual[row, chosen],
-                "expected": expected[row, chosen],
-                "difference": difference,
-                "share": shares[chosen],
-                "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
-                "position": rows[row],
-            }
-        )
+        if shares is not None and not np.isnan(shares).any():
+            # Also those that are as expected; where they are not, at the row where they are farthest off.
+            farthest = dict(zip(found["variable"], found["row"], strict=True))
+            chosen = np.argsort(-shares, kind="stable")
+            chosen = chosen[shares[chosen] > 0]
+            weights = findings.evidence[rows] if findings.evidence is not None else None
+            if findings.contributions is not None:
+                weights = findings.contributions.of(rows).variables
+            assert weights is not None  # where there are shares, there is one or the other
+            adds_most = weights.argmax(axis=0)
+            row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
+            found = variables_at(row, chosen, shares, actual, expected, names, units)
+        found["position"] = rows[found.pop("row").to_numpy(dtype=np.intp)]
+        return found
 
     def _settings(self, event: int, peak: int, shares: Mapping[str, float]) -> pd.DataFrame:
-        """The settings that changed with an event, or have a large share, the largest first."""
+        """Return the settings that changed with an event, or have a large share, the largest first."""
         findings = self._findings
         span = findings.grouped.span_of(event)
         start = findings.table.span_of(span.start).start

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray
 from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import Reading
@@ -119,10 +118,17 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _pack(model: Model) -> dict[str, Any]:
+    settle = model.modes.settle
     return {
         "reading": {name: _plain(getattr(model.reading, name)) for name in _READING},
         "inputs": _pack_inputs(model.inputs),
-        "modes": _pack_modes(model.modes),
+        "modes": {
+            "column": model.modes.column,
+            "rules": [{"name": name, "rule": str(rule)} for name, rule in model.modes.rules],
+            "skip": list(model.modes.skip),
+            "settle_rows": settle if isinstance(settle, int) else None,
+            "settle_seconds": settle.total_seconds() if isinstance(settle, pd.Timedelta) else None,
+        },
         "parts": [
             {
                 "mode": part.mode,
@@ -148,8 +154,10 @@ def _unpack(record: Record) -> Model:
     modes = _unpack_modes(record.part("modes"))
     if len({part.mode for part in parts}) < len(parts):
         raise StorageError("a model has one part for each mode")
-    for part in parts:
-        if not _can_occur(part.mode, modes):
+    names = [name for name, _ in modes.rules]
+    possible = {*names, OTHER} - {*modes.skip} if names else {ALL}
+    for part in parts:  # a row that is judged must be able to have its mode
+        if part.mode in (*modes.skip, UNKNOWN, CHANGING) if modes.column is not None else part.mode not in possible:
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
     units = record.value("units")
     if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
@@ -160,18 +168,12 @@ def _unpack(record: Record) -> Model:
     return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings)
 
 
-def _can_occur(mode: str, modes: ModePlan) -> bool:
-    """Return whether a row that is judged can be of this mode."""
-    if modes.column is not None:
-        return mode not in (*modes.skip, UNKNOWN, CHANGING)
-    names = [name for name, _ in modes.rules]
-    return mode in ({*names, OTHER} - {*modes.skip} if names else {ALL})
-
-
 def _unpack_part(record: Record, inputs: InputChoice) -> Part:
     record.only("mode", "usual", "scaled_before", "reference", "detector")
     detector = restore(record.value("detector"))
-    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not _has_scores(detector):
+    # One for streams may have been saved in its warm-up, without scores.
+    scored = getattr(detector, "is_warm", True) and np.isfinite(getattr(detector, "scores_", np.nan)).any()
+    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not scored:
         raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
     usual = record.number("usual", least=0.0)
     if usual == 0:
@@ -179,23 +181,14 @@ def _unpack_part(record: Record, inputs: InputChoice) -> Part:
     scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
     if (scaling is not None) != is_scaled_before(detector):
         raise record.trouble("scaled_before", "a range for a detector of streams, and None for others")
-    return Part(record.text("mode"), detector, usual, scaling, _unpack_reference(record, detector, len(inputs.names)))
-
-
-def _unpack_reference(record: Record, detector: Any, p: int) -> FloatArray | None:
-    if rebuilds(detector):
-        if record.value("reference") is not None:
-            raise record.trouble("reference", "None for a detector that rebuilds rows")
-        return None
-    rows = record.array("reference", np.float64, (None, p), missing=True)
-    if not 0 < len(rows) <= MOST_REFERENCES:
-        raise record.trouble("reference", f"1 to {MOST_REFERENCES:,} rows")
-    return rows
-
-
-def _has_scores(detector: Any) -> bool:
-    """Return whether a detector is fitted and has training scores; one for streams may be saved in its warm-up."""
-    return bool(getattr(detector, "is_warm", True)) and bool(np.isfinite(getattr(detector, "scores_", np.nan)).any())
+    if not rebuilds(detector):
+        reference = record.array("reference", np.float64, (None, len(inputs.names)), missing=True)
+        if not 0 < len(reference) <= MOST_REFERENCES:
+            raise record.trouble("reference", f"1 to {MOST_REFERENCES:,} rows")
+        return Part(record.text("mode"), detector, usual, scaling, reference)
+    if record.value("reference") is not None:
+        raise record.trouble("reference", "None for a detector that rebuilds rows")
+    return Part(record.text("mode"), detector, usual, scaling)
 
 
 def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
@@ -239,17 +232,6 @@ def _unpack_encoding(record: Record) -> Encoding:
     if record.text("method") not in Encoding.METHODS:
         raise record.trouble("method", " or ".join(Encoding.METHODS))
     return Encoding(record.text("column"), record.text("method"), categories, tuple(counts))
-
-
-def _pack_modes(plan: ModePlan) -> dict[str, Any]:
-    settle = plan.settle
-    return {
-        "column": plan.column,
-        "rules": [{"name": name, "rule": str(rule)} for name, rule in plan.rules],
-        "skip": list(plan.skip),
-        "settle_rows": settle if isinstance(settle, int) else None,
-        "settle_seconds": settle.total_seconds() if isinstance(settle, pd.Timedelta) else None,
-    }
 
 
 def _unpack_modes(record: Record) -> ModePlan:

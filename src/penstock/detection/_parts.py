@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detectors import Detector, OnlineNSNMF, SeriesDetector
 from penstock.detectors.views import VIEWS
 from penstock.graph.search import search_over
@@ -184,7 +183,7 @@ class Contributions:
         return Contributions(rows, self.views[places], self.variables[places])
 
     @property
-    def standing_out(self) -> NDArray[np.bool_]:
+    def standing_out(self) -> BoolArray:
         """(m, variables) the fewest that make up half of the score, but no more than half of the variables."""
         added = np.maximum(self.variables, 0.0)
         order = np.argsort(-added, axis=1, kind="stable")
@@ -197,7 +196,7 @@ class Contributions:
         return found
 
 
-def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: NDArray[np.bool_]) -> Contributions:
+def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: BoolArray) -> Contributions:
     """Explain the scores of all findings by the detectors of the parts, which must be of `tells_rates`."""
     rows = np.flatnonzero(flags)
     found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
@@ -236,7 +235,7 @@ class SimilarRows:
         self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
 
     def nearest(self, values: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
-        """For each row of values, which k normal rows are nearest (−1 where it shares no reading), and how far."""
+        """Return which k normal rows are nearest to each row (−1 where it shares no reading), and how far."""
         return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
 
 
@@ -265,8 +264,8 @@ def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> Flo
     return expected
 
 
-def are_usual(rows: IndexArray, scores: FloatArray, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which rows to compare with: no findings, and with a score of the lower half, so not beside a finding."""
+def are_usual(rows: IndexArray, scores: FloatArray, flags: BoolArray) -> BoolArray:
+    """Return which rows to compare with: no findings, and with a score of the lower half, so not near a finding."""
     if not np.isfinite(scores[rows]).any():
         return np.zeros(len(rows), dtype=np.bool_)
     return ~flags[rows] & (scores[rows] <= np.nanmedian(scores[rows]))

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from penstock._messages import counted, listed
+from penstock._types import BoolArray
 from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
 from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError
 
-BoolArray = NDArray[np.bool_]
 _MOST_NAMES, _FIRST_NAMES = 20, 5
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
 
@@ -138,7 +137,7 @@ def check_moment(name: str, moment: Any) -> None:
 
 
 def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
-    """Which rows are before a moment, and which after it."""
+    """Return which rows are before a moment, and which after it."""
     check_moment(name, moment)
     if table.time is None:
         number = _row_number(moment)

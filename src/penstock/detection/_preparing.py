@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import in_columns, listed
 from penstock._parameters import ParameterError, check_whole_number
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
@@ -97,7 +97,7 @@ class Prepared:
     inputs: InputChoice
     values: pd.DataFrame
     modes: NDArray[np.str_]
-    judged: NDArray[np.bool_]
+    judged: BoolArray
     notes: tuple[Note, ...]
     truth: Truth | None = None
 
@@ -139,7 +139,7 @@ def choose_columns(
 
 
 def _about_labels(inputs: InputChoice) -> list[Note]:
-    """A note on columns that are no inputs because they look like a label."""
+    """Return a note on columns that are no inputs because they look like a label."""
     names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_LABEL)
     if not names:
         return []
@@ -154,7 +154,7 @@ def _about_labels(inputs: InputChoice) -> list[Note]:
 
 
 def _about_settings(inputs: InputChoice) -> list[Note]:
-    """A note on inputs that are never named as a cause."""
+    """Return a note on inputs that are never named as a cause."""
     names = inputs.settings
     if not names:
         return []
@@ -173,7 +173,7 @@ def prepare(
     modes: ModePlan,
     notes: Sequence[Note] = (),
     *,
-    excluded: NDArray[np.bool_] | None = None,
+    excluded: BoolArray | None = None,
     truth: Truth | None = None,
 ) -> Prepared:
     """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
@@ -184,7 +184,11 @@ def prepare(
     if excluded is not None:
         judged = judged & ~excluded
     found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
-    found += _about_dead(values, table)
+    dead = tuple(values.columns[values.isna().all(axis=0)])  # which a model has learnt and new data may lack
+    if dead:
+        word = "input has" if len(dead) == 1 else "inputs have"
+        message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
+        found.append(Note("dead inputs", message, len(dead), dead))
     empty = values.isna().to_numpy().all(axis=1)
     if (judged & empty).any():
         rows = np.flatnonzero(judged & empty)
@@ -206,8 +210,8 @@ def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
     return tuple(check_columns(table))
 
 
-def _about_categories(table: Table, inputs: InputChoice, judged: NDArray[np.bool_]) -> list[Note]:
-    """Notes on text that was not there when the inputs were chosen."""
+def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> list[Note]:
+    """Return notes on text that was not there when the inputs were chosen."""
     notes = []
     for encoding in inputs.encoded:
         values = table.values[encoding.column][judged].dropna()
@@ -219,17 +223,7 @@ def _about_categories(table: Table, inputs: InputChoice, judged: NDArray[np.bool
     return notes
 
 
-def _about_dead(values: pd.DataFrame, table: Table) -> list[Note]:
-    """A note on inputs that have no reading at all, which a model has learnt and new data may lack."""
-    dead = tuple(values.columns[values.isna().all(axis=0)])
-    if not dead:
-        return []
-    word = "input has" if len(dead) == 1 else "inputs have"
-    message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
-    return [Note("dead inputs", message, len(dead), dead)]
-
-
-def _about_modes(modes: NDArray[np.str_], judged: NDArray[np.bool_], plan: ModePlan) -> list[Note]:
+def _about_modes(modes: NDArray[np.str_], judged: BoolArray, plan: ModePlan) -> list[Note]:
     if not plan.separates:
         return []
     names, counts = np.unique(modes, return_counts=True)

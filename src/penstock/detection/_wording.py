@@ -28,7 +28,7 @@ _VIEWS = {
 
 
 def how_rare(rate: float, *, extrapolated: bool = False) -> str:
-    """A share of normal rows.
+    """Return a share of normal rows.
 
     extrapolated : it is smaller than the rows that it was learnt from can show.
 
@@ -58,7 +58,7 @@ def rows_that(
     extrapolated: bool = False,
     over_all_modes: bool = False,
 ) -> str:
-    """What a share of normal rows does; the rest as in `how_rare`.
+    """Return what a share of normal rows does; the rest as in `how_rare`.
 
     over_all_modes : it is a share of the rows of several operating modes together.
 
@@ -73,7 +73,7 @@ def rows_that(
 
 
 def rank_in_words(higher: int, equal: int, rows: int, *, over_all_modes: bool = False) -> str:
-    """Where a score stands among those of some rows.
+    """Return where a score stands among those of some rows.
 
     higher, equal : how many of the rows have a higher score, and how many this one.
     over_all_modes : the rows are of several operating modes.
@@ -87,7 +87,7 @@ def rank_in_words(higher: int, equal: int, rows: int, *, over_all_modes: bool = 
 
 
 def seen_as(parts: Mapping[str, float]) -> str:
-    """What the views that count say of a row, and how much of its score each is.
+    """Return what the views that count say of a row, and how much of its score each is.
 
     >>> seen_as({"coarse": 6.03, "fine": 5.4, "local": 0.0, "marginal": 0.0})
     'far from everything (coarse 6.0, fine 5.4)'

@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from penstock._messages import counted, listed
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
@@ -182,7 +181,7 @@ class FittedRows:
 
 
 def fit_parts(
-    prepared: Prepared, trained: NDArray[np.bool_], detector: Any, fit_rows: FitRows | None, progress: Progress
+    prepared: Prepared, trained: BoolArray, detector: Any, fit_rows: FitRows | None, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
     """Fit a detector for each mode that has enough rows; return them, their training rows, and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
@@ -194,7 +193,11 @@ def fit_parts(
             f"There are too few rows to learn from: {fewest} are needed, {prepared.table.source} has {most}"
             f"{' in its largest mode' if len(rows_of) > 1 else ''}. Take more data, or fewer latent groups."
         )
-    notes = [_too_few(mode, rows, fewest) for mode, rows in rows_of.items() if mode not in learnt and len(rows)]
+    notes = []
+    for mode, rows in rows_of.items():
+        if mode not in learnt and len(rows):
+            few = f"{counted(len(rows), 'row')} to learn from, too few ({fewest} are needed)"
+            notes.append(Note("small modes", f"Mode {mode} has {few}: not judged.", len(rows), changed=True))
     values = prepared.values.to_numpy()
     parts = []
     for mode, rows in learnt.items():
@@ -230,7 +233,8 @@ def _fit_part(
             raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
     messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
     reference = None if rebuilds(detector) else reference_rows(rows, detector.scores_)
-    notes = [Note("model", f"{message}{_in(of_mode)}", 1) for message in messages]
+    fitted = f" (Fit{of_mode}.)" if of_mode else ""
+    notes = [Note("model", f"{message}{fitted}", 1) for message in messages]
     return Part(mode, detector, 1.0, scaling, reference), notes
 
 
@@ -261,12 +265,3 @@ def _check_comparable(prepared: Prepared, rows: IndexArray, detector: Any, of_mo
             f"rows{of_mode}: no input has a reading in both. Leave out one of them, or exclude columns that are seldom "
             f"read."
         )
-
-
-def _in(of_mode: str) -> str:
-    return f" (Fit{of_mode}.)" if of_mode else ""
-
-
-def _too_few(mode: str, rows: Sequence[int] | IndexArray, fewest: int) -> Note:
-    message = f"Mode {mode} has {counted(len(rows), 'row')} to learn from, too few ({fewest} are needed): not judged."
-    return Note("small modes", message, len(rows), changed=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import quoted
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
@@ -47,12 +47,19 @@ class ModePlan:
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:
-        """The mode of each row."""
+        """Return the mode of each row."""
         if self.column is not None:
             names, codes = _values_of(table, self.column)
             modes = np.array([*names, UNKNOWN])[codes]  # the code of a missing value is −1
         elif self.rules:
-            modes = _modes_by_rules(table, self.rules)
+            by_rule = np.full(len(table.values), OTHER, dtype=object)
+            open_rows = np.ones(len(table.values), dtype=np.bool_)
+            for name, rule in self.rules:
+                true, unknown = rule.truth(table)
+                by_rule[open_rows & unknown] = UNKNOWN  # whether a later rule counts is unknown too
+                by_rule[open_rows & true] = name
+                open_rows &= ~(true | unknown)
+            modes = by_rule.astype(np.str_)
         else:
             return np.full(len(table.values), ALL)
         if self.settle is None:
@@ -62,7 +69,7 @@ class ModePlan:
         return np.concatenate(spans)
 
     def resolved(self, table: Table) -> ModePlan:
-        """The plan with rules that mean for every table what they mean for this one."""
+        """Return the plan with rules that mean for every table what they mean for this one."""
         return replace(self, rules=tuple((name, rule.resolved(table)) for name, rule in self.rules))
 
     def refuse_unknown_skips(self, table: Table) -> None:
@@ -73,7 +80,7 @@ class ModePlan:
             if name not in known | {UNKNOWN, CHANGING}:
                 raise TableError(f"There is no mode {name!r} to skip; there are {', '.join(sorted(known))}.")
 
-    def is_judged(self, modes: NDArray[np.str_]) -> NDArray[np.bool_]:
+    def is_judged(self, modes: NDArray[np.str_]) -> BoolArray:
         return ~np.isin(modes, [*self.skip, UNKNOWN, CHANGING])
 
     @property
@@ -156,7 +163,7 @@ def named_columns(modes: ModeSpec) -> list[str]:
 
 
 def perhaps_columns(modes: ModeSpec) -> list[str]:
-    """The bare words in rules that are columns if the table has them."""
+    """Return the bare words in rules that are columns if the table has them."""
     rules = (rule for rule in _rules_and_columns(modes) if isinstance(rule, RowRule))
     return [name for rule in rules for name in rule.perhaps_columns]
 
@@ -171,19 +178,21 @@ def _rules_and_columns(modes: ModeSpec) -> Iterator[RowRule | str]:
 
 
 def _named_rule(spec: str) -> tuple[str, RowRule]:
-    """ "running: power > 5", or a rule that is its own name."""
+    """Parse "running: power > 5", or a rule that is its own name."""
     name, colon, rule = spec.partition(":")
     if colon and name.strip():
         try:
             return name.strip(), parse_rule(rule)
-        except RuleError:
-            if not _is_rule(spec):
-                raise
+        except RuleError as error:
+            try:
+                return spec.strip(), parse_rule(spec)
+            except RuleError:
+                raise error from None
     return spec.strip(), parse_rule(spec)
 
 
 def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
-    """The rule of a single text that is no column."""
+    """Return the rule of a single text that is no column."""
     try:
         return _named_rule(spec)
     except RuleError as error:
@@ -194,16 +203,8 @@ def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
         ) from None
 
 
-def _is_rule(text: str) -> bool:
-    try:
-        parse_rule(text)
-    except RuleError:
-        return False
-    return True
-
-
 def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
-    """The values of a column as names of modes, and for each row which of them, −1 where it is missing."""
+    """Return the values of a column as names of modes, and for each row which of them, −1 where it is missing."""
     refuse_unknown([column], table.names, "modes", table.source)
     codes, distinct = pd.factorize(table.values[column])
     if len(distinct) > _MOST_VALUES:
@@ -215,17 +216,13 @@ def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:
         )
     names = [mode_name(value) for value in distinct]
     for name in names:
-        _refuse_reserved(column, name)
+        if name in _RESERVED:
+            raise TableError(
+                f"Column {column!r} has the value {name!r}, which is what rows of no mode are called. Use rules with "
+                f'other names, such as "mode {name}: {quote_name(column)} == {quote_text(name)}".'
+            )
         _refuse_long(name)
     return names, codes
-
-
-def _refuse_reserved(column: str, value: str) -> None:
-    if value in _RESERVED:
-        raise TableError(
-            f"Column {column!r} has the value {value!r}, which is what rows of no mode are called. Use rules with "
-            f'other names, such as "mode {value}: {quote_name(column)} == {quote_text(value)}".'
-        )
 
 
 def mode_name(value: float | str) -> str:
@@ -233,21 +230,10 @@ def mode_name(value: float | str) -> str:
     return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _modes_by_rules(table: Table, rules: Sequence[tuple[str, RowRule]]) -> NDArray[np.str_]:
-    modes = np.full(len(table.values), OTHER, dtype=object)
-    open_rows = np.ones(len(table.values), dtype=np.bool_)
-    for name, rule in rules:
-        true, unknown = rule.truth(table)
-        modes[open_rows & unknown] = UNKNOWN  # whether a later rule counts is unknown too
-        modes[open_rows & true] = name
-        open_rows &= ~(true | unknown)
-    return modes.astype(np.str_)
-
-
 def _with_changes(
     modes: NDArray[np.str_], time: pd.DatetimeIndex | None, settle: pd.Timedelta | int
 ) -> NDArray[np.str_]:
-    """Modes with "changing" from the last row before each change to less than `settle` after the first row after it."""
+    """Return modes with "changing" from the last row before a change to less than `settle` after the row after it."""
     if isinstance(settle, pd.Timedelta) and time is None:
         raise TableError("settle is a duration, but the table has no time stamps. Give a number of rows instead.")
     if isinstance(settle, int) or time is None:

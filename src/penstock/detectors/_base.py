@@ -31,10 +31,10 @@ from penstock.detectors._input import (
     read_table,
 )
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
-from penstock.detectors._saving import Saveable
+from penstock.detectors._saving import KIND, Saveable
 from penstock.graph.rows import different_rows, first_copies, shares_seen
 from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
-from penstock.storage import Record
+from penstock.storage import Record, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -95,11 +95,76 @@ def unpack_copies(record: Record, n: int) -> Copies:
     return Copies(kept.astype(np.intp, copy=False), copy_of.astype(np.intp, copy=False))
 
 
-class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+class SignedScores(OutlierMixin):  # type: ignore[misc]
+    """The methods that scikit-learn expects, by `anomaly_score` and `threshold_`. The only class that flips signs."""
+
+    threshold_: float
+
+    @abstractmethod
+    def anomaly_score(self, X: Any) -> FloatArray:
+        """Return how anomalous each row of X is: the higher, the more."""
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return −anomaly_score(X), scikit-learn's sign: the lower, the more anomalous.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return 0.0 - self.anomaly_score(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return score_samples(X) − offset_: negative for flagged rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._decide(self.anomaly_score(X))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return −1 for rows whose score is above the threshold, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._verdicts(self.anomaly_score(X))
+
+    @property
+    def offset_(self) -> float:
+        """−threshold_, scikit-learn's word for it; setting one sets the other."""
+        return 0.0 - self.threshold_
+
+    @offset_.setter
+    def offset_(self, value: float) -> None:
+        self.threshold_ = 0.0 - float(value)
+
+    def _decide(self, scores: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return self.threshold_ - scores
+
+    def _verdicts(self, scores: FloatArray) -> NDArray[np.int64]:
+        return np.where(self._decide(scores) < 0, -1, 1)
+
+
+class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Score rows: the higher the score, the more anomalous; rows above the threshold are flagged.
 
-    The only class that validates data and the only one that flips signs: below it high means anomalous, and
-    `score_samples` and `decision_function` are scikit-learn's, where low does.
+    The only class that validates data. High means anomalous, but for `score_samples` and `decision_function`
+    (`SignedScores`), where low does.
 
     A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
     else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `check_parameters`; and
@@ -133,13 +198,15 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
     _takes_missing: ClassVar[bool] = False
     _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
-    contamination: Contamination
-    scale: str | None
     scores_: FloatArray
     seen_: FloatArray
     threshold_: float
     scaling_: MinMaxScaling | None
     n_features_in_: int
+
+    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
+        self.contamination = contamination
+        self.scale = scale
 
     @abstractmethod
     def _fit_rows(self, A: FloatArray) -> FloatArray:
@@ -233,6 +300,10 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
             The share of each row's values that are not missing; None: nothing is missing.
         table : object, default=None
             The table that was fitted: the index of a pandas DataFrame names the rows.
+
+        Returns
+        -------
+        self
         """
         self.scores_ = bounded(scores)
         self.seen_ = np.ones(len(scores)) if seen is None else seen
@@ -244,6 +315,14 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         """Return a copy that scores new rows by another `model_`, and holds nothing else of the training rows.
 
         For `FactorDetector` and `Detector`, so that other processes need not be sent all that was fitted.
+
+        Parameters
+        ----------
+        model : FactorModel or ViewsModel
+
+        Returns
+        -------
+        detector
         """
         other = copy(self)
         for name in ("scores_", "seen_", "_row_labels"):
@@ -252,7 +331,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return other
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others."""
+        """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self._verdicts(self.fit(X).scores_)
 
     def anomaly_score(self, X: Any) -> FloatArray:
@@ -269,7 +358,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return self._score_table(self._read_new(X), X)
 
     def score_array(self, rows: FloatArray) -> FloatArray:
-        """Return `anomaly_score` of a checked C-contiguous float64 array, without reading it as a table."""
+        """Return `anomaly_score` of a checked array, without reading it as a table.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, p)
+            C-contiguous float64.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         check_is_fitted(self)
         return self._score_table(rows, rows)
 
@@ -277,30 +376,17 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         """Return the share of each row's values that are not missing, from 0 to 1.
 
         A score is scaled up from the values that are there to all of them; the fewer there are, the less it says.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         check_is_fitted(self)
         return shares_seen(read_table(self, X, reset=False, allow_missing=self._takes_missing))
-
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return −anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
-        return 0.0 - self.anomaly_score(X)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return score_samples(X) − offset_: negative for flagged rows."""
-        return self._decide(self.anomaly_score(X))
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return −1 for rows whose score is above the threshold, 1 for the others."""
-        return self._verdicts(self.anomaly_score(X))
-
-    @property
-    def offset_(self) -> float:
-        """−threshold_."""
-        return 0.0 - self.threshold_
-
-    @offset_.setter
-    def offset_(self, value: float) -> None:
-        self.threshold_ = 0.0 - float(value)
 
     @property
     def _scores_for_threshold(self) -> FloatArray:
@@ -308,12 +394,16 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return self.scores_
 
     def set_contamination(self, contamination: Contamination) -> Self:
-        """Choose the threshold anew from the training scores, without fitting again.
+        """Choose another threshold from the training scores, without fitting again.
 
         Parameters
         ----------
         contamination : "auto", float in (0, 0.5] or threshold
             An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of rows.
+
+        Returns
+        -------
+        self
         """
         check_is_fitted(self)
         self.threshold_ = score_threshold(self._scores_for_threshold, contamination)
@@ -352,7 +442,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         labels : bool, default=True
             Whether the index of the rows is saved too; without it, `top` of the loaded detector shows row numbers.
         """
-        self._write(path, labels=labels)
+        write_state(path, KIND, self._whole_state(labels=labels))
 
     def _has_state(self) -> bool:
         return "scores_" in vars(self)
@@ -386,7 +476,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
-        """Return what the subclass has learnt, beside what all detectors share; see `Saveable._pack`."""
+        """Return what the subclass has learnt, apart from what all detectors share; see `Saveable._pack`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved yet: it lacks _pack_model.")
 
     def _unpack_model(self, record: Record) -> None:
@@ -419,11 +509,7 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
         return bounded(self._score_rows(A, clipped))
 
     def _decide(self, scores: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return bounded(self.threshold_ - scores)
-
-    def _verdicts(self, scores: FloatArray) -> NDArray[np.int64]:
-        return np.where(self._decide(scores) < 0, -1, 1)
+        return bounded(super()._decide(scores))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -434,8 +520,11 @@ class BaseDetector(Saveable, OutlierMixin, BaseEstimator, metaclass=ABCMeta):  #
 
 def bounded(scores: FloatArray) -> FloatArray:
     """Return scores with overflowed ones at the largest float; a NaN would be a bug of a detector, and is raised."""
+    result: FloatArray = np.asarray(scores, dtype=np.float64)
+    if np.isfinite(result).all():
+        return result
     largest = np.finfo(np.float64).max
-    result: FloatArray = np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)
+    result = np.clip(result, -largest, largest)
     if np.isnan(result).any():
         raise FloatingPointError("A detector returned NaN as a score. Please report this as a bug.")
     return result

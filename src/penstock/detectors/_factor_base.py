@@ -26,12 +26,13 @@ from penstock.detectors._input import check_not_huge
 from penstock.detectors._packing import pack_graph, unpack_graph
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
-from penstock.factor.solve import Settings, fit_factors
+from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors, search_over
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
+from penstock.thresholds import Contamination
 
 COLLAPSED = 0.05  # of ‖A‖²
 _LARGEST_WEIGHT, _LARGEST_PROFILE = 1e77, 1e150  # the objective has fourth powers of W, and squares of H
@@ -170,12 +171,24 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
     _settles_rows: ClassVar[bool] = False
 
-    n_components: int
-    solver: Literal["auto"] | Settings
-    max_iter: int
-    tol: float
-    random_state: Any
     model_: FactorModel
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        solver: Literal["auto"] | Settings = "auto",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(contamination, scale)
+        self.n_components = n_components
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
 
     @abstractmethod
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
@@ -208,6 +221,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             Which training rows they are.
         tree : Tree or None, default=None
             The spanning tree of all training rows, if `needs.tree`.
+
+        Returns
+        -------
+        FactorTask
         """
         (n, p), K = rows.shape, self.n_components
         problem = self._pose(rows, copies, tree)
@@ -291,12 +308,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     @property
     def embedding_(self) -> FloatArray:
-        """W over all training rows, made anew each time: copies of few rows may be many."""
+        """W over all training rows, made again each time: copies of few rows may be many."""
         return self.model_.factors.W[self.model_.copies.copy_of]
 
     @property
     def similarity_(self) -> SparseMatrix:
-        """S over all training rows, made anew each time."""
+        """S over all training rows, made again each time."""
         S, copies = self.model_.problem.objective.S, self.model_.copies
         if S is None:
             raise AttributeError(f"{type(self).__name__} has no similarity_: it knows no neighbours.")

@@ -128,14 +128,14 @@ def pack_labels(index: pd.Index[Any] | None) -> dict[str, Any] | None:
         if index.nlevels > _MOST_LEVELS:
             raise TypeError(f"Row labels of more than {_MOST_LEVELS} levels cannot be stored. {_WAY_OUT}")
         used = index.remove_unused_levels()
-        levels = [_pack_level(used, i) for i in range(used.nlevels)]
+        levels = [
+            {"codes": np.asarray(codes, dtype=np.int64), "values": pack_labels(values.rename(name))}
+            for codes, values, name in zip(used.codes, used.levels, used.names, strict=True)
+        ]
         return {"type": "levels", "name": None, "levels": levels}
-    return {"type": _type_of(index), "name": _checked_name(index.name), **_pack_values(index)}
-
-
-def _pack_level(index: pd.MultiIndex, level: int) -> dict[str, Any]:
-    values = index.levels[level].rename(index.names[level])
-    return {"codes": np.asarray(index.codes[level], dtype=np.int64), "values": pack_labels(values)}
+    if index.name is not None and type(index.name) not in (str, int, float, bool):
+        raise TypeError(f"Row labels have the name {index.name!r}, which cannot be stored. {_WAY_OUT}")
+    return {"type": _type_of(index), "name": index.name, **_pack_values(index)}
 
 
 def _type_of(index: pd.Index[Any]) -> str:
@@ -153,8 +153,8 @@ def _type_of(index: pd.Index[Any]) -> str:
         raise TypeError(f"Row labels of type {type(index).__name__} cannot be stored. {_WAY_OUT}")
     if str(index.dtype) in _TEXT_TYPES and all(isinstance(label, str) for label in index):
         return "text"
-    strange = next((label for label in index if not isinstance(label, str)), None)
-    raise TypeError(f"Row labels of dtype {index.dtype}, such as {strange!r}, cannot be stored. {_WAY_OUT}")
+    first = next((label for label in index if not isinstance(label, str)), None)
+    raise TypeError(f"Row labels of dtype {index.dtype}, such as {first!r}, cannot be stored. {_WAY_OUT}")
 
 
 def _pack_values(index: Any) -> dict[str, Any]:
@@ -167,17 +167,10 @@ def _pack_values(index: Any) -> dict[str, Any]:
         return {"dtype": str(index.dtype), "values": pack_text(list(index))}
     if kind == "durations":
         return {"unit": index.unit, "values": index.asi8}
-    return {"unit": index.unit, "zone": _zone_name(index), "values": index.asi8}
-
-
-def _zone_name(index: pd.DatetimeIndex) -> str | None:
-    """Return the name that leads back to the zone; None for times without one."""
-    if index.tz is None:
-        return None
-    name = str(index.tz)
-    if not _is_zone_name(name) or _known_zone(name, index.unit) != index.dtype:
+    zone = None if index.tz is None else str(index.tz)
+    if zone is not None and (not _is_zone_name(zone) or _known_zone(zone, index.unit) != index.dtype):
         raise TypeError(f"Row labels in the time zone {index.tz!r}, which has no standard name. {_WAY_OUT}")
-    return name
+    return {"unit": index.unit, "zone": zone, "values": index.asi8}
 
 
 def _is_zone_name(name: str) -> bool:
@@ -193,13 +186,6 @@ def _known_zone(name: str, unit: Any) -> Any:
         return pd.DatetimeTZDtype(unit, name)
     except (KeyError, OSError, TypeError, ValueError):  # zoneinfo's is a KeyError, for a folder of zones an OSError
         return None
-
-
-def _checked_name(name: Any) -> str | int | float | bool | None:
-    if name is not None and type(name) not in (str, int, float, bool):
-        raise TypeError(f"Row labels have the name {name!r}, which cannot be stored. {_WAY_OUT}")
-    result: str | int | float | bool | None = name
-    return result
 
 
 def unpack_labels(record: Record | None, n: int) -> Any:

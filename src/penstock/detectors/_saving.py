@@ -1,4 +1,4 @@
-"""Save detectors to files and load them.
+"""Save detectors to files and restore them from what a file holds (`penstock.load` reads files).
 
 A file names only classes listed in `penstock.registry`. Plain parameters (None, bool, int, float, str) stay what they
 are in a file; the others become {"type": …, …}, and only the kinds listed below can be stored.
@@ -50,7 +50,7 @@ class Saveable(ABC):
         """Return what was learnt, as `penstock.storage.write_state` takes it, in a schema of its own.
 
         Not `vars(self)`: attributes may be renamed, files stay. A change of the schema is a new format, with a step in
-        `penstock/storage/_versions.py` that brings older files up to it.
+        `penstock.storage.states.UPGRADES` that brings older files up to it.
         """
 
     @abstractmethod
@@ -63,21 +63,22 @@ class Saveable(ABC):
 
     @abstractmethod
     def _has_state(self) -> bool:
-        """Return whether there is anything to pack beside the parameters."""
+        """Return whether there is anything to pack apart from the parameters."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
 
         The file appears wholly or not at all. Attributes that you added yourself are not in it.
+
+        Parameters
+        ----------
+        path : str or PathLike
         """
-        self._write(path)
+        write_state(path, KIND, self._whole_state())
 
     @abstractmethod
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
-
-    def _write(self, path: str | os.PathLike[str], **options: Any) -> None:
-        write_state(path, KIND, self._whole_state(**options))
 
     def _whole_state(self, **options: Any) -> dict[str, Any]:
         """Return what `restore` needs; options are those of `_pack`."""
@@ -105,30 +106,8 @@ class Saveable(ABC):
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a detector that `save` wrote: the same scores, thresholds and labels to the last bit.
-
-    Nothing is fitted again, and nothing in the file is executed; one that is damaged, that was not made by penstock, or
-    whose content does not fit is a `penstock.storage.StorageError`.
-
-    >>> import tempfile, numpy as np
-    >>> from penstock import LoMST, load
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> path = tempfile.mkdtemp() + "/lomst.safetensors"
-    >>> detector = LoMST(5, contamination=0.1).fit(X)
-    >>> detector.save(path)
-    >>> load(path)
-    LoMST(contamination=0.1, n_neighbors=5)
-    >>> bool((load(path).predict(X) == detector.predict(X)).all())
-    True
-    """
-    _, state = read_state(path, KIND)
-    try:
-        return restore(state)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
-        raise StorageError(
-            f"Cannot load {os.fspath(path)}: the file is sound, but what it holds is not a detector of this version of "
-            f"penstock ({error!s:.500})."
-        ) from error
+    """Return the detector in a file of one; users call `penstock.load`, which says more about a file that is none."""
+    return restore(read_state(path, KIND)[1])
 
 
 def state_of(detector: Any) -> dict[str, Any]:
@@ -176,7 +155,10 @@ def _pack(value: Any, place: str) -> Any:
     if type(value) is np.random.RandomState and value.get_state(legacy=False)["bit_generator"] == "MT19937":
         return _pack_random_state(value)
     if isinstance(value, Threshold):
-        return _pack_threshold(value, place)
+        try:
+            return {"type": "threshold", "content": pack_threshold(value)}
+        except ValueError as error:
+            raise TypeError(f"{place} = {value!r:.200} cannot be stored. {error}") from error
     if isinstance(value, Saveable):
         name = value._listed_name()
         return {"type": "detector", "class": name, "parameters": pack_parameters(name, value._storable_parameters())}
@@ -197,21 +179,14 @@ def _pack_random_state(value: np.random.RandomState) -> dict[str, Any]:
     }
 
 
-def _pack_threshold(value: Threshold, place: str) -> dict[str, Any]:
-    try:
-        return {"type": "threshold", "content": pack_threshold(value)}
-    except ValueError as error:
-        raise TypeError(f"{place} = {value!r:.200} cannot be stored. {error}") from error
-
-
 def unpack_parameters(cls: type, content: Any) -> dict[str, Any]:
     """Return parameters for a class; those that the file lacks keep their defaults, unknown ones are refused."""
     Record(content, "parameters")
     known = cls._get_param_names()  # type: ignore[attr-defined]
     content = {_RENAMED.get(name, name) if name not in known else name: value for name, value in content.items()}
-    strange = sorted(set(content) - set(known))
-    if strange:
-        raise StorageError(f"{cls.__name__} has no parameter {strange[0]!r:.80}")
+    unknown = sorted(set(content) - set(known))
+    if unknown:
+        raise StorageError(f"{cls.__name__} has no parameter {unknown[0]!r:.80}")
     return {name: _unpack(value, f"parameters[{name!r}]") for name, value in content.items()}
 
 

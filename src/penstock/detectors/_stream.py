@@ -1,4 +1,4 @@
-"""A stream of rows: the warm-up, the scaling learnt in it, the factors that follow, and the threshold beside them.
+"""A stream of rows: the warm-up, the scaling learnt in it, the factors that follow, and the threshold.
 
 Rows are checked arrays here (`online.py` checks them): float64, NaN where a reading is missing.
 """
@@ -6,13 +6,12 @@ Rows are checked arrays here (`online.py` checks them): float64, NaN where a rea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors, OnlineSettings
@@ -43,25 +42,10 @@ class StreamSettings:
     @classmethod
     def of(cls, detector: OnlineNSNMF) -> StreamSettings:
         """Return the settings of a detector whose parameters have been checked."""
-        online = OnlineSettings(
-            float(detector.alpha),
-            detector.similarity,
-            detector.duplicates,
-            int(detector.max_iter),
-            float(detector.tol),
-            float(detector.forgetting),
-            int(detector.refresh_every),
-        )
-        return cls(
-            int(detector.n_components),
-            int(detector.buffer_size),
-            int(detector.buffer_size if detector.warmup is None else detector.warmup),
-            float(detector.gamma),
-            detector.scale,
-            bool(detector.learn_flagged),
-            detector.random_state,
-            online,
-        )
+        given = detector.get_params(deep=False)
+        online = OnlineSettings(**{each.name: given[each.name] for each in fields(OnlineSettings)})
+        own = {each.name: given[each.name] for each in fields(cls) if each.name != "online"}
+        return cls(**{**own, "warmup": detector.warmup or detector.buffer_size}, online=online)
 
 
 class Stream:
@@ -145,7 +129,11 @@ class Stream:
     def end_warmup(self) -> None:
         """Factorise the samples collected. Ahmed et al. (2021), Algorithm 2, d = z. If that fails, nothing changes."""
         chosen, table = self.settings, self.waiting
-        scaling = self._learn_scaling(table)
+        scaling = None if chosen.scale is None else learn_scaling(table)
+        if scaling is not None and chosen.scale == "auto":
+            within = np.fmin.reduce(scaling.minimum) >= 0 and np.fmax.reduce(scaling.maximum) <= 1
+            if within:  # the stream counts as scaled already
+                scaling = MinMaxScaling(np.zeros(self.n_columns), np.ones(self.n_columns))
         X, A = (table, table) if scaling is None else scaling.apply_both(table)
         n = min(chosen.buffer_size, len(table))
         n_components = min(chosen.n_components, n)
@@ -168,15 +156,6 @@ class Stream:
         self._waiting, self.n_waiting = [], 0
         self.factors = factors
 
-    def _learn_scaling(self, table: FloatArray) -> MinMaxScaling | None:
-        if self.settings.scale is None:
-            return None
-        learnt = learn_scaling(table)
-        within = np.fmin.reduce(learnt.minimum) >= 0 and np.fmax.reduce(learnt.maximum) <= 1
-        if self.settings.scale == "auto" and within:
-            return MinMaxScaling(np.zeros(self.n_columns), np.ones(self.n_columns))
-        return learnt
-
     @property
     def _running(self) -> OnlineFactors:
         assert self.factors is not None, "the warm-up has not ended"
@@ -195,7 +174,7 @@ class Stream:
             self.missing = self.missing + absent.sum(axis=0)
         return [slice(at, min(at + _ROWS_AT_ONCE, len(table))) for at in range(start, len(table), _ROWS_AT_ONCE)]
 
-    def _collect(self, table: FloatArray, absent: NDArray[np.bool_]) -> int:
+    def _collect(self, table: FloatArray, absent: BoolArray) -> int:
         """Let the warm-up take the rows with readings that it needs; return how many rows were looked at."""
         usable = np.flatnonzero(~absent.all(axis=1))
         needed = self.settings.warmup - self.n_waiting
@@ -216,7 +195,7 @@ class Stream:
         table: FloatArray,
         expected: FloatArray | None = None,
         thresholds: FloatArray | None = None,
-        flags: NDArray[np.bool_] | None = None,
+        flags: BoolArray | None = None,
     ) -> FloatArray:
         """Score and learn rows; fill what is given: expected readings, thresholds and flags."""
         X, A = self._scaled(table)

@@ -28,6 +28,8 @@ class NormScore(BaseDetector):
     scale : "minmax" or None, default="minmax"
         Whether columns are first scaled to [0, 1].
 
+    Examples
+    --------
     >>> import numpy as np
     >>> NormScore(contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]]).scores_
     array([0.  , 0.25, 0.5 , 1.  ])
@@ -35,10 +37,6 @@ class NormScore(BaseDetector):
 
     _takes_missing: ClassVar[bool] = True
     _compares_rows: ClassVar[bool] = False
-
-    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
-        self.contamination = contamination
-        self.scale = scale
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         return self._score_rows(A, A)
@@ -58,14 +56,15 @@ class MeanDistance(BaseDetector):
 
     Parameters
     ----------
-    contamination, scale :
-        As in `NormScore`.
+    contamination, scale : as in `NormScore`
 
     Attributes
     ----------
     mean_ : ndarray of shape (p,)
         The mean of the scaled training rows.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> MeanDistance(contamination=0.25).fit([[0.0], [2.0], [2.0], [4.0]]).scores_
     array([0.5, 0. , 0. , 0.5])
@@ -73,10 +72,6 @@ class MeanDistance(BaseDetector):
 
     _takes_missing: ClassVar[bool] = True
     _compares_rows: ClassVar[bool] = False
-
-    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
-        self.contamination = contamination
-        self.scale = scale
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         self.mean_ = _mean(A)
@@ -103,9 +98,10 @@ class KNNDistance(BaseDetector):
     ----------
     n_neighbors : int, default=5
         k.
-    contamination, scale :
-        As in `NormScore`.
+    contamination, scale : as in `NormScore`
 
+    Examples
+    --------
     >>> import numpy as np
     >>> detector = KNNDistance(n_neighbors=1, contamination=0.25).fit([[0.0], [1.0], [2.0], [4.0]])
     >>> detector.scores_
@@ -119,11 +115,11 @@ class KNNDistance(BaseDetector):
     def __init__(
         self, n_neighbors: int = 5, contamination: Contamination = "auto", scale: str | None = "minmax"
     ) -> None:
+        super().__init__(contamination, scale)
         self.n_neighbors = n_neighbors
-        self.contamination = contamination
-        self.scale = scale
 
     def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         check_whole_number("n_neighbors", self.n_neighbors, least=1)
 

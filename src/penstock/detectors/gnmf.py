@@ -25,8 +25,7 @@ class GNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state :
-        As in `NSNMF`.
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
     penalty : float, default=100.0
         λ, the weight of the graph; 0 makes it NMF.
     n_neighbors : int, default=5
@@ -53,15 +52,9 @@ class GNMF(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
         self.penalty = penalty
         self.n_neighbors = n_neighbors
-        self.solver = solver
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""

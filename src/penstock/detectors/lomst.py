@@ -68,12 +68,12 @@ class LoMST(BaseDetector):
         contamination: Contamination = "auto",
         scale: str | None = "minmax",
     ) -> None:
+        super().__init__(contamination, scale)
         self.n_neighbors = n_neighbors
         self.max_neighbors = max_neighbors
-        self.contamination = contamination
-        self.scale = scale
 
     def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         check_whole_number("max_neighbors", self.max_neighbors, least=SMALLEST_K)
         if isinstance(self.n_neighbors, str):

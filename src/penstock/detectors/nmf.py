@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import settle_rows
-from penstock.factor.solve import MAX_ITER, TOL, Settings
-from penstock.thresholds import Contamination
 
 
 class NMF(FactorDetector):
     """Non-negative matrix factorisation, ‖A−WH‖², no neighbourhood. Ahmed et al. (2021), eq:frob.
 
-    Parameters and attributes are those of `NSNMF`, less what belongs to the tree.
+    Parameters
+    ----------
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(1, 2, size=(100, 1)) * [1.0, 2.0, 3.0]
@@ -33,24 +35,6 @@ class NMF(FactorDetector):
     _has_graph: ClassVar[bool] = False
     _compares_rows: ClassVar[bool] = False
     _settles_rows: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        n_components: int = 5,
-        solver: Literal["auto"] | Settings = "auto",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.solver = solver
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         return Problem(nmf(rows), np.ones(len(rows)), np.zeros(len(rows)))

@@ -26,15 +26,39 @@ class _TreeDetector(FactorDetector):
 
     _needs_tree: ClassVar[bool] = True
 
-    alpha: float
-    similarity: Kind
-    duplicates: Duplicates
-    score_kind: Literal["residual", "structural"]
+    def __init__(
+        self,
+        n_components: int = 5,
+        alpha: float = 0.8,
+        similarity: Kind = "inverse",
+        duplicates: Duplicates = "collapse",
+        solver: Literal["auto"] | Settings = "auto",
+        score_kind: Literal["residual", "structural"] = "residual",
+        contamination: Contamination = "auto",
+        scale: Literal["minmax"] | None = "minmax",
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        self.alpha = alpha
+        self.similarity = similarity
+        self.duplicates = duplicates
+        self.score_kind = score_kind
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
 
-        `y` is ignored. Grid searches use it where no `scoring` is given.
+        Grid searches use it where no `scoring` is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        float
         """
         return float(self.score_samples(X).mean())
 
@@ -154,18 +178,11 @@ class NSNMF(_TreeDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
+        super().__init__(
+            n_components, alpha, similarity, duplicates, solver, score_kind, contamination, scale, max_iter, tol,
+            random_state,
+        )  # fmt: skip
         self.gamma = gamma
-        self.similarity = similarity
-        self.duplicates = duplicates
-        self.solver = solver
-        self.score_kind = score_kind
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -180,40 +197,21 @@ class LaplacianNSNMF(_TreeDetector):
     """The Laplacian form of NS-NMF, alpha·‖A−WH‖² + tr(WᵀLW), fitted offline. Ahmed et al. (2021), eq:stream.
 
     The objective of the paper's online algorithm. Rows of H are bounded by the mean row norm of A, without which it has
-    no minimiser; that also pins the scale, so there is no `gamma`. Parameters and attributes are those of `NSNMF`.
+    no minimiser; that also pins the scale, so there is no `gamma`. Attributes are those of `NSNMF`.
 
+    Parameters
+    ----------
+    n_components, alpha, similarity, duplicates, solver, score_kind : as in `NSNMF`
+    contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> X[5] += 9
     >>> LaplacianNSNMF(n_components=2, random_state=0).fit(X).top(1).index.tolist()
     [5]
     """
-
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        similarity: Kind = "inverse",
-        duplicates: Duplicates = "collapse",
-        solver: Literal["auto"] | Settings = "auto",
-        score_kind: Literal["residual", "structural"] = "residual",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.similarity = similarity
-        self.duplicates = duplicates
-        self.solver = solver
-        self.score_kind = score_kind
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
         return laplacian_nsnmf(A, S, self.alpha)

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from penstock._messages import warn_caller
 from penstock._parameters import check_choice, check_number, check_whole_number
 from penstock._types import FloatArray, IndexArray, StreamScores
-from penstock.detectors._base import restore_on_failure
+from penstock.detectors._base import SignedScores, restore_on_failure
 from penstock.detectors._input import read_row, read_rows, table_of_one
 from penstock.detectors._packing import pack_columns, unpack_columns
 from penstock.detectors._saving import Saveable
@@ -29,7 +28,7 @@ LARGEST_BUFFER = 2000  # samples; the distances between them take 32 MB
 _TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
 
 
-class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
     """NS-NMF over a stream: each sample is scored when it comes. Ahmed et al. (2021), Algorithm 2.
 
     The first `buffer_size` samples are collected and factorised by NS-NMF. Each later one joins the exact spanning tree
@@ -58,7 +57,7 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         counts half after 693 more; rows of H are kept at their norms then.
     learn_flagged : bool, default=True
         Whether a sample above the threshold is learnt as well. With False it leaves no trace in the model or the
-        buffer, and a lasting change of the process stays an anomaly until the detector is fitted anew.
+        buffer, and a lasting change of the process stays an anomaly until the detector is fitted again.
     threshold : Threshold or None, default=None
         From `penstock.thresholds`; a copy of it follows the scores. None: `MeanDeviation()`, the mean + 3 standard
         deviations of the unflagged scores.
@@ -82,10 +81,6 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         vanishing length, so that a copy scores as its original does; "zero" is the paper's formula to the letter, by
         which a copy is no neighbour at all, and an anomaly that repeats looks normal the second time.
 
-    Missing readings (NaN) are left out: of distances and residuals, which are scaled up by p over the number of
-    readings there are, and of the factorisation. They are counted in `missing_`. A sample without any reading scores
-    NaN and is passed over.
-
     Attributes
     ----------
     warmup_scores_ : array
@@ -108,6 +103,12 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Columns without a reading in the warm-up: if they had to be scaled, they have no range and are left out.
     scores_ : array
         After `fit` only: scores of the rows in the order they were passed, those of the warm-up included.
+
+    Notes
+    -----
+    Missing readings (NaN) are left out: of distances and residuals, which are scaled up by p over the number of
+    readings there are, and of the factorisation. They are counted in `missing_`. A sample without any reading scores
+    NaN and is passed over.
 
     Examples
     --------
@@ -160,13 +161,37 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.duplicates = duplicates
 
     def update(self, row: Any) -> float:
-        """Score one sample (p numbers, NaN for a missing reading) and learn it; NaN during the warm-up."""
-        table = self._read_row(row)
+        """Score one sample and learn it.
+
+        Parameters
+        ----------
+        row : array-like of shape (p,)
+            NaN for a missing reading.
+
+        Returns
+        -------
+        float
+            NaN during the warm-up.
+        """
+        if "_stream" in self.__dict__ and isinstance(row, np.ndarray | list | tuple):
+            table = read_row(self, row, scaled=self._stream.settings.scale is not None)
+        else:
+            table = self._read(table_of_one(row))
         with self._announcing():
             return float(self._begun().take(table)[0])
 
     def update_many(self, X: Any) -> FloatArray:
-        """Score samples in turn, learning each before the next; NaN for those of the warm-up."""
+        """Score samples in turn, learning each before the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            NaN for samples of the warm-up.
+        """
         table = self._read(X)
         with self._announcing():
             return self._begun().take(table)
@@ -174,6 +199,17 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def process(self, X: Any, n_variables: int = 3) -> StreamScores:
         """As `update_many`, with the threshold each score met, the flags, and the variables with the largest residuals.
 
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        n_variables : int, default=3
+
+        Returns
+        -------
+        StreamScores
+
+        Examples
+        --------
         >>> import numpy as np
         >>> rows = np.random.default_rng(0).random((300, 4)) * 0.1 + 0.5
         >>> rows[250, 2] = 9.0
@@ -187,45 +223,57 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             return self._begun().take_and_explain(table, n_variables)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the rows of X in turn. `y` is ignored, for scikit-learn's sake."""
+        """Learn the rows of X in turn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         self.update_many(X)
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, pass the rows of X through, and keep their scores. `y` is ignored.
+        """Forget everything, pass the rows of X through, and keep their scores.
 
         With fewer rows than the warm-up asks for, it ends with the last of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        self
         """
         with restore_on_failure(self):
-            return self._fit_table(X)
-
-    def _fit_table(self, X: Any) -> Self:
-        for name in ("_stream", "_batch_threshold"):
-            self.__dict__.pop(name, None)
-        table = self._read(X)
-        stream = self._begun()
-        with self._announcing():
-            scores = stream.take(table)
-            if stream.factors is None:
-                self._end_warmup_early(stream, len(table))
-        assert stream.warmup_scores is not None
-        usable = np.flatnonzero(~np.isnan(table).all(axis=1))[: len(stream.warmup_scores)]
-        scores[usable] = stream.warmup_scores
-        self.scores_ = scores
-        if self.threshold is None or np.isnan(stream.threshold.value):
-            now = stream.score(table)
-            self._batch_threshold = (stream.n_seen, score_threshold(now[~np.isnan(now)]))
-        return self
-
-    def _end_warmup_early(self, stream: Stream, n: int) -> None:
-        found = stream.n_waiting
-        if found < 2:
-            raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} (n_samples = {n}).")
-        if found < self.n_components:
-            warn_caller(
-                f"Only {found} rows have readings, so n_components = {self.n_components} was lowered to {found}."
-            )
-        stream.end_warmup()
+            for name in ("_stream", "_batch_threshold"):
+                self.__dict__.pop(name, None)
+            table = self._read(X)
+            stream = self._begun()
+            with self._announcing():
+                scores = stream.take(table)
+                if stream.factors is None:
+                    found, K = stream.n_waiting, self.n_components
+                    if found < 2:
+                        n = f"n_samples = {len(table)}"
+                        raise ValueError(f"{self!r} needs at least 2 rows with readings; got {found} ({n}).")
+                    if found < K:
+                        warn_caller(f"Only {found} rows have readings, so n_components = {K} was lowered to {found}.")
+                    stream.end_warmup()
+            assert stream.warmup_scores is not None
+            usable = np.flatnonzero(~np.isnan(table).all(axis=1))[: len(stream.warmup_scores)]
+            scores[usable] = stream.warmup_scores
+            self.scores_ = scores
+            if self.threshold is None or np.isnan(stream.threshold.value):
+                now = stream.score(table)
+                self._batch_threshold = (stream.n_seen, score_threshold(now[~np.isnan(now)]))
+            return self
 
     @contextmanager
     def _announcing(self) -> Iterator[None]:
@@ -249,21 +297,18 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def anomaly_score(self, X: Any) -> FloatArray:
-        """Return what each row would score if it came next: the higher, the more anomalous. Nothing is learnt."""
+        """Return what each row would score if it came next: the higher, the more anomalous. Nothing is learnt.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         stream = self._warm()
         return stream.score(self._read(X))
-
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return −anomaly_score(X), scikit-learn's sign: the lower, the more anomalous."""
-        return 0.0 - self.anomaly_score(X)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return score_samples(X) − offset_: negative for flagged rows."""
-        return self.threshold_ - self.anomaly_score(X)
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return −1 for rows whose score is above the threshold as it is now, 1 for the others."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -335,15 +380,6 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("threshold_ must be a number; got NaN.")
         self._warm().threshold = Fixed(float(value))
         self.__dict__.pop("_batch_threshold", None)
-
-    @property
-    def offset_(self) -> float:
-        """−threshold_, scikit-learn's word for it; setting one sets the other."""
-        return 0.0 - self.threshold_
-
-    @offset_.setter
-    def offset_(self, value: float) -> None:
-        self.threshold_ = 0.0 - float(value)
 
     @property
     def components_(self) -> FloatArray:
@@ -423,15 +459,14 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self._stream = self._new_stream()
         return table
 
-    def _read_row(self, row: Any) -> FloatArray:
-        """Return one sample as a table of one row."""
-        if "_stream" not in self.__dict__ or not isinstance(row, np.ndarray | list | tuple):
-            return self._read(table_of_one(row))
-        return read_row(self, row, scaled=self._stream.settings.scale is not None)
-
     def _pack(self) -> dict[str, Any]:
-        stream = self._begun()
-        self._refuse_changed_parameters(stream)
+        stream, now = self._begun(), StreamSettings.of(self)
+        if now != stream.settings:  # a file holds the parameters and the stream; they must belong together
+            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
+            raise ValueError(
+                f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
+                f"them back before saving, or fit again."
+            )
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
         return {
             "columns": pack_columns(self),
@@ -439,16 +474,6 @@ class OnlineNSNMF(Saveable, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
         }
-
-    def _refuse_changed_parameters(self, stream: Stream) -> None:
-        """A file holds the parameters and the stream; they must belong together."""
-        now = StreamSettings.of(self)
-        if now != stream.settings:
-            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
-            raise ValueError(
-                f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
-                f"them back before saving, or fit anew."
-            )
 
     def _unpack(self, state: dict[str, Any]) -> None:
         record = Record(state, "fitted").only("columns", "stream", "scores", "batch_threshold")

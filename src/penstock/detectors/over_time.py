@@ -288,13 +288,13 @@ class OverTime(SeriesDetector):
             scores[there] = detector.scores_
             R, filled, judged = above_usual(scores, usual), _filled(scale.apply(table)), np.ones(1, dtype=np.bool_)
         kept = np.ones(len(table), dtype=np.bool_)
-        first = judge_both_sides(R, filled, spacing, kept, judged)[0]
+        first = judge_both_sides(R, filled, spacing, kept, judged).scores
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
-        both, trailing, evidence = judge_both_sides(R, filled, spacing, kept, judged)
+        found = judge_both_sides(R, filled, spacing, kept, judged)
         layer, as_new = learn_time_layer(R, filled, spacing, kept, judged)
-        scores = np.maximum(learn_surprise(both).apply(both), trailing)
+        scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.trailing)
         model = OverTimeModel(detector, scale, clock, layer, usual)
-        return Learnt(model, Judgement(scores, layer.on_all_sensors(evidence)), as_new)
+        return Learnt(model, Judgement(scores, layer.on_all_sensors(found.evidence)), as_new)
 
     def _pack_series(self) -> dict[str, Any]:
         model = self.model_

@@ -132,7 +132,16 @@ class Detector(BaseDetector):
         return self.install(ViewsModel(copies, tree, views, parts))
 
     def install(self, model: ViewsModel) -> FloatArray:
-        """Take over what was computed, and return the scores of the training rows for `finish_fit`."""
+        """Take over what was computed, and return the scores of the training rows for `finish_fit`.
+
+        Parameters
+        ----------
+        model : ViewsModel
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         self.model_ = model
         return total_of(counted(model.parts))
 
@@ -150,7 +159,16 @@ class Detector(BaseDetector):
         return total_of(counted(self.model_.views.parts(A)))
 
     def explain(self, X: Any) -> ScoreParts:
-        """Which views, and which variables, make the scores of rows what they are."""
+        """Return which views, and which variables, make the scores of rows what they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ScoreParts
+        """
         import pandas as pd  # see `top`
 
         table = self._read_new(X)
@@ -169,18 +187,36 @@ class Detector(BaseDetector):
         )
 
     def false_alarm_rate(self, X: Any) -> FloatArray:
-        """How many normal rows score at least as high: 0.001 says that of 1,000 normal rows, one does.
+        """Return how many normal rows score at least as high: 0.001 says that of 1,000 normal rows, one does.
 
         Measured on the training rows, each looked at without itself; those that are anomalous among them make it larger
         than it is, to the safe side. Of a training row it is only its rank, (rank + 1)/(n + 1), whatever the row is.
         Below 1/(n + 1) it is extrapolated by a Pareto tail, and a guess: fit on several times as many rows as the rate
         is one in. It holds for rows that are like independent draws of what was learnt from.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         return self._exceedance.rate_of(self.anomaly_score(X))
 
     def set_false_alarm_rate(self, rate: float) -> Detector:
         """Choose the threshold so that this share of normal rows is flagged, without fitting again.
 
+        Parameters
+        ----------
+        rate : float in (0, 1)
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> detector = Detector().fit(rng.normal(size=(2000, 3))).set_false_alarm_rate(0.01)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.thresholds import expected_by_chance
 from penstock.thresholds.chance import FEWEST_SCORES
 
@@ -71,7 +71,7 @@ def scores_without_the_highest(detector: Any, X: Any, first_scores: ArrayLike) -
     return _scores_without(detector, table, called) if called.any() else first
 
 
-def _scores_without(detector: Any, table: Any, aside: NDArray[np.bool_]) -> FloatArray:
+def _scores_without(detector: Any, table: Any, aside: BoolArray) -> FloatArray:
     """Fit a clone to the rows that are not set aside, and score all rows."""
     rows = table.iloc if hasattr(table, "iloc") else table
     refitted = clone(detector).fit(rows[~aside])

@@ -95,7 +95,7 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            scores = self._fit_series(table.copy(), seconds, labels, pandas_index(X))
+            scores = self._fit_series(table, seconds, labels, pandas_index(X))
             return self.finish_fit(scores, seen=shares_seen(table), table=X)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
@@ -265,7 +265,11 @@ class SeriesDetector(BaseDetector):
         return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
-        return self.model_.score_alone(A)
+        found = np.empty(len(A))
+        for start in range(0, len(A), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            found[some] = self.model_.score_alone(A[some])
+        return found
 
     def _read_new(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -401,7 +405,8 @@ class SeriesMonitor:
         """
         table = read_row(self.detector, row, scaled=True)
         seconds = None if time is None else read_time(None, [time], 1)
-        return float(self._score(table, seconds, None if run is None else [run]).scores[0])
+        found = self.detector.model_.score(table, self._state, seconds, None if run is None else [run])
+        return float(bounded(found.scores)[0])
 
     def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
         """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.judge_series`.

@@ -26,8 +26,7 @@ class SNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state :
-        As in `NSNMF`.
+    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
     graph : {"self_tuning", "gaussian"}, default="self_tuning"
         "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
         memory (several GB at 12,000 rows) and is refused beyond that.
@@ -52,14 +51,8 @@ class SNMF(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
         self.graph = graph
-        self.solver = solver
-        self.contamination = contamination
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""

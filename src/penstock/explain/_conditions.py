@@ -8,15 +8,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
 _DIGITS = 17  # are enough for any float
 
 
 def round_between(low: float, high: float) -> float:
-    """The number with the fewest significant digits that separates x <= low from x >= high, the nearest to the middle.
+    """Return the number with the fewest digits that separates x <= low from x >= high, the nearest to the middle.
 
     At least `low` and less than `high`, because what equals a threshold lies below it. 0 if that is about the middle.
 
@@ -40,8 +39,8 @@ def round_between(low: float, high: float) -> float:
     return low
 
 
-def gap_around(column: FloatArray, threshold: float, among: NDArray[np.bool_]) -> tuple[float, float]:
-    """The largest reading <= threshold and the smallest above it among some rows; ∓infinity where there is none.
+def gap_around(column: FloatArray, threshold: float, among: BoolArray) -> tuple[float, float]:
+    """Return the largest reading <= threshold and the smallest above it among some rows; ∓infinity where there is none.
 
     >>> gap_around(np.array([1.0, 2.0, np.nan, 7.0]), 3.0, np.array([True, True, True, True]))
     (2.0, 7.0)
@@ -49,9 +48,6 @@ def gap_around(column: FloatArray, threshold: float, among: NDArray[np.bool_]) -
     seen = column[among & np.isfinite(column)]
     above = seen > threshold
     return float(seen[~above].max(initial=-np.inf)), float(seen[above].min(initial=np.inf))
-
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +66,10 @@ class GrownTree:
 
 
 def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: int, random_state: int) -> GrownTree:
-    """CART (Gini impurity, both classes weighing the same) on rows with NaN where a reading is missing.
+    """Grow a tree by CART (Gini impurity, both classes weighing the same) on rows with NaN where a reading is missing.
 
     Scikit-learn rounds its input to 32 bits. A tree needs only the order of the readings, though, and a best split lies
-    beside a reading of the event: so it is given the place of each reading among the event's, which 32 bits hold.
+    next to a reading of the event: so it is given the place of each reading among the event's, which 32 bits hold.
 
     >>> tree = grow(np.array([[1.0], [1.0 + 1e-15], [9.0]]), np.array([False, True, True]), max_depth=1, min_leaf=1,
     ...             random_state=0)
@@ -91,10 +87,15 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     )
     tree = model.fit(codes, is_event).tree_
     column = np.maximum(tree.feature, 0).astype(np.intp)
-    threshold = [_threshold(places[j], code) for j, code in zip(column, tree.threshold, strict=True)]
+    threshold = np.full(len(column), np.inf)  # a reading has at most a code exactly if it is at most this threshold
+    for node, code in enumerate(tree.threshold):
+        if 0 <= code < np.inf:
+            which, equal = divmod(int(code), 2)
+            value = places[column[node]][which]
+            threshold[node] = value if equal else np.nextafter(value, -np.inf)
     return GrownTree(
         column,
-        np.array(threshold),
+        threshold,
         tree.children_left.astype(np.intp),
         tree.children_right.astype(np.intp),
         tree.missing_go_to_left.astype(bool),
@@ -102,35 +103,27 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
 
 
 def sample_rows(rows: IndexArray, most: int, rng: np.random.Generator) -> IndexArray:
-    """All rows, or `most` of them drawn without repetition, in their order."""
+    """Return all rows, or `most` of them drawn without repetition, in their order."""
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def smallest_leaf(n_events: int) -> int:
-    """The fewest rows in a leaf: a tenth of the event's, but no more than 5, since few normal rows may matter too."""
+    """Return the fewest rows in a leaf: a tenth of the event's, but at most 5, since few normal rows may matter too."""
     return max(1, min(5, n_events // 10))
 
 
 def distinct(readings: FloatArray) -> FloatArray:
-    """The finite readings, ascending, each once."""
+    """Return the finite readings, ascending, each once."""
     return np.unique(readings[np.isfinite(readings)])
 
 
 def codes_of(column: FloatArray, places: FloatArray) -> FloatArray:
-    """2i for a reading between places i−1 and i, 2i+1 for one that equals place i, NaN for a missing one."""
+    """Return 2i for a reading between places i−1 and i, 2i+1 for one that equals place i, NaN for a missing one."""
     if len(places) == 0:
         return np.where(np.isfinite(column), 0.0, np.nan)
     left = np.searchsorted(places, column)
     equal = places[np.minimum(left, len(places) - 1)] == column
     return np.where(np.isfinite(column), 2.0 * left + equal, np.nan)
-
-
-def _threshold(places: FloatArray, code: float) -> float:
-    """A reading has a code <= `code` exactly if it is <= what is returned."""
-    if code < 0 or not np.isfinite(code):
-        return float("inf")
-    place, equal = divmod(int(code), 2)
-    return float(places[place] if equal else np.nextafter(places[place], -np.inf))
 
 
 Operator = Literal[">", "<="]
@@ -153,7 +146,7 @@ Path = tuple[Bound, ...]
 
 
 def meets(column: FloatArray, operator: Operator, value: float) -> BoolArray:
-    """Which readings meet a condition; a missing (or infinite) one meets none.
+    """Return which readings meet a condition; a missing (or infinite) one meets none.
 
     >>> meets(np.array([1.0, 2.0, np.nan, np.inf]), ">", 1.0).tolist()
     [False, True, False, False]
@@ -164,7 +157,7 @@ def meets(column: FloatArray, operator: Operator, value: float) -> BoolArray:
 
 
 def f1(hits: int, false_hits: int, event_rows: int) -> float:
-    """The harmonic mean of precision and recall.
+    """Return the harmonic mean of precision and recall.
 
     >>> f1(3, 1, 4), f1(0, 5, 4)
     (0.75, 0.0)
@@ -175,7 +168,7 @@ def f1(hits: int, false_hits: int, event_rows: int) -> float:
 def best_path(
     paths: Iterable[tuple[Path, BoolArray]], table: FloatArray, event_rows: int, weights: FloatArray | None = None
 ) -> Path | None:
-    """The path with the highest F1, then the fewest conditions, then the earliest columns; None if none is worth it.
+    """Return the path with the highest F1, then the fewest conditions, then the earliest columns; None if none is good.
 
     paths : with the rows of the table that meet each; the first `event_rows` of them are the event's, others normal.
     weights : of the columns. Of paths with nearly the same F1 the one whose columns weigh most, on average.
@@ -201,7 +194,7 @@ def best_path(
 
 
 def _has_sliver(path: Path, table: FloatArray, event_rows: int) -> bool:
-    """Whether a column is bounded on both sides for few rows or little room, with the bounds as they are shown."""
+    """Return whether a column is bounded on both sides for few rows or little room, by the bounds as shown."""
     columns = [bound.column for bound in path]
     if len(set(columns)) == len(columns):
         return False
@@ -221,7 +214,7 @@ def _has_sliver(path: Path, table: FloatArray, event_rows: int) -> bool:
 
 
 def simplest(path: Path, table: FloatArray) -> Path:
-    """Conditions that shut out no row left away, and each threshold with the fewest digits that change no row."""
+    """Return the path without conditions that shut out no row, each threshold with the fewest digits that keep rows."""
     bounds = list(path)
     for bound in path:
         others = rows_that_meet(tuple(other for other in bounds if other is not bound), table)
@@ -230,19 +223,16 @@ def simplest(path: Path, table: FloatArray) -> Path:
         if len(bounds) > 1 and own[others].all():
             del bounds[place]
         else:
-            bounds[place] = bound._replace(value=_rounded(bound, table, others))
+            column, every = table[:, bound.column], np.ones(len(table), dtype=bool)
+            near, all_rows = (gap_around(column, bound.value, among) for among in (others, every))
+            low, high = (a if np.isfinite(a) else b for a, b in zip(near, all_rows, strict=True))
+            if np.isfinite(low) and np.isfinite(high):
+                bounds[place] = bound._replace(value=round_between(low, high))
     return tuple(bounds)
 
 
-def _rounded(bound: Bound, table: FloatArray, others: BoolArray) -> float:
-    column = table[:, bound.column]
-    near, all_rows = (gap_around(column, bound.value, among) for among in (others, np.ones(len(table), dtype=bool)))
-    low, high = (a if np.isfinite(a) else b for a, b in zip(near, all_rows, strict=True))
-    return round_between(low, high) if np.isfinite(low) and np.isfinite(high) else bound.value
-
-
 def paths_of(tree: GrownTree, table: FloatArray) -> Iterator[tuple[Path, BoolArray]]:
-    """The path to each node but the root, and the rows that meet it."""
+    """Yield the path to each node but the root, and the rows that meet it."""
     waiting: list[tuple[int, Path, BoolArray]] = [(0, (), np.ones(len(table), dtype=bool))]
     while waiting:
         node, path, met = waiting.pop()
@@ -260,7 +250,7 @@ def paths_of(tree: GrownTree, table: FloatArray) -> Iterator[tuple[Path, BoolArr
 
 
 def _merged(path: Path, bound: Bound) -> Path:
-    """The path and one more condition, which replaces one on the same side of the same column."""
+    """Return the path and one more condition, which replaces one on the same side of the same column."""
     for i, other in enumerate(path):
         if other[:2] == bound[:2]:
             tighter = max if bound.operator == ">" else min
@@ -269,7 +259,7 @@ def _merged(path: Path, bound: Bound) -> Path:
 
 
 def rows_that_meet(path: Path, table: FloatArray) -> BoolArray:
-    """Which rows meet all conditions."""
+    """Return which rows meet all conditions."""
     met = np.ones(len(table), dtype=bool)
     for bound in path:
         met &= bound.holds(table)
@@ -280,7 +270,7 @@ _STARTS = 3  # bounds that are extended by others
 
 
 def conjunctions(table: FloatArray, is_event: BoolArray, rarity: float, max_conditions: int) -> Iterator[Path]:
-    """The best bound of each column alone, and the best of these extended by the best of other columns in turn.
+    """Yield the best bound of each column alone, and the best of these extended by the best of other columns in turn.
 
     Each normal row stands for `rarity` of them. Best is the highest F1.
 
@@ -306,7 +296,7 @@ def conjunctions(table: FloatArray, is_event: BoolArray, rarity: float, max_cond
 
 
 def _best_bounds(table: FloatArray, is_event: BoolArray, rarity: float, n_events: int) -> list[tuple[float, Bound]]:
-    """Of each column that has one, the bound with the highest F1; a bound shuts out a reading."""
+    """Return for each column that has one the bound with the highest F1; a bound shuts out a reading."""
     found = []
     for j, column in enumerate(table.T):
         places = distinct(column[is_event])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 from penstock.explain.neighbors import edge_matrix
 
 
@@ -119,7 +119,7 @@ def _hang(tree: Tree, root: int) -> _Hung:
 
 
 def _subtree_sums(hung: _Hung, values: IndexArray) -> list[int]:
-    """For each node the sum of the values of it and of all nodes that hang on it."""
+    """Return for each node the sum of the values of it and of all nodes that hang on it."""
     sums: list[int] = values.tolist()
     parent = hung.parent.tolist()
     for node in reversed(hung.order[1:].tolist()):
@@ -128,7 +128,7 @@ def _subtree_sums(hung: _Hung, values: IndexArray) -> list[int]:
 
 
 def _contract(tree: Tree, most: int, kept: list[int]) -> tuple[IndexArray, Tree, IndexArray]:
-    """At most `most` nodes that stay, among them those to keep; the tree over these; and which each row is drawn as.
+    """Return at most `most` nodes that stay, with those to keep; the tree over these; and which each row is drawn as.
 
     A row is drawn as the nearest node that stays on its way to the root.
     """
@@ -152,7 +152,7 @@ def _contract(tree: Tree, most: int, kept: list[int]) -> tuple[IndexArray, Tree,
     return nodes, Tree(edges[order], lengths[order]), drawn_as
 
 
-def _mark_backbone(hung: _Hung, stays: NDArray[np.bool_], room: int) -> None:
+def _mark_backbone(hung: _Hung, stays: BoolArray, room: int) -> None:
     """Mark up to `room` more nodes that stay: going inwards, each where enough rows have come together."""
     if room < 1:
         return
@@ -169,7 +169,7 @@ def _mark_backbone(hung: _Hung, stays: NDArray[np.bool_], room: int) -> None:
 
 
 def _positions(tree: Tree) -> FloatArray:
-    """Radial layout, fitted into the unit square without distortion; a single point goes to the middle."""
+    """Return a radial layout, fitted into the unit square without distortion; a single point goes to the middle."""
     hung = _hang(tree, middle(tree))
     positive = tree.lengths[tree.lengths > 0]
     with np.errstate(over="ignore"):
@@ -188,7 +188,7 @@ def _positions(tree: Tree) -> FloatArray:
 
 
 def _sums_along_paths(hung: _Hung, values: NDArray[np.float64] | IndexArray) -> NDArray[np.float64]:
-    """For each node the sum of the values on its path from the root."""
+    """Return for each node the sum of the values on its path from the root."""
     sums, parent = values.tolist(), hung.parent.tolist()
     for node in hung.order[1:].tolist():
         sums[node] += sums[parent[node]]
@@ -196,7 +196,7 @@ def _sums_along_paths(hung: _Hung, values: NDArray[np.float64] | IndexArray) -> 
 
 
 def _angles(hung: _Hung) -> FloatArray:
-    """The direction of each node: the middle of a sector as wide as the ends of the tree beyond it.
+    """Return the direction of each node: the middle of a sector as wide as the ends of the tree beyond it.
 
     Of siblings the largest is in the middle, the smallest are outside.
     """

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
 Length = pd.Timedelta | int  # of time, or a number of rows
 
@@ -30,29 +30,29 @@ class Clock:
     starts: IndexArray
 
     def stamps(self, rows: IndexArray) -> Any:
-        """The time stamps of some rows, or the rows themselves."""
+        """Return the time stamps of some rows, or the rows themselves."""
         return rows.astype(np.int64) if self.time is None else self.time[rows]
 
     def between(self, first: IndexArray, last: IndexArray) -> Any:
-        """From one row to another each: a duration, or the number of rows with both ends."""
+        """Return how far it is from each row to another: a duration, or the number of rows with both ends."""
         return (last - first + 1).astype(np.int64) if self.time is None else self.time[last] - self.time[first]
 
     def ticks(self, length: Length) -> NDArray[np.int64]:
-        """Positions of all rows, in the units in which `width` measures this length."""
+        """Return positions of all rows, in the units in which `width` measures this length."""
         if self.time is None or not isinstance(length, pd.Timedelta):
             return np.arange(self.n, dtype=np.int64)
         return np.asarray(self.time.asi8, dtype=np.int64)
 
     def width(self, length: Length) -> int:
-        """A length in whole ticks."""
+        """Return a length in whole ticks."""
         if self.time is None or not isinstance(length, pd.Timedelta):
             return int(length)  # type: ignore[arg-type]
         unit, count = np.datetime_data(length.to_timedelta64().dtype)
         value = int(length.to_timedelta64().astype(np.int64)) * count
         return min(value * _PER_SECOND[self.time.unit] // _PER_SECOND[unit], _LONGEST)
 
-    def steps_above(self, rows: IndexArray, length: Length) -> NDArray[np.bool_]:
-        """Whether each of these rows (in ascending order), but the first, is farther than a length from the one before.
+    def steps_above(self, rows: IndexArray, length: Length) -> BoolArray:
+        """Return whether each of these rows (ascending) but the first is farther than a length from the one before.
 
         Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
         """
@@ -60,11 +60,11 @@ class Clock:
         return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
 
     def group_of(self, rows: IndexArray) -> IndexArray:
-        """The number of the group of each of these rows."""
+        """Return the number of the group of each of these rows."""
         return np.searchsorted(self.starts, rows, side="right")
 
     def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
-        """Of each of some rows, the first row of its group whose tick is not before a wanted one."""
+        """Return for each of some rows the first row of its group whose tick is not before a wanted one."""
         found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
         for group in np.unique(groups):
             start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
@@ -73,7 +73,7 @@ class Clock:
         return found
 
     def usual_length(self) -> Length:
-        """Six times the median of the steps that are not 0, within groups; without time, six rows."""
+        """Return six times the median of the steps that are not 0, within groups; without time, six rows."""
         if self.time is None:
             return USUAL_STEPS
         steps = np.diff(self.time.asi8.view(np.uint64))
@@ -88,10 +88,15 @@ class Clock:
 
 
 def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> Clock:
-    """A clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
+    """Return a clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
     if time is not None and len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
-    starts = _starts(groups, n)
+    starts = np.zeros(min(n, 1), dtype=np.intp)
+    if groups is not None:
+        codes, names = pd.factorize(np.asarray(groups))
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        if len(codes) != n or len(starts) != len(names):
+            raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
     if time is not None:
         falls = 1 + np.flatnonzero(time.asi8[1:] < time.asi8[:-1])
         if time.hasnans or not np.isin(falls, starts).all():
@@ -99,19 +104,8 @@ def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = N
     return Clock(n, time, starts)
 
 
-def _starts(groups: ArrayLike | None, n: int) -> IndexArray:
-    """Where each group begins; raise unless there is a group for each row, and rows of a group are together."""
-    if groups is None:
-        return np.zeros(min(n, 1), dtype=np.intp)
-    codes, names = pd.factorize(np.asarray(groups))
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    if len(codes) != n or len(starts) != len(names):
-        raise ValueError(f"There must be a group for each of {n:,} rows, and rows of a group must be together.")
-    return starts
-
-
 def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:
-    """The length given or the usual one; raise if it is negative, or a duration where there is no time."""
+    """Return the length given or the usual one; raise if it is negative, or a duration where there is no time."""
     if length is None:
         return usual
     if isinstance(length, pd.Timedelta):
@@ -127,18 +121,16 @@ def checked_length(length: Length | None, usual: Length, clock: Clock, name: str
 def checked_arrays(**arrays: Any) -> tuple[list[NDArray[Any]], int]:
     """Flags (bool) and `scores` (float) as arrays of one length, and that length."""
     kinds = {name: np.float64 if name == "scores" else np.bool_ for name in arrays}
-    found = [_as_kind(name, values, kinds[name]) for name, values in arrays.items()]
+    found: list[NDArray[Any]] = []
+    for name, values in arrays.items():
+        array = np.asarray(values)
+        if kinds[name] is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
+            raise ValueError(f"{name} must hold True and False only.")
+        found.append(array.astype(kinds[name]))
     if len({array.shape for array in found}) > 1 or found[0].ndim != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arrays, found, strict=True))
         raise ValueError(f"All must have one length; got {shapes}.")
     return found, len(found[0])
-
-
-def _as_kind(name: str, values: Any, kind: Any) -> NDArray[Any]:
-    array = np.asarray(values)
-    if kind is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} must hold True and False only.")
-    return array.astype(kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +156,12 @@ class Events:
         return len(self.table)
 
     def rows_of(self, event: int) -> IndexArray:
-        """The positions of the flagged rows of an event."""
+        """Return the positions of the flagged rows of an event."""
         span = self.span_of(event)
         return np.asarray(span.start + np.flatnonzero(self.of_row[span] == event))
 
     def span_of(self, event: int) -> slice:
-        """All rows from the first flagged one of an event to the last."""
+        """Return all rows from the first flagged one of an event to the last."""
         if not 1 <= event <= len(self):
             raise ValueError(f"There is no event {event}; they are numbered from 1 to {len(self)}.")
         return slice(int(self.first_rows[event - 1]), int(self.last_rows[event - 1]) + 1)
@@ -240,9 +232,11 @@ def group_events(
 def _figures(
     scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock, threshold: float | None
 ) -> dict[str, Any]:
-    """What the scores of the flagged rows say of each event."""
+    """Return what the scores of the flagged rows say of each event."""
     highest = np.maximum.reduceat(scores, starts)
-    peaks = rows[_first_of_each(scores == np.repeat(highest, counts), np.repeat(np.arange(len(starts)), counts))]
+    at_peak = np.flatnonzero(scores == np.repeat(highest, counts))
+    event_of = np.repeat(np.arange(len(starts)), counts)[at_peak]
+    peaks = rows[at_peak[np.diff(event_of, prepend=-1) > 0]]  # of each event the first
     ranks = np.empty(len(starts), dtype=np.int64)
     ranks[np.argsort(-highest, kind="stable")] = np.arange(1, len(starts) + 1)
     usable = threshold is not None and 0 < threshold < np.inf
@@ -259,14 +253,8 @@ def _figures(
     }
 
 
-def _first_of_each(mask: NDArray[np.bool_], groups: IndexArray) -> IndexArray:
-    """Where a condition first holds in each group; groups are in ascending order, and it holds somewhere in each."""
-    where = np.flatnonzero(mask)
-    return where[np.diff(groups[where], prepend=-1) > 0]
-
-
 def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | None, of_row: IndexArray) -> pd.DataFrame:
-    """One row for each calendar day with a flagged row, in order.
+    """Return one row for each calendar day with a flagged row, in order.
 
     The days are those of the time stamps' own zone, and are midnights without a zone; none without time. Columns: rows
     (flagged ones), events (how many different), highest (score), first and last (time of a flagged row).

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from penstock._messages import counted, quoted
-from penstock._types import IndexArray
+from penstock._types import BoolArray, IndexArray
 from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
@@ -35,8 +35,8 @@ class Truth:
     faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
     """
 
-    faults: NDArray[np.bool_]
-    unknown: NDArray[np.bool_]
+    faults: BoolArray
+    unknown: BoolArray
     sentence: str
 
 
@@ -86,7 +86,7 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     else:
         kinds = [_kind(value, signs) for value in values]
     kinds = [UNKNOWN if _folded(value) in unknown else kind for value, kind in zip(values, kinds, strict=True)]
-    if NORMAL in kinds or missing:  # texts beside a normal one are names of faults
+    if NORMAL in kinds or missing:  # other texts than normal ones are names of faults
         pairs = zip(values, kinds, strict=True)
         kinds = [FAULT if kind is None and np.isnan(_as_number(value)) else kind for value, kind in pairs]
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
@@ -113,7 +113,7 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
 
 
 def _kind(value: Any, signs: bool) -> str | None:
-    """What a value means by itself; None where that is not clear."""
+    """Return what a value means by itself; None where that is not clear."""
     if isinstance(value, bool | np.bool_):
         return FAULT if value else NORMAL
     number = _as_number(value)
@@ -127,7 +127,7 @@ def _kind(value: Any, signs: bool) -> str | None:
 
 
 def _folded(value: Any) -> Any:
-    """What values are compared by: numbers, and texts without case and blanks."""
+    """Return what values are compared by: numbers, and texts without case and blanks."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).casefold()
     number = _as_number(value)
@@ -135,7 +135,7 @@ def _folded(value: Any) -> Any:
 
 
 def _as_number(value: Any) -> float:
-    """The number that a value is or spells, with a decimal point or comma; NaN for other texts, True and False."""
+    """Return the number that a value is or spells, with a decimal point or comma; NaN for other texts and bools."""
     if isinstance(value, bool | np.bool_):
         return np.nan
     try:
@@ -236,9 +236,17 @@ def agreement(
     before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
     usual = n if groups is not None else clock.usual_length() if gap is None else 0
     apart = checked_length(gap, usual, clock, "gap")
-    first, last = _stretches(truth, clock, apart)
+    rows = np.flatnonzero(truth)  # those that follow each other at most `apart` are one fault
+    ends = np.flatnonzero((np.diff(rows) > 1) | clock.steps_above(rows, apart))
+    first, last = (rows[np.append(0, ends + 1)], rows[np.append(ends, -1)]) if len(rows) else (rows, rows)
+    # The first row at which an alarm counts for each fault.
+    ticks, width = clock.ticks(before), clock.width(before)
+    starts = ticks[first]
+    wanted = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
+    after_previous = np.append(0, last[:-1] + 1)[: len(first)]
+    opening = np.maximum(clock.first_from(ticks, wanted, first), after_previous)
     judged = ~np.isnan(values)
-    faults = _faults(first, last, flagged, _windows(first, last, clock, before), clock)
+    faults = _faults(first, last, flagged, opening, clock)
     until = np.append(0, np.cumsum(judged))
     faults["judged"] = until[last + 1] > until[first]
     n_ranked, n_judged = int(truth[judged].sum()), int(judged.sum())
@@ -248,28 +256,7 @@ def agreement(
     return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
 
 
-def _stretches(truth: NDArray[np.bool_], clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
-    """The first and last row of each fault: known rows that follow each other at most `gap` apart."""
-    rows = np.flatnonzero(truth)
-    parted = (np.diff(rows) > 1) | clock.steps_above(rows, gap)
-    ends = np.flatnonzero(parted)
-    if not len(rows):
-        return rows, rows
-    return rows[np.append(0, ends + 1)], rows[np.append(ends, len(rows) - 1)]
-
-
-def _windows(first: IndexArray, last: IndexArray, clock: Clock, horizon: Length) -> IndexArray:
-    """The first row at which an alarm counts for each fault."""
-    ticks, width = clock.ticks(horizon), clock.width(horizon)
-    starts = ticks[first]
-    opening = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
-    after_previous = np.append(0, last[:-1] + 1)[: len(first)]
-    return np.asarray(np.maximum(clock.first_from(ticks, opening, first), after_previous))
-
-
-def _faults(
-    first: IndexArray, last: IndexArray, flagged: NDArray[np.bool_], opening: IndexArray, clock: Clock
-) -> pd.DataFrame:
+def _faults(first: IndexArray, last: IndexArray, flagged: BoolArray, opening: IndexArray, clock: Clock) -> pd.DataFrame:
     alarms = np.append(np.flatnonzero(flagged), len(flagged))
     alarm = alarms[np.searchsorted(alarms, opening)]  # the next alarm from each opening on
     found = alarm <= last

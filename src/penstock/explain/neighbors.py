@@ -8,10 +8,9 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 
 
 class NormalNeighbors(NamedTuple):
@@ -38,7 +37,7 @@ class TreeWalker:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
 
-    def nearest_normal(self, rows: Iterable[int], is_normal: NDArray[np.bool_], n: int = 3) -> NormalNeighbors:
+    def nearest_normal(self, rows: Iterable[int], is_normal: BoolArray, n: int = 3) -> NormalNeighbors:
         """Return the `n` normal nodes with the shortest path from any of `rows`; fewer if there are fewer.
 
         Rows of the event are never their own neighbours, whatever `is_normal` says of them. Ties go to the smaller

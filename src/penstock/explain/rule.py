@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.explain._conditions import (
-    BoolArray,
     Operator,
     Path,
     best_path,
@@ -37,19 +36,19 @@ class NormalSample:
 
     @classmethod
     def of(cls, rows: FloatArray) -> NormalSample:
-        """All these rows; what is not finite is missing."""
+        """Return all these rows; what is not finite is missing."""
         known = np.isfinite(rows)
         return cls(np.sort(np.where(known, rows, np.nan).T, axis=1), known.sum(axis=0))
 
     @classmethod
     def drawn_from(cls, values: FloatArray, is_normal: BoolArray, random_state: int = 0) -> NormalSample:
-        """At most 1,000 of the normal rows of a table."""
+        """Return at most 1,000 of the normal rows of a table."""
         rows = sample_rows(np.flatnonzero(is_normal), LOOK, np.random.default_rng(random_state))
         return cls.of(values[rows])
 
 
 def best_separating(event: FloatArray, normal: NormalSample, n: int, weights: FloatArray | None = None) -> IndexArray:
-    """The `n` columns that separate the rows best, in the order of the columns; constant and empty ones never.
+    """Return the `n` columns that separate the rows best, in the order of the columns; constant and empty ones never.
 
     u is the share of normal readings below a reading of the event (half of those equal to it). |mean(u) − ½| is the
     distance of the area under the ROC curve from chance: the event is high or low. |mean(|2u − 1|) − ½| is the same for
@@ -70,7 +69,7 @@ def best_separating(event: FloatArray, normal: NormalSample, n: int, weights: Fl
 
 
 def _separation(event: FloatArray, normal: NormalSample) -> FloatArray:
-    """Of each column between 0 (chance) and ½; −1 if there is nothing to separate."""
+    """Return how well each column separates, from 0 (chance) to ½; −1 if there is nothing to separate."""
     known = np.isfinite(event)
     u = np.where(known, _shares_below(event, normal), 0.5)  # chance
     count, rows = known.sum(axis=0), max(len(event), 1)
@@ -81,7 +80,7 @@ def _separation(event: FloatArray, normal: NormalSample) -> FloatArray:
 
 
 def _shares_below(event: FloatArray, normal: NormalSample) -> FloatArray:
-    """The share of normal readings below each reading, and half of those equal to it."""
+    """Return the share of normal readings below each reading, and half of those equal to it."""
     below = np.zeros(event.shape[::-1])
     for j, (readings, column, seen) in enumerate(zip(event.T, normal.columns, normal.seen, strict=True)):
         if seen:
@@ -91,7 +90,7 @@ def _shares_below(event: FloatArray, normal: NormalSample) -> FloatArray:
 
 
 def _varies(event: FloatArray, known: BoolArray, normal: NormalSample) -> BoolArray:
-    """Which columns have two different readings."""
+    """Return which columns have two different readings."""
     low = np.where(known, event, np.inf).min(axis=0, initial=np.inf)
     high = np.where(known, event, -np.inf).max(axis=0, initial=-np.inf)
     if normal.columns.shape[1]:
@@ -119,7 +118,7 @@ class Condition:
         return in_words(self.variable, self.operator, self.value, self.unit)
 
     def holds(self, column: FloatArray) -> BoolArray:
-        """For which readings of the variable."""
+        """Return for which readings of the variable it holds."""
         return meets(column, self.operator, self.value)
 
 
@@ -164,7 +163,7 @@ class Rule:
         return f1(self.hits, self.false_hits, self.event_rows)
 
     def holds(self, values: FloatArray, names: Sequence[str]) -> BoolArray:
-        """Which rows of a table with these columns meet the rule."""
+        """Return which rows of a table with these columns meet the rule."""
         names, met = list(names), np.ones(len(values), dtype=bool)
         for condition in self.conditions:
             met &= condition.holds(values[:, names.index(condition.variable)])
@@ -184,7 +183,7 @@ def find_rule(
     random_state: int = 0,
     max_normal: int = 20_000,
 ) -> Rule | None:
-    """The rule with the highest F1 among the paths of a small classification tree, and among conjunctions of bounds.
+    """Return the rule with the highest F1 among paths of a small classification tree and conjunctions of bounds.
 
     Parameters
     ----------
@@ -197,7 +196,7 @@ def find_rule(
     max_conditions : int
         The depth of the tree.
     weights : (p,) array, optional
-        How much each column is to blame, such as its share in the event's residual. A rule speaks only of columns that
+        How much each column is to blame, such as its share in the event's residual. A rule names only columns that
         are, and of rules that are nearly as good (F1 within 0.02) that is taken whose columns are most. All 0: as None.
     normals : NormalSample, optional
         `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
@@ -241,7 +240,8 @@ def find_rule(
         return None
     path, known = simplest(path, table), units_of(names, units)
     met = rows_that_meet(path, table)
-    conditions = [Condition(names[j], operator, value, known[j]) for j, operator, value in _in_table(path, columns)]
+    bounds = [(int(columns[bound.column]), bound.operator, bound.value) for bound in path]
+    conditions = [Condition(names[j], operator, value, known[j]) for j, operator, value in bounds]
     hits = int(met[: len(events)].sum())
     return Rule(tuple(conditions), hits, len(events), int(met.sum()) - hits, len(others))
 
@@ -249,7 +249,7 @@ def find_rule(
 def _paths(
     table: FloatArray, n_events: int, max_conditions: int, most: int, random_state: int
 ) -> Iterator[tuple[Path, BoolArray]]:
-    """What may be a rule, found on at most `most` rows of either kind, and the rows of the table that meet it.
+    """Yield what may be a rule, found on at most `most` rows of either kind, and the rows of the table that meet it.
 
     The first `n_events` rows are the event's.
     """
@@ -264,7 +264,3 @@ def _paths(
     rarity = (len(table) - n_events) / len(normals) * len(events) / n_events
     for path in conjunctions(some, is_event, rarity, max_conditions):
         yield path, rows_that_meet(path, table)
-
-
-def _in_table(path: Path, columns: IndexArray) -> list[tuple[int, Operator, float]]:
-    return [(int(columns[bound.column]), bound.operator, bound.value) for bound in path]

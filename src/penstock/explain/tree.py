@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.explain._conditions import (
-    BoolArray,
     GrownTree,
     gap_around,
     grow,
@@ -76,7 +75,7 @@ def grow_tree(
     random_state: int = 0,
     max_normal: int = 20_000,
 ) -> RuleTree:
-    """A classification tree (CART) of the flagged rows against all others, both kinds weighing the same.
+    """Return a classification tree (CART) of the flagged rows against all others, both kinds weighing the same.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ def _node(
     columns: IndexArray,
     labels: list[tuple[str, str]],
 ) -> Node:
-    """The node with the rows that reach it; at most as deep as the tree was allowed to be."""
+    """Return the node with the rows that reach it; at most as deep as the tree was allowed to be."""
     flagged = int(is_flagged[rows].sum())
     if grown.below[number] < 0 or flagged in (0, len(rows)):  # rounded weights let CART split what is pure
         return Leaf(flagged, len(rows) - flagged)

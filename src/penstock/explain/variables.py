@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray
+from penstock._types import FloatArray, IndexArray
 
 _BRACKETED = re.compile(r"^(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]\s*$", re.DOTALL)
 _PARENTHESISED = re.compile(r"^(?P<name>.*\S)\s*\((?P<unit>[^()]*)\)\s*$", re.DOTALL)
@@ -32,7 +32,7 @@ _UNIT = re.compile(rf"(?:1/)?{_WORD}{_POWER}(?:\s?[·⋅*./ ]\s?{_WORD}{_POWER})
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """A column's name without its unit, and the unit ("" if it names none).
+    """Return a column's name without its unit, and the unit ("" if it names none).
 
     Whatever is in square brackets at the end is a unit, unless it is a number (which is an index). In round brackets or
     after a slash between spaces it must be made of known units: "pump (old)" has none.
@@ -49,13 +49,13 @@ def split_unit(name: str) -> tuple[str, str]:
         unit = found["unit"].strip()
         if unit in _DIMENSIONLESS - {"", "1"}:
             return found["name"], ""
-        if _UNIT.fullmatch(unit) or (pattern is _BRACKETED and unit and not _is_number(unit)):
+        if _UNIT.fullmatch(unit) or (pattern is _BRACKETED and unit and not re.fullmatch(r"[-+]?[\d.,:;\s]+", unit)):
             return found["name"], unit
     return name, ""
 
 
 def units_of(names: Sequence[str], units: Sequence[str | None] | None) -> list[str]:
-    """The unit of each column: as given, or else as its name says; "" if unknown.
+    """Return the unit of each column: as given, or else as its name says; "" if unknown.
 
     >>> units_of(["head [m]", "speed"], None), units_of(["head [m]", "speed"], [None, "rpm"])
     (['m', ''], ['', 'rpm'])
@@ -66,7 +66,7 @@ def units_of(names: Sequence[str], units: Sequence[str | None] | None) -> list[s
 
 
 def in_words(variable: str, operator: str, value: float, unit: str) -> str:
-    """A comparison as people write it, the unit once.
+    """Return a comparison as people write it, the unit once.
 
     >>> in_words("head [m]", ">", 120.0, "m"), in_words("speed", "<=", 0.25, "")
     ('head > 120 m', 'speed <= 0.25')
@@ -76,12 +76,6 @@ def in_words(variable: str, operator: str, value: float, unit: str) -> str:
     number = repr(float(value)).removesuffix(".0")
     return f"{shown} {operator} {number} {unit}".rstrip()
 
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[-+]?[\d.,:;\s]+", text) is not None
-
-
-__all__ = ["rank_variables", "split_unit"]
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -95,7 +89,7 @@ def rank_variables(
     *,
     n: int = 8,
 ) -> pd.DataFrame:
-    """The `n` variables that depart most from what was expected during one event, the largest share first.
+    """Return the `n` variables that depart most from what was expected during one event, the largest share first.
 
     Parameters
     ----------
@@ -125,25 +119,39 @@ def rank_variables(
     0  vibration [mm/s]  mm/s     9.0       3.0         6.0    1    0.9     above
     1              load          40.0      60.0       -20.0    1    0.1     below
     """
-    residual = _scaled_residual(actual, expected, scale)
-    size = np.abs(residual)
-    share = _shares(size)
+    size = np.abs(_scaled_residual(actual, expected, scale))
+    largest, share = size.max(initial=0.0), np.zeros(size.shape[1])
+    if largest > 0:
+        squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
+        share = squares / squares.sum()
     chosen = np.argsort(-share, kind="stable")[:n]
     chosen = chosen[share[chosen] > 0]
     row = size[:, chosen].argmax(axis=0) if len(size) else np.zeros(0, dtype=np.intp)
-    known = units_of(names, units)
+    return variables_at(row, chosen, share, actual, expected, names, units_of(names, units))
+
+
+def variables_at(
+    row: IndexArray,
+    chosen: IndexArray,
+    share: FloatArray,
+    actual: FloatArray,
+    expected: FloatArray,
+    names: Sequence[str],
+    units: Sequence[str],
+) -> pd.DataFrame:
+    """Return the table of `rank_variables` for chosen columns, each at its row; direction "" if as expected."""
     with np.errstate(over="ignore"):
         difference = actual[row, chosen] - expected[row, chosen]
     return pd.DataFrame(
         {
             "variable": pd.Series([names[j] for j in chosen], dtype=object),
-            "unit": pd.Series([known[j] for j in chosen], dtype=object),
+            "unit": pd.Series([units[j] for j in chosen], dtype=object),
             "actual": actual[row, chosen],
             "expected": expected[row, chosen],
             "difference": difference,
             "row": row,
             "share": share[chosen],
-            "direction": pd.Series(np.where(residual[row, chosen] > 0, "above", "below"), dtype=object),
+            "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
         }
     )
 
@@ -157,13 +165,3 @@ def _scaled_residual(actual: FloatArray, expected: FloatArray, scale: FloatArray
         residual = np.where(np.isinf(difference), actual / one - expected / one, difference / one)
     seen = np.isfinite(actual) & np.isfinite(expected)
     return np.where(seen, np.clip(residual, -_LARGEST, _LARGEST), 0.0)
-
-
-def _shares(size: FloatArray) -> FloatArray:
-    """Each column's share of the sum of squares, 0 if that is 0."""
-    largest = size.max(initial=0.0)
-    if largest == 0:
-        return np.zeros(size.shape[1])
-    squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
-    shares: FloatArray = squares / squares.sum()
-    return shares

@@ -179,7 +179,12 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         self._B = len(rows) - 1
         self._columns = equal_runs(objective.n_columns, self._B)
         self._A = _column_blocks(objective, self._columns)
-        self._entries = _sliced(objective, rows)
+        # S cut along the blocks' columns: row i's entries in block b lie from entries[b, i] to entries[b+1, i].
+        indptr, indices, _ = objective.graph
+        stride = objective.n_rows + 1
+        key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * stride + indices
+        firsts = np.arange(objective.n_rows) * stride
+        self._entries = np.array([np.searchsorted(key, firsts + bound) for bound in rows], dtype=np.int64)
         self._pieces = cut_pieces(rows)
         K = self._W.shape[1]
         self._grams = np.array([self._W[a:b].T @ self._W[a:b] for a, b in pairwise(rows)])
@@ -265,14 +270,6 @@ def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
         for block, (a, b) in enumerate(pairwise(columns)):
             blocks[block, :, : b - a] = objective.table[:, a:b]
     return blocks
-
-
-def _sliced(objective: Objective, bounds: IndexArray) -> IndexArray:
-    """Cut S along the blocks' columns: row i's entries in block b lie from result[b, i] to result[b+1, i]."""
-    indptr, indices, _ = objective.graph
-    key = np.repeat(np.arange(objective.n_rows), np.diff(indptr)) * (objective.n_rows + 1) + indices
-    rows = np.arange(objective.n_rows) * (objective.n_rows + 1)
-    return np.array([np.searchsorted(key, rows + bound) for bound in bounds], dtype=np.int64)
 
 
 class Meeting(NamedTuple):
@@ -437,8 +434,11 @@ def step_block(block: RowBlock, state: State, meeting: Meeting) -> tuple[State, 
     partners, low = (W, 0) if meeting.partners is None else (meeting.partners, block.n + meeting.first_border)
     first, last = np.empty(block.n, np.int64), np.empty(block.n, np.int64)
     find_entries(block.indptr, block.indices, low, low + len(partners), first, last)
-    A = _columns_of(block, *meeting.columns)
-    H = np.ascontiguousarray(meeting.H)
+    (begin, end), H = meeting.columns, np.ascontiguousarray(meeting.H)
+    A = np.empty((block.n, end - begin))
+    if end > begin and block.rows is not None:  # read each time again: a table in a file may be larger than memory
+        for at, chunk in block.rows.chunks():
+            A[at : at + len(chunk)] = chunk[:, begin:end]
     moved, gram, slope = np.empty_like(W), np.zeros((K, K)), np.zeros_like(H)
     for _, start, stop in cut_pieces(np.array([0, block.n], dtype=np.int64)):
         part, part_slope = np.zeros_like(gram), np.zeros_like(slope)
@@ -449,12 +449,3 @@ def step_block(block: RowBlock, state: State, meeting: Meeting) -> tuple[State, 
         gram += part
         slope += part_slope
     return {**state, "W": moved}, Moved(gram, slope, moved[block.offers])
-
-
-def _columns_of(block: RowBlock, first: int, last: int) -> FloatArray:
-    """Read some columns of the block's table, each time again: the table may be in a file, and larger than memory."""
-    values = np.empty((block.n, last - first))
-    if last > first and block.rows is not None:
-        for start, chunk in block.rows.chunks():
-            values[start : start + len(chunk)] = chunk[:, first:last]
-    return values

@@ -443,7 +443,7 @@ def _spread(block: RowBlock, W: FloatArray, border: FloatArray) -> FloatArray:
 
 
 def _attributes_onto(block: RowBlock, terms: Terms, H: FloatArray) -> FloatArray:
-    """AHᵀ for the block's rows."""
+    """Return AHᵀ for the block's rows."""
     C = np.zeros((block.n, len(H)))
     for rows, table in _chunks(block, terms):
         if table is not None:

@@ -158,7 +158,7 @@ class CoordinateDescent(InMemoryDescent):
 
         From the second on, a sweep starts a little further along the way that the last one went (Nesterov's momentum).
         Should the objective end higher for it, the sweep is done again from where the last one ended, the momentum
-        starts anew, and so the objective never rises.
+        starts again, and so the objective never rises.
         """
         W, H = self._W, self._H
         push = 0.0

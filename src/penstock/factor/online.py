@@ -27,6 +27,7 @@ from penstock.factor._online_kernels import (
 )
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.similarities import Kind, normalize, similarity
+from penstock.storage import Record
 
 _NO_ROWS = np.empty((0, 0))
 _KINDS: dict[Kind, int] = {"inverse": INVERSE, "binary": BINARY, "relative": RELATIVE, "normalized": NORMALIZED}
@@ -201,29 +202,20 @@ class OnlineFactors:
         Distances, which take more memory than all that is in the state, are measured when the next sample comes.
         """
         capacity, p, K = self._shape
-        if set(state) != {"rows", "weights", "norms", "H", "U", "V", "n_learnt"}:
-            raise ValueError(f"A state of factors has other parts than {sorted(state)}.")
-        n = len(np.atleast_1d(state["rows"]))
-        shapes = {"rows": (n, p), "weights": (n, K), "H": (K, p), "U": (K, K), "V": (K, p), "norms": (K,)}
-        for name, shape in shapes.items():
-            _check_part(name, state[name], shape, positive=name in ("H", "norms"), missing=name == "rows")
-        if not 1 <= n <= capacity or type(state["n_learnt"]) is not int or not 0 <= state["n_learnt"] < 2**62:
-            raise ValueError(f"The buffer must hold 1 to {capacity} rows and n_learnt be a whole number ≥ 0.")
-        self._put(state["rows"])
+        record = Record(state, "factors").only("rows", "weights", "norms", "H", "U", "V", "n_learnt")
+        rows = record.array("rows", np.float64, (None, p), least=0.0, most=_MOST, missing=True)
+        n, above = len(rows), float(np.nextafter(0.0, 1.0))
+        if not 1 <= n <= capacity:
+            raise record.trouble("rows", f"1 to {capacity} rows")
+        sizes = {"weights": (n, K), "H": (K, p), "norms": (K,), "U": (K, K), "V": (K, p)}
+        least = {"H": above, "norms": above}
+        found = {
+            name: record.array(name, np.float64, size, least=least.get(name, 0.0), most=_MOST)
+            for name, size in sizes.items()
+        }
+        learnt = record.whole("n_learnt", least=0, most=2**62 - 1)
+        self._put(rows)
         memory = self._memory
-        memory.weights[:n], memory.H[:], memory.norms[:] = state["weights"], state["H"], state["norms"]
-        memory.U[:], memory.V[:], self._ring[2] = state["U"], state["V"], state["n_learnt"]
+        memory.weights[:n], memory.H[:], memory.norms[:] = found["weights"], found["H"], found["norms"]
+        memory.U[:], memory.V[:], self._ring[2] = found["U"], found["V"], learnt
         self._has_proposal = False
-
-
-def _check_part(name: str, part: Any, shape: tuple[int, ...], *, positive: bool, missing: bool) -> None:
-    """Raise unless it is an array of this shape with numbers that a stream can go on with."""
-    fits = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
-    if fits:
-        seen = part[~np.isnan(part)] if missing else part
-        fits = bool((seen <= _MOST).all() and ((seen > 0) if positive else (seen >= 0)).all())
-    if not fits:
-        raise ValueError(
-            f"{name} must be a float64 array of shape {shape} with numbers {'>' if positive else '≥'} 0 and at most "
-            f"{_MOST:g}{' (NaN: missing)' if missing else ''}."
-        )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import Factors, FloatArray, IndexArray
+from penstock._types import BoolArray, Factors, FloatArray, IndexArray
 from penstock.factor._kernels import place
 from penstock.factor.objectives import Objective
 from penstock.graph.similarities import neighbor_mean
@@ -30,12 +29,12 @@ class Attachment:
     neighbors: IndexArray
     apart: FloatArray
     similarity: FloatArray
-    equal: NDArray[np.bool_] | None = None
+    equal: BoolArray | None = None
 
 
 def attach(
     neighbors: IndexArray, distances: FloatArray, reach: FloatArray, strongest: FloatArray,
-    *, decays: bool = True, equal: NDArray[np.bool_] | None = None,
+    *, decays: bool = True, equal: BoolArray | None = None,
 ) -> Attachment:  # fmt: skip
     """Attach rows to fitted ones at the given distances.
 
@@ -87,7 +86,7 @@ def place_rows(
 
 
 def _gram(factors: Factors) -> FloatArray:
-    """WᵀW, computed once for these factors, so that a single new row does not cost a pass over all fitted ones.
+    """Return WᵀW, computed once for these factors: a single new row then costs no pass over all fitted ones.
 
     Kept where `cached_property` would keep it: factors are frozen, and others, `replace`d or not, have none of it.
     """

@@ -78,7 +78,14 @@ class BlockProblem:
 
     def sums_after(self, places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> Sums:
         """Compute the sums over all rows once each block has taken its step."""
-        parts = [_sums_of_block(place, report, float(t)) for place, report, t in zip(places, swept, steps, strict=True)]
+        parts = []
+        for place, report, t in zip(places, swept, steps.tolist(), strict=True):
+            (a, b, c), (d, e, f) = report.agreement, report.roughness
+            G, V = report.G, report.V
+            if t != 1.0:
+                G = place.G + t * (report.mixed + report.mixed.T) + t * t * report.change
+                V = (1 - t) * report.V_before + t * report.V
+            parts.append(Sums(G, V, a + t * (2 * b + t * c), d + t * (2 * e + t * f)))
         return self.add_up(offers_after(places, swept, steps), parts)
 
     def value(self, H: FloatArray, sums: Sums, offered: FloatArray, steps: FloatArray | None = None) -> float:
@@ -150,7 +157,7 @@ class BlockProblem:
 
 
 def gram_of(places: Sequence[Place]) -> FloatArray:
-    """WᵀW."""
+    """Return WᵀW."""
     return np.asarray(np.sum([place.G for place in places], axis=0))
 
 
@@ -167,15 +174,6 @@ def offers_after(places: Sequence[Place], swept: Sequence[Swept], steps: FloatAr
             for place, report, t in zip(places, swept, steps, strict=True)
         ]
     )
-
-
-def _sums_of_block(place: Place, report: Swept, t: float) -> Sums:
-    (a, b, c), (d, e, f) = report.agreement, report.roughness
-    agreement, roughness = a + t * (2 * b + t * c), d + t * (2 * e + t * f)
-    if t == 1.0:
-        return Sums(report.G, report.V, agreement, roughness)
-    G = place.G + t * (report.mixed + report.mixed.T) + t * t * report.change
-    return Sums(G, (1 - t) * report.V_before + t * report.V, agreement, roughness)
 
 
 def _dots(X: FloatArray, Z: FloatArray) -> FloatArray:
@@ -236,7 +234,7 @@ class JointSteps:
 
 
 def polynomial(t: float, c1: float, c2: float, c3: float, c4: float) -> float:
-    """c1·t + c2·t² + c3·t³ + c4·t⁴."""
+    """Return c1·t + c2·t² + c3·t³ + c4·t⁴."""
     return t * (c1 + t * (c2 + t * (c3 + t * c4)))
 
 
@@ -401,7 +399,7 @@ def find_start(
 def _drawn(
     problem: BlockProblem, n_components: int, seed: int, start: int, keep: bool, floor: float
 ) -> tuple[FloatArray, list[Standing]]:
-    """Uniform random factors times the numbers that suit the objective best (see `random_start`).
+    """Draw uniform random factors times the numbers that suit the objective best (see `random_start`).
 
     H is drawn from the stream [seed, start], the rows of block b from [seed, start, 1 + b].
     """
@@ -415,7 +413,7 @@ def _drawn(
 
 
 def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing], steps: int) -> BlockStart:
-    """Multiplicative updates of W, then of H, from where the blocks are."""
+    """Take multiplicative steps of W, then of H, from where the blocks are."""
     terms = problem.terms
     H = np.maximum(H, FLOOR) if terms.alpha else H
     exponent = Multiplicative().exponent if terms.symmetric else 1.0

@@ -163,7 +163,12 @@ def _minimise(
             starts: Iterable[Factors] = [start] if isinstance(start, Factors) else []
             if isinstance(start, int):
                 starts = (random_start(objective, start, rng) for _ in range(settings.n_starts))
-            warm = [_burn_in(objective, each, min(settings.burn_in, max_iter // 2)) for each in starts]
+            warm = []
+            for each in starts:
+                burn = MultiplicativeDescent(objective, each, Multiplicative().exponent)
+                values = [check_finite(burn.value())]
+                values += [check_finite(burn.step()) for _ in range(min(settings.burn_in, max_iter // 2))]
+                warm.append((burn.factors, values))
             best, history = min(warm, key=lambda tried: tried[1][-1])
             run: InMemoryDescent = CoordinateDescent(objective, best, Coordinate().profile_passes)
             outcome = descend(run, history, max_iter, tol, progress)
@@ -254,11 +259,3 @@ def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any)
     sizes = enumerate(int(size) for size in np.diff(layout.bounds))
     W = layout.joined([start_weights(seed, number, n, n_components) for number, n in sizes])
     return Factors(W, start_profiles(seed, n_components, objective.n_columns))
-
-
-def _burn_in(objective: Objective, start: Factors, steps: int) -> tuple[Factors, list[float]]:
-    """Take some multiplicative steps; return where they end, and the objective on the way."""
-    descent = MultiplicativeDescent(objective, start, Multiplicative().exponent)
-    history = [check_finite(descent.value())]
-    history += [check_finite(descent.step()) for _ in range(steps)]
-    return descent.factors, history

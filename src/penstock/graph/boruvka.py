@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.distance_kernels import TILE, search_limit
 from penstock.graph.edges import order_edges, squares_of
@@ -120,8 +120,12 @@ class _TreeRounds(Rounds):
     def run(self) -> IndexArray:
         """Return the edges taken, by position in the tree."""
         while self.n_components > 1:
-            if not self.join_once():
-                self.edges.append(self._join_clumps())
+            if not self.join_once():  # join all components, given what lists and searches have shown so far
+                first = self.known_edges()
+                known = np.column_stack([first.leave, first.enter])[first.leave >= 0]
+                # a list that is not used up has points of other components on it, nearer than the bound on all others
+                nearest = np.where(self.cursor >= self.n_listed, self.points.lower, 0.0)
+                self.edges.append(join_clumps(self.tree, self.points.component, nearest, known))
                 break
         return np.concatenate(self.edges)
 
@@ -155,16 +159,8 @@ class _TreeRounds(Rounds):
         for_each_range(search_range, len(leaves), smallest=16)
         return sum(visits)
 
-    def _join_clumps(self) -> NDArray[np.int64]:
-        """Return the edges that join all components, given what lists and searches have shown so far."""
-        first = self.known_edges()
-        known = np.column_stack([first.leave, first.enter])[first.leave >= 0]
-        # a list that is not used up has points of other components on it, nearer than the bound on all others
-        nearest = np.where(self.cursor >= self.n_listed, self.points.lower, 0.0)
-        return join_clumps(self.tree, self.points.component, nearest, known)
 
-
-def leaves_with(needed: NDArray[np.bool_]) -> IndexArray:
+def leaves_with(needed: BoolArray) -> IndexArray:
     """Return the leaves that hold a marked point."""
     return np.flatnonzero(np.logical_or.reduceat(needed, np.arange(0, len(needed), TILE)))
 
@@ -178,16 +174,6 @@ def join_clumps(
     is for each point a lower bound on the squares of its edges to other components; 0 is always valid. `known` lists
     some edges between components; short ones save searches, the result does not depend on them.
     """
-    clumps = _make_clumps(tree, component)
-    joining = _Joining(tree, clumps, nearest)
-    for (a, b), square in zip(component[known].tolist(), squares_of(tree.exact, known).tolist(), strict=True):
-        joining.connect(a, b, square)
-    with one_blas_thread():
-        joining.search_pairs()
-    return joining.take_edges()
-
-
-def _make_clumps(tree: PointTree, component: NDArray[np.int64]) -> list[Clump]:
     stops = np.cumsum(np.bincount(component))
     members = np.split(np.argsort(component, kind="stable"), stops[:-1])
     clumps: dict[int, Clump] = {}
@@ -198,7 +184,12 @@ def _make_clumps(tree: PointTree, component: NDArray[np.int64]) -> list[Clump]:
 
     with one_blas_thread():
         for_each_range(make_range, len(members), smallest=1)
-    return [clumps[c] for c in range(len(members))]
+    joining = _Joining(tree, [clumps[c] for c in range(len(members))], nearest)
+    for (a, b), square in zip(component[known].tolist(), squares_of(tree.exact, known).tolist(), strict=True):
+        joining.connect(a, b, square)
+    with one_blas_thread():
+        joining.search_pairs()
+    return joining.take_edges()
 
 
 class Clump:
@@ -228,7 +219,9 @@ class Clump:
         Along the axes of this clump a box of the other is tilted. The larger of two bounds counts: by the box around it
         along these axes, and by its extent along the way from its middle to this clump.
         """
-        turn = _turn_between(guest.axes, self.axes)
+        turn = self.axes  # the matrix from the guest's coordinates to these; None means the columns of the table
+        if guest.axes is not None:
+            turn = guest.axes.T if self.axes is None else guest.axes.T @ self.axes
         middles = _turned(guest.middles, turn) + _turned(guest.center - self.center, self.axes)
         inside = np.clip(middles, self.low, self.high)
         way = middles - inside
@@ -247,13 +240,6 @@ class Clump:
         stretch = max(self.tree.stretch, guest.tree.stretch)
         across = float(np.linalg.norm(guest.center - self.center)) + self.tree.radius + guest.tree.radius
         return self.tree.error + stretch * guest.tree.error + 4 * (stretch - 1) * across, stretch
-
-
-def _turn_between(guest: FloatArray | None, host: FloatArray | None) -> FloatArray | None:
-    """Return the matrix from coordinates along some axes to others; None means the columns of the table."""
-    if guest is None:
-        return host
-    return guest.T if host is None else guest.T @ host
 
 
 def _turned(rows: FloatArray, turn: FloatArray | None) -> FloatArray:
@@ -327,17 +313,14 @@ class _Joining:
         found: list[_Found] = []
         size = 1
         while len(leaves):
-            rows = self._rows_of(guest, leaves[:size], bound[0])
+            places = (leaves[:size, None] * TILE + np.arange(TILE)).ravel()
+            rows = guest.points[places[places < len(guest.points)]]
+            rows = rows[self.nearest[rows] <= bound[0]]
             if len(rows):
                 found += self._search_rows(host, rows, bound)
             leaves, size = leaves[size:], size * _GROWTH
             leaves = leaves[gaps[leaves] <= search_limit(bound[0], shift, stretch)]
         return min(found, default=None)
-
-    def _rows_of(self, guest: Clump, leaves: NDArray[np.int64], bound: float) -> NDArray[np.int64]:
-        places = (leaves[:, None] * TILE + np.arange(TILE)).ravel()
-        rows = guest.points[places[places < len(guest.points)]]
-        return np.asarray(rows[self.nearest[rows] <= bound])
 
     def _search_rows(self, host: Clump, rows: NDArray[np.int64], bound: FloatArray) -> list[_Found]:
         """Find the first edge to a clump for each range of some rows, within `bound`, which they lower."""

@@ -50,8 +50,11 @@ def sample_distinct(X: FloatArray, size: int, seed: int = 0) -> FloatArray:
     It takes the rows with the smallest hash values: neither the order of the rows nor copies of them matter, and the
     sample of several tables' samples is the sample of the tables.
     """
-    keys = _mixed(hash_rows(X), seed)
-    _, first = np.unique(keys, return_index=True)
+    # The finishing steps of splitmix64, so that the order of the hashes is independent of the rows.
+    keys = hash_rows(X) + np.uint64((0x9E3779B97F4A7C15 * (seed + 1)) % 2**64)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    _, first = np.unique(keys ^ (keys >> np.uint64(31)), return_index=True)
     return np.ascontiguousarray(X[first[:size]])
 
 
@@ -112,14 +115,6 @@ def _unit_rows(rows: FloatArray) -> NDArray[np.float32]:
         part = slice(start, start + _ROWS_AT_ONCE)
         unit[part] = (rows[part] / 2 - low) / widest
     return unit
-
-
-def _mixed(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Apply the finishing steps of splitmix64, so that the order of the hashes is independent of the rows."""
-    mixed = hashes + np.uint64((0x9E3779B97F4A7C15 * (seed + 1)) % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _plan_node(rows: FloatArray, node: int, count: int, columns: NDArray[np.int64], cuts: FloatArray) -> None:

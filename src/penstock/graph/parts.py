@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.approximate import Approximation, approximate_edges
 from penstock.graph.boruvka import Rounds, leaves_with
@@ -110,12 +110,14 @@ def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximat
     edges = edges[order]
     position = np.empty(len(rows), dtype=np.int64)
     position[tree.names] = np.arange(len(rows))
+    runs = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
+    exact_at_scale = all(np.array_equal(frame.leave(points.exact[run]), rows[run]) for run in runs)
     return Part(
         tree=replace(tree, names=numbers[tree.names].astype(np.int64)),
         edges=position[edges],
         squares=squares[order],
         lengths=edge_lengths(rows, edges),
-        rounded=None if _same_at_scale(frame, points.exact, rows) else rows[tree.names],
+        rounded=None if exact_at_scale else rows[tree.names],
     )
 
 
@@ -130,12 +132,6 @@ def cross_edges(one: Part, other: Part) -> Edges:
     order = order_edges(ends, squares)
     lengths = row_distances(one.rows_at(pairs[order, 0]), other.rows_at(pairs[order, 1]))
     return Edges(ends[order], squares[order], lengths)
-
-
-def _same_at_scale(frame: Frame, exact: FloatArray, rows: FloatArray) -> bool:
-    """Tell whether the rows can be computed back from their scaled copies."""
-    runs = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(rows), _ROWS_AT_ONCE))
-    return all(np.array_equal(frame.leave(exact[run]), rows[run]) for run in runs)
 
 
 class Side:
@@ -243,7 +239,7 @@ def box_distances(low: FloatArray, high: FloatArray) -> FloatArray:
         return np.minimum(np.ldexp(found, frame.exponent), np.finfo(np.float64).max)
 
 
-def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> NDArray[np.bool_]:
+def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, joined: FloatArray) -> BoolArray:
     """Find the pairs of parts (P × P) that no edge of the tree of all rows joins.
 
     Two rows are not joined if a chain of shorter edges leads from one to the other. There is such a chain for all rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.graph._search_kernels import shared_squared_distances
 from penstock.graph.distance_kernels import TILE
 
@@ -82,9 +83,7 @@ class Frame:
             measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
             errors[start : start + _ROWS_AT_ONCE] = measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
             search[start : start + _ROWS_AT_ONCE, :p] = rounded
-        skew = 0.0
-        if self.axes is not None:
-            skew = float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * _DOUBLE
+        skew = self._skew
         return Points(
             frame=self,
             exact=exact,
@@ -93,6 +92,15 @@ class Frame:
             errors=errors,
             stretch=(1 + skew) ** 2 * (1 + 2 * (p + 8) * unit) * (1 + 4 * (p + 8) * _DOUBLE),
         )
+
+    @cached_property
+    def _skew(self) -> float:
+        """Bound by how much the axes, which are orthogonal but for rounding, stretch lengths."""
+        if self.axes is None:
+            return 0.0
+        p = len(self.axes)
+        with one_blas_thread():
+            return float(np.linalg.norm(self.axes.T @ self.axes - np.eye(p))) + 4 * p * p * _DOUBLE
 
     def _computing(self) -> float:
         """Bound the rounding of a search point before it is stored, relative to the row's distance from the centre."""
@@ -156,8 +164,9 @@ def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
     frame = replace(frame, center=scaled.mean(axis=0))
     if not rotate or not 1 < sample.shape[1] <= _LARGEST_ROTATION:
         return frame
-    with one_blas_thread():
-        return replace(frame, axes=_principal_axes(scaled - frame.center))
+    with one_blas_thread():  # orthogonal directions, the widest first
+        axes = np.linalg.eigh((scaled - frame.center).T @ (scaled - frame.center))[1]
+    return replace(frame, axes=np.ascontiguousarray(axes[:, ::-1]))
 
 
 def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: int, *, rotate: bool) -> Frame:
@@ -244,7 +253,7 @@ def enter_incomplete(frame: Frame, X: FloatArray) -> Points:
     return _with_holes(frame.enter(np.where(holes, stand_in, X)), holes)
 
 
-def _with_holes(points: Points, holes: NDArray[np.bool_]) -> Points:
+def _with_holes(points: Points, holes: BoolArray) -> Points:
     points.exact[holes] = np.nan
     points.search[:, : holes.shape[1]][holes] = np.nan
     return points
@@ -252,12 +261,6 @@ def _with_holes(points: Points, holes: NDArray[np.bool_]) -> Points:
 
 def _exponent(value: float) -> int:
     return int(np.frexp(value)[1]) if value > 0 else 0
-
-
-def _principal_axes(sample: FloatArray) -> FloatArray:
-    """Compute orthogonal directions, the widest first."""
-    axes: FloatArray = np.linalg.eigh(sample.T @ sample)[1]
-    return np.ascontiguousarray(axes[:, ::-1])
 
 
 def tiles_of(search: SearchArray) -> SearchArray:

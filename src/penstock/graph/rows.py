@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
 _AT_ONCE = 1 << 11  # patterns of missing values compared at once: their counts take 16 MB
 
@@ -97,7 +97,7 @@ def check_connected(X: FloatArray, describe: Callable[[int], str] = "row {}".for
         )
 
 
-def _check_values(X: FloatArray, describe: Callable[[int], str]) -> NDArray[np.bool_]:
+def _check_values(X: FloatArray, describe: Callable[[int], str]) -> BoolArray:
     """Return which values are not missing; raise ValueError if a row has none."""
     seen = ~np.isnan(X)
     empty = np.flatnonzero(~seen.any(axis=1))
@@ -109,7 +109,7 @@ def _check_values(X: FloatArray, describe: Callable[[int], str]) -> NDArray[np.b
     return seen
 
 
-def find_unconnected(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+def find_unconnected(seen: BoolArray) -> tuple[int, int] | None:
     """Return row 0 and the first row that no chain of rows with shared columns leads to; None if chains lead to all.
 
     Every row has a value.
@@ -125,7 +125,7 @@ def find_unconnected(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
     return (0, int(outside[0])) if len(outside) else None
 
 
-def find_incomparable(seen: NDArray[np.bool_]) -> tuple[int, int] | None:
+def find_incomparable(seen: BoolArray) -> tuple[int, int] | None:
     """Return the first two rows (by the first of them, then by the second) that share no column, if there are any.
 
     Most pairs need not be compared: a column without missing values is shared by all rows, and two rows that have more

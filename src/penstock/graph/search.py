@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._threads import for_each_range
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _kdtree_kernels as kernels
 from penstock.graph._search_kernels import list_neighbors, nearest_rows, nearest_sharing
 from penstock.graph.distance_kernels import TILE
@@ -153,7 +153,7 @@ class FittedSearch(Protocol):
 
     def rows(self) -> FloatArray: ...
 
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]: ...
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, BoolArray]: ...
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class RowSearch:
         for_each_range(search_range, m, smallest=32)
         return found, np.where(found < 0, np.inf, points.frame.lengths_of(squares))
 
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, BoolArray]:
         """Find for each row of X the nearest row, its distance, and whether it is equal, missing values included.
 
         Among rows at distance 0, which agree wherever both have a value, an equal one comes first.
@@ -253,7 +253,7 @@ class LazySearch:
     def rows(self) -> FloatArray:
         return self.data
 
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, BoolArray]:
         return self._search.nearest_or_equal(X)
 
 

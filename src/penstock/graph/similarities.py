@@ -38,7 +38,7 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
         The similarity of an edge of length 0 (two equal rows). "zero" is the paper's formula: they are not similar at
         all. "floor" counts the length as the shortest positive one of the tree (1 if there is none). Detectors by
         default merge equal rows before the tree is computed and give each copy the score of its original, because with
-        either choice here two equal rows have different edges and hence different scores.
+        either choice here two equal rows have different edges and so different scores.
 
     Returns
     -------
@@ -157,7 +157,12 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
     else:
         frame = plain_frame(X)
         rows = frame.scale(X)
-    sigma = _median_distance(rows) if bandwidth is None else float(np.ldexp(bandwidth, -frame.exponent))
+    sigma = 1.0 if bandwidth is None else float(np.ldexp(bandwidth, -frame.exponent))
+    if bandwidth is None:
+        sample = rows[:: -(-len(rows) // 2000)]
+        distances = _distances(sample, 0, len(sample))
+        positive = distances[(distances > 0) & (distances < np.inf)]
+        sigma = float(np.median(positive)) if len(positive) else 1.0
     S = np.empty((n, n))
     for start in range(0, n, 512):
         ratio = _distances(rows, start, min(start + 512, n)) / max(sigma, 1e-150)
@@ -195,13 +200,6 @@ def self_tuning_graph(X: FloatArray) -> SparseMatrix:
     with np.errstate(over="ignore"):
         values = np.exp(-(distances / scale[:, None]) * (distances / scale[near]))
     return normalize(_symmetrised(near, values))
-
-
-def _median_distance(rows: FloatArray) -> float:
-    sample = rows[:: -(-len(rows) // 2000)]
-    distances = _distances(sample, 0, len(sample))
-    positive = distances[(distances > 0) & (distances < np.inf)]
-    return float(np.median(positive)) if len(positive) else 1.0
 
 
 def _distances(rows: FloatArray, start: int, stop: int) -> FloatArray:

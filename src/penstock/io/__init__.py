@@ -8,7 +8,7 @@ come, and `rows.py` makes rows of them and knows the position.
 
 from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._files import files_of, need_pyarrow, parquet_pieces
-from penstock.io._row_parsers import Columns, TableOptions, is_number, quoted
+from penstock.io._row_values import Columns, TableOptions, is_number, quoted
 from penstock.io._time_texts import read_stamps
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table

@@ -69,7 +69,9 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         said = f"{counted(len(empty), 'column')} of {raw.name} with neither name nor values left out."
         notebook.add("empty columns", said, len(empty), tuple(empty))
     first, numbered = frame.columns[0], list[str]()
-    if some_named and first in unnamed and _numbers_rows(frame[first]):
+    numbers = frame[first].to_numpy() if frame[first].dtype.kind in "iu" and len(frame) > 1 else np.zeros(2)
+    counts = bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
+    if some_named and first in unnamed and counts:
         numbered = [first]
         said = f"The first column of {raw.name} has no name and numbers the rows ({frame[first].iloc[0]}, …); it is"
         notebook.add("row numbers", f"{said} left out.", 1, (first,))
@@ -78,13 +80,6 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         said = f"{counted(len(called), 'column')} of {raw.name} without a name, called by the place: {listed(called)}."
         notebook.add("unnamed columns", said, len(called), tuple(called))
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
-
-
-def _numbers_rows(column: pd.Series[float]) -> bool:
-    if column.dtype.kind not in "iu" or len(column) < 2:
-        return False
-    numbers = column.to_numpy()
-    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
 
 
 @dataclass(frozen=True)

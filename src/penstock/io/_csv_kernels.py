@@ -8,19 +8,8 @@ from numpy.typing import NDArray
 from penstock._jit import kernel
 from penstock._types import FloatArray, IndexArray
 
-NEWLINE, BLANK, QUOTE, PLUS, MINUS, POINT, COMMA, ZERO, NINE, SMALL_E, LARGE_E = (
-    10,
-    32,
-    34,
-    43,
-    45,
-    46,
-    44,
-    48,
-    57,
-    101,
-    69,
-)
+NEWLINE, BLANK, QUOTE, PLUS, MINUS, POINT, COMMA = 10, 32, 34, 43, 45, 46, 44
+ZERO, NINE, SMALL_E, LARGE_E = 48, 57, 101, 69
 # Up to 2⁵³ whole numbers and up to 10²² powers of ten are exact floats, so that one product or quotient of them is
 # rounded once, as it should be: what `float` would return.
 MOST_DIGITS = 15

@@ -342,18 +342,19 @@ def _from_pandas(frame: pd.DataFrame, name: str, notebook: Notebook) -> RawTable
         usual = "time" if isinstance(level, pd.DatetimeIndex) else "index"
         wanted = str(usual if level.name is None else level.name)
         names.append(f"index {wanted}" if wanted in taken else wanted)
-    called, unnamed = own_names([*names, *map(_as_name, frame.columns)], name)
+    columns: list[Any] = list(frame.columns)
+    for column in columns:
+        if isinstance(column, tuple):  # of several levels
+            names.append(" ".join(str(part) for part in column if str(part)))
+        else:
+            numbered = isinstance(column, int | np.integer)
+            names.append(f"column {column + 1}" if numbered else str(column).strip())
+    called, unnamed = own_names(names, name)
     copy = frame.reset_index(drop=True)
     if levels:
         copy = pd.concat([*(pd.Series(level, index=copy.index) for level in levels), copy], axis=1)
     copy.columns = pd.Index(called)
     return RawTable(name, copy, unnamed=unnamed)
-
-
-def _as_name(name: object) -> str:
-    if isinstance(name, tuple):  # of several levels
-        return " ".join(str(part) for part in name if str(part))
-    return f"column {name + 1}" if isinstance(name, int | np.integer) else str(name).strip()
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> RawTable:

@@ -112,7 +112,8 @@ def find_layout(
     records = _records(text, separator, name)
     if not records:
         raise TableError(f"{name} holds nothing but blank lines. Export the table again.")
-    width = _usual_width(records)
+    counts = Counter(len(record.fields) for record in records)
+    width = max(counts, key=lambda fields: (counts[fields], fields))  # the most frequent; of several the largest
     if width > MOST_COLUMNS:
         raise TableError(f"{name} has {width:,} columns; {MOST_COLUMNS:,} are the most. Read it in parts.")
     header, first_row = _find_header(records, width)
@@ -121,7 +122,8 @@ def find_layout(
     if header is not None:
         cleaned = [" ".join(field.split()) for field in records[header].fields[:width]]
         names = (cleaned[0].strip("\ufeff").removeprefix("#").strip(), *cleaned[1:])
-        below = sorted((tuple(record.fields) for record in records[header + 1 : first_row]), key=_length)
+        under = (tuple(record.fields) for record in records[header + 1 : first_row])
+        below = sorted(under, key=lambda fields: len("".join(fields)))
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
     return Layout(
         separator=separator,
@@ -136,10 +138,6 @@ def find_layout(
         rows=len(rows),
         has_data=bool(rows) and DATA in map(kind_of_field, rows[0].fields),
     )
-
-
-def _length(fields: tuple[str, ...]) -> int:
-    return len("".join(fields))
 
 
 def single_blanks(text: bytes) -> bytes:
@@ -195,12 +193,6 @@ def _records(text: str, separator: str, name: str) -> list[_Record]:
             f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Correct it."
         ) from None
     return [record for record in records if len(record.fields) > 1 or record.filled]
-
-
-def _usual_width(records: list[_Record]) -> int:
-    """Return the most frequent number of fields; of those equally frequent the largest."""
-    counts = Counter(len(record.fields) for record in records)
-    return max(counts, key=lambda width: (counts[width], width))
 
 
 def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:

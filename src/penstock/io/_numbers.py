@@ -166,7 +166,14 @@ class _ColumnReader:
         signs = [thousands_sign(text) for text in sample]
         # Numbers with a decimal comma, which cannot all be numbers with commas between thousands.
         if self._decimal != "," and sample and all(map(has_decimal_comma, sample)) and None in signs:
-            self._refuse_both_signs(spelled[~failed], sample[0], name)
+            others = spelled[~failed]
+            with_point = others[others.str.contains(".", regex=False, na=False)]
+            if len(with_point):
+                raise TableError(
+                    f"{self._source}: column {quoted(name)} has numbers with a comma, as {quoted(sample[0])}, and with "
+                    f"a point, as {quoted(with_point.iloc[0])}. Pass decimal=',' and thousands='.', or the other way "
+                    f"round."
+                )
             self.count("decimal comma", name, int(failed.sum()))
             return np.where(failed, self._spelled_numbers(spelled, ","), numbers)
         separated = [(sign, text) for sign, text in zip(signs, sample, strict=True) if sign is not None]
@@ -208,14 +215,6 @@ class _ColumnReader:
             spelled = spelled.str.replace(".", "?", regex=False)  # a point has no meaning then: 1.234 may be 1234
             spelled = spelled.str.replace(decimal, ".", regex=False)
         return np.asarray(pd.to_numeric(spelled, errors="coerce"), dtype=np.float64)
-
-    def _refuse_both_signs(self, others: pd.Series[Any], with_comma: str, name: str) -> None:
-        with_point = others[others.str.contains(".", regex=False, na=False)]
-        if len(with_point):
-            raise TableError(
-                f"{self._source}: column {quoted(name)} has numbers with a comma, as {quoted(with_comma)}, and with a "
-                f"point, as {quoted(with_point.iloc[0])}. Pass decimal=',' and thousands='.', or the other way round."
-            )
 
 
 def _text_column(words: list[str | None]) -> pd.Series[Any]:

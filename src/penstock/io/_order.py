@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, listed, quoted
+from penstock._types import BoolArray
 from penstock.io.table import Notebook, TableError
 
 Rows = NDArray[np.intp]
@@ -50,12 +51,12 @@ class Groups:
         notebook.add("row groups", said, len(names), (str(column.name),))
         return cls(str(column.name), codes.astype(np.intp), tuple(map(str, names)))
 
-    def new(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether each of these rows but the first is of another group than the one before."""
+    def new(self, rows: NDArray[np.intp]) -> BoolArray:
+        """Return whether each of these rows but the first is of another group than the one before."""
         return np.asarray(np.diff(self.codes[rows]) != 0)
 
     def named(self, rows: NDArray[np.intp]) -> pd.Series[Any]:
-        """The names of these rows' groups, under the rows' numbers."""
+        """Return the names of these rows' groups, under the rows' numbers."""
         return pd.Series(np.array(self.names, dtype=object)[self.codes[rows]], index=pd.Index(rows), name=self.column)
 
 

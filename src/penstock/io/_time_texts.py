@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._types import BoolArray
+
 IntArray = NDArray[np.int64]
 Times = NDArray[np.datetime64]
 
@@ -103,7 +105,12 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     >>> read.times.astype("M8[m]").tolist()[:2], bool(np.isnat(read.times[2])), read.day_first, read.decided_by
     ([datetime.datetime(2024, 12, 31, 13, 45), datetime.datetime(2025, 1, 2, 0, 0)], True, False, 'values')
     """
-    texts = _cleaned(texts)
+    # Without blanks around them and with plain blanks inside; "" for one too long for a time.
+    plain = "".join(texts).isascii()
+    texts = [
+        "" if len(text) >= _LONGEST else (text if plain and "\n" not in text else text.translate(_SPACES)).strip()
+        for text in texts
+    ]
     result = TextTimes(np.full(len(texts), "NaT", dtype="M8[us]"), np.full(len(texts), NAIVE, dtype=np.int64))
     by_day, by_month, signs = result.times, result.times.copy(), set[str]()
 
@@ -121,7 +128,10 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
         result.shortened += int((read[0][there] != read[0][there].astype("M8[us]")).sum())
         result.offsets[where] = way.offset
         example = re.sub("[0-9]+", "0", texts[where[0]].lower())
-        result.ways.setdefault(_shape(example), example)
+        # Month, half of the day and offset do not make a different way of writing.
+        shape = re.sub(r"\s?(?:z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example)
+        shape = re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
+        result.ways.setdefault(shape, example)
         if len(way.formats) > 1:
             signs.add(way.sign)
         done = set(where.tolist())
@@ -147,25 +157,10 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
-def read_stamps(texts: Sequence[str], day_first: bool | None = None) -> tuple[Times, NDArray[np.bool_], bool | None]:
+def read_stamps(texts: Sequence[str], day_first: bool | None = None) -> tuple[Times, BoolArray, bool | None]:
     """Return the times of a stream, which of them have an offset (and are UTC), and whether the day comes first."""
     read = read_times(texts, day_first)
     return read.times, read.offsets != NAIVE, read.day_first
-
-
-def _cleaned(texts: Sequence[str]) -> list[str]:
-    """Return texts without blanks around them and with plain blanks inside; "" for one too long for a time."""
-    ascii_only = "".join(texts).isascii()
-    return [
-        "" if len(text) >= _LONGEST else (text if ascii_only and "\n" not in text else text.translate(_SPACES)).strip()
-        for text in texts
-    ]
-
-
-def _shape(example: str) -> str:
-    """Return an example without what is not a different way of writing: month, half of the day, offset."""
-    shape = re.sub(r"\s?(?:z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example)
-    return re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
 
 
 def _way_of(text: str) -> _Way | None:
@@ -256,16 +251,12 @@ def _settle_order(result: TextTimes, by_day: Times, by_month: Times, signs: set[
     elif misses[0] != misses[1]:
         result.day_first, result.decided_by = misses[0] < misses[1], "values"
     else:
-        disorder = [_disorder(times) for times in (by_day, by_month)]
+        # How many steps go backwards, and the largest step: dates read the wrong way jump by months.
+        steps = [np.diff(times[~np.isnat(times)]).astype(np.int64) for times in (by_day, by_month)]
+        disorder = [(int((each < 0).sum()), int(np.abs(each).max(initial=0))) for each in steps]
         result.day_first, result.decided_by = disorder[0] < disorder[1], "order"
         if disorder[0] == disorder[1]:
             result.day_first, result.decided_by = any(sign != "/" for sign in signs), "custom"
     chosen, other = (by_day, by_month) if result.day_first else (by_month, by_day)
     result.contradictions = int((np.isnat(chosen) & ~np.isnat(other)).sum())
     result.times = chosen
-
-
-def _disorder(times: Times) -> tuple[int, int]:
-    """Return how many steps go backwards, and the largest step: dates read the wrong way jump by months."""
-    steps = np.diff(times[~np.isnat(times)]).astype(np.int64)
-    return int((steps < 0).sum()), int(np.abs(steps).max(initial=0))

@@ -203,7 +203,7 @@ class Feed(ABC):
 
     @abstractmethod
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        """Go on at a mark; return offset and tail: 0 and b"" where a feed cannot seek, because it has begun anew."""
+        """Go on at a mark; return offset and tail: 0 and b"" where a feed cannot seek, because it has begun again."""
 
     def close(self) -> None:  # noqa: B027  (there may be nothing to close)
         """Close the file."""
@@ -391,8 +391,15 @@ class FollowFeed(Feed):
         return descriptor is not None
 
     def _queue_later_files(self) -> None:
+        """Open the files that were rotated after the one that is open, oldest first; the path itself comes last."""
         assert self._descriptor is not None
-        opened = [_opened(file) for file in _files_after(self._path, self._descriptor)]
+        read = os.fstat(self._descriptor)
+        later = [(file.stat(), file) for file in _rotated(self._path)]
+        later = [(found, file) for found, file in later if found.st_mtime_ns > read.st_mtime_ns]
+        later.sort(key=lambda entry: entry[0].st_mtime_ns)
+        others = [file for found, file in later if not os.path.samestat(found, read)]
+        files = [file for file in others if not _is_copy(file, self._descriptor)]
+        opened = [_opened(file) for file in (*files, self._path)]
         self._queue = [descriptor for descriptor in opened if descriptor is not None]
 
     def _read_on(self) -> bytes:
@@ -452,16 +459,6 @@ def _file_of_mark(path: Path, mark: Mark) -> Path:
         f"follows byte {mark.offset:,} there is out of reach. Put that file back (unpacked), or begin with an empty "
         f"--state folder."
     )
-
-
-def _files_after(path: Path, descriptor: int) -> list[Path]:
-    """Return the files that were rotated after the one that is open, oldest first; the path itself comes last."""
-    read = os.fstat(descriptor)
-    later = [(file.stat(), file) for file in _rotated(path)]
-    later = [(found, file) for found, file in later if found.st_mtime_ns > read.st_mtime_ns]
-    later.sort(key=lambda entry: entry[0].st_mtime_ns)
-    others = [file for found, file in later if not os.path.samestat(found, read)]
-    return [file for file in others if not _is_copy(file, descriptor)] + [path]
 
 
 def _is_copy(file: Path, descriptor: int) -> bool:

@@ -113,7 +113,12 @@ def read_table(
     order: The rows were in order of time with the newest first; they were turned round.
     missing values: Of 2 values in columns of numbers 1 is missing.
     """
-    notebook = Notebook(_describe(source), strict)
+    described = "the table"
+    if not is_in_memory(source) and isinstance(source, str | os.PathLike):
+        described = Path(source).name or str(source)
+    elif not is_in_memory(source) and isinstance(source, Sequence):
+        described = f"{len(source)} files"
+    notebook = Notebook(described, strict)
     text = TextOptions(separator, decimal, thousands, encoding)
     files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
     inputs = _InputOptions(
@@ -143,12 +148,6 @@ def read_table(
     except Exception as error:
         said = f"{notebook.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
         raise _naming_sheets(TableError(said), notebook) from error
-
-
-def _describe(source: Any) -> str:
-    if not is_in_memory(source) and isinstance(source, str | os.PathLike):
-        return Path(source).name or str(source)
-    return f"{len(source)} files" if not is_in_memory(source) and isinstance(source, Sequence) else "the table"
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:

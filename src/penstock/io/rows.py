@@ -16,19 +16,14 @@ import pandas as pd
 
 from penstock._types import FloatArray
 from penstock.io._clock import column_times
+from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
+from penstock.io._json_rows import JsonRows
 from penstock.io._layout import HEAD_LINES, is_enough
-from penstock.io._row_parsers import (
-    Columns,
-    CsvRows,
-    JsonRows,
-    LineError,
-    RowParser,
-    TableOptions,
-    learn_layout,
-    restore_parser,
-)
+from penstock.io._row_values import Columns, LineError, TableOptions
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
+
+RowParser = CsvRows | JsonRows
 
 
 @dataclass(frozen=True)
@@ -262,6 +257,15 @@ class RowSource:
         self._tail = last_bytes(self._tail, used, HEAD, ended=self._at_end)
         self._line += len(used)
         del self._lines[:count]
+
+
+def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
+    """Return the parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
+    if state["format"] == "jsonl":
+        return JsonRows(Columns.restore(state), options)
+    if state["format"] != "csv":
+        raise ValueError(f"there is no format {state['format']!r}")
+    return CsvRows(RowLayout.restore(state))
 
 
 def check_position(position: dict[str, Any], options: TableOptions) -> Columns:

@@ -46,8 +46,17 @@ class JsonLinesSink:
         self._is_ours = path is not None  # to close; standard output is not
         if path is None and sys.stdout is None:
             raise OutputError("Standard output is closed; open it, or give a file with --output.")
-        self._descriptor = descriptor = sys.stdout.fileno() if path is None else _opened(path, create)
+        if path is None:
+            descriptor = sys.stdout.fileno()
+        else:
+            flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
+            descriptor = os.open(path, flags, 0o666)
+        self._descriptor = descriptor
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        # The lines of two writers would be mixed up. Not on Windows, where a locked file cannot be read either.
+        if path is not None and is_file and os.name == "posix" and not lock(descriptor):
+            os.close(descriptor)
+            raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.")
         self.length: int | None = os.lseek(descriptor, 0, os.SEEK_END) if is_file else None
         self._tail = b""
         self._names: list[str] = []
@@ -239,16 +248,3 @@ def _reasons(scores: StreamScores, names: Sequence[str]) -> list[str]:
     ]
     rows = [pairs[start : start + count] for start in range(0, len(pairs), count)]
     return [", ".join(row) if row[-1] else ", ".join(filter(None, row)) for row in rows]
-
-
-def _opened(path: Path, create: bool) -> int:
-    """Open for writing, and lock the file: the lines of two writers would be mixed up.
-
-    Not on Windows, where a locked file cannot be read either.
-    """
-    flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
-    descriptor = os.open(path, flags, 0o666)
-    if os.name == "posix" and stat.S_ISREG(os.fstat(descriptor).st_mode) and not lock(descriptor):
-        os.close(descriptor)
-        raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.")
-    return descriptor

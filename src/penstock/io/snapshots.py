@@ -97,7 +97,7 @@ class Snapshots:
             return None
         reasons = " ".join(f"{path.name}: {reason}" for reason, path in problems.items())
         raise SnapshotError(
-            f"No snapshot in {self._folder} can be used. {reasons} Put right what differs, or begin anew with an empty "
+            f"No snapshot in {self._folder} can be used. {reasons} Put right what differs, or begin with an empty "
             f"--state folder."
         )
 

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from penstock._messages import listed, quoted
+from penstock._types import BoolArray
 
 
 class TableError(ValueError):
@@ -144,7 +144,7 @@ class Table:
         """Whether all rows are in order of time, as they are unless groups overlap."""
         return self.time is not None and bool(self.time.is_monotonic_increasing)
 
-    def only(self, rows: NDArray[np.bool_]) -> Table:
+    def only(self, rows: BoolArray) -> Table:
         """Return the table with some of its rows."""
         return replace(
             self,

@@ -29,6 +29,7 @@ __all__ = [
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
 _LEADING = 3  # sensors that say whether two incidents have the same cause
 _MOST_SENSORS = 12  # of an alarm
+_STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
 
@@ -696,7 +697,18 @@ class AlarmBook:
             candidate.by_chance = verdict.by_chance
         if candidate.count > 1 and time - candidate.since >= self._seconds["on_delay"]:
             asset.candidate = None
-            self._raise(verdict.asset, asset, ALARM, _cause(candidate.sensors), time, candidate)
+            joined = next((alarm for alarm in active if self._is_joined(self._alarms[alarm.id], candidate)), None)
+            if joined is None:
+                self._raise(verdict.asset, asset, ALARM, _cause(candidate.sensors), time, candidate)
+            else:
+                self._low.pop(joined.id, None)
+                self._grow(self._alarms[joined.id], candidate, time)
+
+    def _is_joined(self, alarm: Alarm, rows: _Candidate) -> bool:
+        """Return whether rows with other sensors are part of an alarm: soon after its own, and not much stronger."""
+        mine, others = ([*sensors][:1] for sensors in (alarm.sensors, rows.sensors))
+        stronger = bool(mine and others) and others[0].evidence > _STRONGER * mine[0].evidence
+        return alarm.state.active and rows.since - alarm.last <= self._seconds["off_delay"] and not stronger
 
     def _watch_end(self, alarm: Alarm, time: float, *, seen: bool) -> None:
         """End an active alarm that was not seen for the off-delay, in two rows at least."""
@@ -712,16 +724,19 @@ class AlarmBook:
             self._end(alarm, time)
 
     def _note_row(self, alarm: Alarm, verdict: Verdict, asset: _Asset, time: float, named: list[Sensor]) -> None:
-        """Add a row to an active alarm; a new leading sensor is a change."""
+        """Add a row to an active alarm."""
         assert verdict.score is not None
         assert verdict.threshold is not None
-        sensors = tuple(_merged(list(alarm.sensors), named, asset))
-        updated = replace(alarm, last=time, sensors=sensors)
-        if alarm.score is None or verdict.score - verdict.threshold > alarm.score - (alarm.threshold or 0.0):
-            updated = replace(updated, score=verdict.score, threshold=verdict.threshold, by_chance=verdict.by_chance)
-        self._alarms[alarm.id] = updated
-        if {each.name for each in sensors[:_LEADING]} - {each.name for each in alarm.sensors[:_LEADING]}:
-            self._change("updated", updated, alarm.state, time)
+        sensors = _merged([], named, asset)
+        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, sensors)
+        self._grow(alarm, row, time)
+
+    def _grow(self, alarm: Alarm, rows: _Candidate, time: float) -> None:
+        """Add rows to an active alarm; a new leading sensor is a change."""
+        grown = replace(_with_rows(alarm, rows), last=time)
+        self._alarms[alarm.id] = grown
+        if {each.name for each in grown.sensors[:_LEADING]} - {each.name for each in alarm.sensors[:_LEADING]}:
+            self._change("updated", grown, alarm.state, time)
 
     # Changes that come by themselves.
 
@@ -736,15 +751,9 @@ class AlarmBook:
                 continue
             kept = old.state.latched or not old.state.in_use
             if kept or rows.since - old.ended <= self._seconds["rejoin"]:
-                sensors = list(old.sensors)
-                for sensor in rows.sensors:
-                    sensors = _joined(sensors, sensor)
-                alarm = replace(
-                    old, raised=time, last=time, ended=None, occurrences=old.occurrences + 1,
-                    sensors=tuple(sensors), reason=reason or old.reason,
-                )  # fmt: skip
-                if old.score is None or rows.score - rows.threshold > old.score - (old.threshold or 0.0):
-                    alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+                alarm = _with_rows(old, rows) if about == ALARM else old
+                occurrences, reason = old.occurrences + 1, reason or old.reason
+                alarm = replace(alarm, raised=time, last=time, ended=None, occurrences=occurrences, reason=reason)
                 kind = "returned"
                 break
         else:
@@ -1038,6 +1047,16 @@ def _merged(sensors: list[AlarmSensor], named: list[Sensor], asset: _Asset) -> l
         found = AlarmSensor(sensor.name, sensor.evidence, sensor.residual, sensor.value, moved, before)
         sensors = _joined(sensors, found)
     return sensors
+
+
+def _with_rows(alarm: Alarm, rows: _Candidate) -> Alarm:
+    """Return an alarm with the sensors of rows, and their score if it is the highest."""
+    sensors = list(alarm.sensors)
+    for sensor in rows.sensors:
+        sensors = _joined(sensors, sensor)
+    if alarm.score is None or rows.score - rows.threshold > alarm.score - (alarm.threshold or 0.0):
+        alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+    return replace(alarm, sensors=tuple(sensors))
 
 
 def _joined(sensors: list[AlarmSensor], found: AlarmSensor) -> list[AlarmSensor]:

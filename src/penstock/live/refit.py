@@ -89,12 +89,10 @@ def watch_record(model: Model, path: Path, labels: Sequence[Label], rules: Alarm
     return Record(seconds, clock, events)
 
 
-def judge_history(record: Record, labels: Iterable[Label], asset: str) -> History:
+def judge_history(record: Record, labels: Iterable[Label]) -> History:
     """Compare the alarms of a record with what people said."""
     first, last = min(record.seconds), max(record.seconds)
-    mine = [
-        each for each in labels if each.holds and each.asset == asset and each.until >= first and each.since <= last
-    ]
+    mine = [each for each in labels if each.holds and each.until >= first and each.since <= last]
     newest = {
         each.alarm.id: each.alarm for each in record.events if isinstance(each, Change) and each.alarm is not None
     }
@@ -113,11 +111,16 @@ def judge_history(record: Record, labels: Iterable[Label], asset: str) -> Histor
 
 
 def _overlap(alarm: Alarm, label: Label) -> bool:
-    return alarm.since <= label.until and alarm.last >= label.since
+    return alarm.asset == label.asset and alarm.since <= label.until and alarm.last >= label.since
+
+
+def labels_for(labels: Iterable[Label], asset: str) -> list[Label]:
+    """Return the labels of an asset, or of the groups in one."""
+    return [label for label in labels if label.asset == asset or label.asset.startswith(f"{asset}/")]
 
 
 def fit_again(
-    model: Model, path: Path, labels: Iterable[Label], record: Record, asset: str, progress: Callable[[str], None]
+    model: Model, path: Path, labels: Iterable[Label], record: Record, progress: Callable[[str], None]
 ) -> Model:
     """Fit a model as this one was, to a file without the periods that people marked.
 
@@ -128,7 +131,6 @@ def fit_again(
     labels : iterable of Label
     record : Record
         Of the same file, by any model: when its rows are.
-    asset : str
     progress : callable
         Gets what is being done.
 
@@ -136,7 +138,7 @@ def fit_again(
     -------
     Model
     """
-    periods = [_as_period(since, until, record) for since, until in excluded_periods(labels, asset)]
+    periods = [_as_period(since, until, record) for since, until in excluded_periods(labels)]
     reading = {each.name: getattr(model.reading, each.name) for each in fields(model.reading)}
     encoded = dict.fromkeys(encoding.column for encoding in model.inputs.encoded)
     modes: Any = model.modes.column or {name: str(rule) for name, rule in model.modes.rules}

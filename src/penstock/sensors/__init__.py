@@ -7,6 +7,7 @@ source to evidence per sensor and a score per row; `novelty` finds states that a
 from penstock.sensors.evidence import (
     Activity,
     ActivityState,
+    BothSides,
     Calibration,
     LayerState,
     Surprise,
@@ -16,6 +17,7 @@ from penstock.sensors.evidence import (
     learn_time_layer,
 )
 from penstock.sensors.judge import (
+    Blend,
     Judgement,
     Learnt,
     Past,
@@ -33,6 +35,8 @@ from penstock.sensors.residuals import LeaveOneOut, learn_leave_one_out
 __all__ = [
     "Activity",
     "ActivityState",
+    "Blend",
+    "BothSides",
     "Calibration",
     "Clock",
     "Judgement",

@@ -5,7 +5,9 @@ A matrix product of a library sums in an order that depends on the number of row
 
 from __future__ import annotations
 
-from math import exp, isnan
+from math import exp, isnan, sqrt
+
+import numpy as np
 
 from penstock._jit import Array, kernel
 
@@ -26,6 +28,38 @@ def multiply_rows(A: Array, M: Array, out: Array) -> None:
 
 
 @kernel
+def scale_rows(X: Array, center: Array, width: Array, largest: float, out: Array) -> None:
+    """out = (X − center) / width, cut at ±largest; NaN stays NaN."""
+    n, p = X.shape
+    for i in range(n):
+        for j in range(p):
+            out[i, j] = (X[i, j] - center[j]) / width[j]
+            if out[i, j] > largest:
+                out[i, j] = largest
+            elif out[i, j] < -largest:
+                out[i, j] = -largest
+
+
+@kernel
+def residual_rows(Z: Array, mean: Array, precision: Array, holed: Array, out: Array) -> int:
+    """Residuals of rows without holes, as in `LeaveOneOut`; `holed` (n,) are the others, and their number returned."""
+    n, p = Z.shape
+    deviations, count = np.empty((1, p)), 0
+    for i in range(n):
+        holed[i] = False
+        for j in range(p):
+            deviations[0, j] = Z[i, j] - mean[j]
+            holed[i] |= isnan(Z[i, j])
+        if holed[i]:
+            count += 1
+            continue
+        multiply_rows(deviations, precision, out[i : i + 1])
+        for j in range(p):
+            out[i, j] /= precision[j, j]
+    return count
+
+
+@kernel
 def moving_means(values: Array, starts: Array, shares: Array, state: Array, out: Array) -> None:
     """Exponentially weighted means of each column, `shares` (n,) the weights of new values.
 
@@ -37,6 +71,31 @@ def moving_means(values: Array, starts: Array, shares: Array, state: Array, out:
             before = 0.0 if starts[i] else state[j]
             state[j] = before + shares[i] * (values[i, j] - before)
             out[i, j] = state[j]
+
+
+@kernel
+def two_sided_means(
+    values: Array, starts: Array, shares: Array, ends: Array, shares_back: Array, state: Array, out: Array
+) -> None:
+    """The smaller of the moving means before and after each row if both have one sign, else 0.
+
+    `ends` and `shares_back` (n,) are `starts` and `shares` of the rows when time runs backwards, the last row first;
+    `state` (p,) is overwritten.
+    """
+    n, p = values.shape
+    for i in range(n):
+        for j in range(p):
+            before = 0.0 if starts[i] else state[j]
+            state[j] = before + shares[i] * (values[i, j] - before)
+            out[i, j] = state[j]
+    for k in range(n):
+        i = n - 1 - k
+        for j in range(p):
+            before = 0.0 if ends[k] else state[j]
+            after = before + shares_back[k] * (values[i, j] - before)
+            state[j] = after
+            before = out[i, j]
+            out[i, j] = min(abs(before), abs(after)) if (before > 0.0) == (after > 0.0) else 0.0
 
 
 @kernel
@@ -68,11 +127,13 @@ def activity_rows(
 
 
 @kernel
-def compare_channel(channel: Array, by: Array, edges: Array, largest: float, tops: Array, evidence: Array) -> None:
-    """Ratios of |channel| (n, p) to `by` (p,), cut at `largest`; 0 where `by` is 0, as the sensor never moved.
+def compare_channel(
+    channel: Array, by: Array, powers: Array, edges: Array, largest: float, tops: Array, evidence: Array
+) -> None:
+    """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
-    `tops` (n, 2) takes the largest ratio of a row and the mean of its five. `evidence` (n, p) is raised to the ratios
-    to `edges` (p,).
+    A ratio is 0 where `by` is 0, as the sensor never moved. `tops` (n, 2) takes the largest ratio of a row and the mean
+    of its five. `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
     most = min(5, p)
@@ -81,7 +142,9 @@ def compare_channel(channel: Array, by: Array, edges: Array, largest: float, top
         for k in range(5):
             highest[k] = 0.0
         for j in range(p):
-            ratio = min(abs(channel[i, j]) / by[j], largest) if by[j] > 0.0 else 0.0
+            ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
+            if ratio > 1.0:
+                ratio = min(ratio ** powers[j], largest)
             if edges[j] > 0.0:
                 evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
             k = most - 1
@@ -136,24 +199,149 @@ def third_nearest(
 ) -> None:
     """Squared distance to the third nearest reference at least `zone` rows away, or to the last there is.
 
-    References closer than `zone` rows are left out, as a lasting fault would be near itself; −1 where none is left.
+    `references` (groups, d, size of a group) are in the order of `reference_places` (m,), which rise; the last group
+    may have room for more. Those closer than `zone` rows are left out, as a lasting fault would be near itself; −1
+    where none is left. The group in which the row before found its nearest is looked at first, and a group that is too
+    far away is left early: neither changes the distance found.
     """
-    d = rows.shape[1]
+    m = len(reference_places)
+    groups, d, group = references.shape
+    totals = np.empty(group)
+    nearest, least = 0, np.inf
+    for number in range(groups if len(rows) else 0):  # one of each group, for the first row
+        total = 0.0
+        for j in range(d):
+            total += (rows[0, j] - references[number, j, 0]) ** 2
+        if total < least:
+            nearest, least = number, total
     for i in range(len(rows)):
         first, second, third = -1.0, -1.0, -1.0
-        for k in range(len(references)):
-            if abs(places[i] - reference_places[k]) < zone:
+        begin = nearest
+        for number in range(groups):
+            chosen = begin if number == 0 else (number - 1 if number <= begin else number)
+            low = chosen * group
+            count = min(group, m - low)
+            if (
+                abs(places[i] - reference_places[low]) < zone
+                and abs(places[i] - reference_places[low + count - 1]) < zone
+            ):
                 continue
-            total = 0.0
-            for j in range(d):
-                step = rows[i, j] - references[k, j]
-                total += step * step
-                if third >= 0.0 and total >= third:
-                    break
-            if first < 0.0 or total < first:
-                first, second, third = total, first, second
-            elif second < 0.0 or total < second:
-                second, third = total, second
-            elif third < 0.0 or total < third:
-                third = total
+            for k in range(count):
+                totals[k] = 0.0
+            near, j = 1, 0
+            while j < d and near:
+                if j + 4 <= d:
+                    v0, v1, v2, v3 = rows[i, j], rows[i, j + 1], rows[i, j + 2], rows[i, j + 3]
+                    for k in range(count):
+                        total = totals[k] + (v0 - references[chosen, j, k]) ** 2
+                        total += (v1 - references[chosen, j + 1, k]) ** 2
+                        total += (v2 - references[chosen, j + 2, k]) ** 2
+                        totals[k] = total + (v3 - references[chosen, j + 3, k]) ** 2
+                    j += 4
+                else:
+                    for k in range(count):
+                        totals[k] += (rows[i, j] - references[chosen, j, k]) ** 2
+                    j += 1
+                if third >= 0.0:
+                    near = 0
+                    for k in range(count):
+                        near += totals[k] < third
+            if not near:
+                continue
+            for k in range(count):
+                total = totals[k]
+                if (third >= 0.0 and total >= third) or abs(places[i] - reference_places[low + k]) < zone:
+                    continue
+                if first < 0.0 or total < first:
+                    first, second, third = total, first, second
+                    nearest = chosen
+                elif second < 0.0 or total < second:
+                    second, third = total, second
+                elif third < 0.0 or total < third:
+                    third = total
         out[i] = third if third >= 0.0 else (second if second >= 0.0 else first)
+
+
+@kernel
+def follow_residuals(
+    residuals: Array,
+    Z: Array,
+    starts: Array,
+    shares: Array,
+    activity: tuple[Array, Array, Array, Array, Array],
+    judged: Array,
+    calibration: tuple[Array, Array, Array, Array],
+    largest: float,
+    state: tuple[Array, Array, Array, Array],
+    since: int,
+    slow: float,
+    usual: float,
+    scores: Array,
+    evidence: Array,
+) -> int:
+    """Scores over their slow level (n,) and evidence (n, q) of rows by what came before.
+
+    `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
+    and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`; `slow` and `usual` belong to the slow level.
+    `state` is the last place (d,), the means of movement (2, 1) and of the horizons (h, q), and the slow level (1,): it
+    goes in and out, as does `evidence`, which begins as 0. Returns the rows since the history began.
+    """
+    center, directions, typical, coefficients, floors = activity
+    by, powers, edges, usual_tops = calibration
+    last, means, horizons, level = state
+    n, q = len(Z), len(judged)
+    places, features = np.empty((n, directions.shape[1])), np.empty((n, 6))
+    multiply_rows(Z - center, directions, places)
+    since = activity_rows(places, starts, shares, last, means, since, features)
+    features /= typical
+    variances, E = np.empty((n, coefficients.shape[1])), np.empty((n, q))
+    multiply_rows(features, coefficients, variances)
+    for i in range(n):
+        for k in range(q):
+            j = judged[k]
+            E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
+    channel, tops = np.empty((n, q)), np.empty((n, 2))
+    scores[:] = 0.0
+    for h in range(len(by)):
+        moving_means(E, starts, shares[2 + h], horizons[h], channel)
+        compare_channel(channel, by[h], powers[h], edges[h], largest, tops, evidence)
+        for i in range(n):
+            one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]
+            scores[i] += one * one + five * five
+    for i in range(n):
+        scores[i] = sqrt(scores[i] / usual_tops.size)
+    levels = np.empty(n)
+    slow_levels(scores, slow, usual, level, levels)
+    scores /= levels
+    return since
+
+
+@kernel
+def follow_states(
+    Z: Array,
+    starts: Array,
+    shares: Array,
+    states: tuple[Array, Array, Array, Array],
+    slow: float,
+    usual: float,
+    state: tuple[Array, Array],
+    out: Array,
+) -> None:
+    """Distances of new rows to the third nearest reference, their moving means over their slow level (n,).
+
+    `states` are center (p,), directions (p, d), references (in groups) and their places (m,) of a `Novelty`; `state`,
+    the moving mean (1,) and the slow level (1,), goes in and out.
+    """
+    center, directions, references, places = states
+    mean, level = state
+    n = len(Z)
+    rows, none, distances = np.empty((n, directions.shape[1])), np.zeros(n, dtype=np.int64), np.empty((n, 1))
+    multiply_rows(Z - center, directions, rows)
+    third_nearest(rows, none, references, places, 0, distances[:, 0])
+    for i in range(n):
+        distances[i, 0] = sqrt(max(distances[i, 0], 0.0))
+    means, levels = np.empty((n, 1)), np.empty(n)
+    moving_means(distances, starts, shares, mean, means)
+    slow_levels(means[:, 0], slow, usual, level, levels)
+    for i in range(n):
+        out[i] = means[i, 0] / levels[i]

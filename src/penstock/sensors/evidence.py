@@ -3,31 +3,46 @@
 Residuals are divided by the spread that is usual when the plant moves as much as it does (`Activity`). Their moving
 means over several horizons are the channels: |mean| trailing, or, offline, the smaller of the means before and after a
 row if both have one sign. Each channel is divided by a quantile of its maxima over blocks of time (`Calibration`), so
-that rows that follow each other closely do not count as independent; a row's score is built from its one and its five
-largest sensors.
+that rows that follow each other closely do not count as independent; what lies above counts less the more the maxima
+differ by themselves. A row's score is built from its one and its five largest sensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import activity_rows, compare_channel, moving_means, multiply_rows, slow_levels
-from penstock.sensors.readings import BoolArray, Spacing
+from penstock.sensors._kernels import (
+    activity_rows,
+    compare_channel,
+    follow_residuals,
+    moving_means,
+    multiply_rows,
+    slow_levels,
+    two_sided_means,
+)
+from penstock.sensors.readings import BoolArray, Spacing, row_blocks
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
+ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is followed
+_LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
+_USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
+_LEAST_POWER = 0.25
+_MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
-_SLOW = 1 / 1000  # the weight of a row in a slow level
+SLOW = 1 / 1000  # the weight of a row in a slow level
 
 
 @dataclass(frozen=True)
@@ -75,9 +90,9 @@ def activity_features(
 ) -> FloatArray:
     """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
     places = np.empty((len(Z), directions.shape[1]))
-    multiply_rows(np.ascontiguousarray(Z - center), directions, places)
-    shares = np.empty((2, len(Z)))
-    shares[0], shares[1] = spacing.shares(4), spacing.shares(16)
+    for rows in row_blocks(len(Z)):
+        multiply_rows(np.ascontiguousarray(Z[rows] - center), directions, places[rows])
+    shares = spacing.shares_over(ACTIVITY_HORIZONS)
     features = np.empty((len(Z), 6))
     state.since = int(activity_rows(places, spacing.starts, shares, state.last, state.means, state.since, features))
     return features
@@ -85,10 +100,15 @@ def activity_features(
 
 def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
     """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
-    center = Z[kept].mean(axis=0)
-    deviations = Z[kept] - center
+    center, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
+    for rows in row_blocks(len(Z)):
+        center += Z[rows][kept[rows]].sum(axis=0)
+    center /= kept.sum()
     with one_blas_thread():
-        _, vectors = np.linalg.eigh(deviations.T @ deviations)
+        for rows in row_blocks(len(Z)):
+            deviations = Z[rows][kept[rows]] - center
+            products += deviations.T @ deviations
+        _, vectors = np.linalg.eigh(products)
     directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(_DIRECTIONS, Z.shape[1] // 4)])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
@@ -96,7 +116,12 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-        targets = np.linalg.solve(root, used.T @ residuals[kept] ** 2)
+        totals, begin = np.zeros((len(squares), residuals.shape[1])), 0
+        for rows in row_blocks(len(Z)):
+            part = residuals[rows][kept[rows]] ** 2
+            totals += used[begin : begin + len(part)].T @ part
+            begin += len(part)
+        targets = np.linalg.solve(root, totals)
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
@@ -109,6 +134,8 @@ class Calibration:
     Attributes
     ----------
     channels : array of shape (number of horizons, p)
+    powers : array of shape (number of horizons, p)
+        Of ratios above 1, at most 1: below where the block maxima of a sensor differ much, as bursts are usual then.
     edges : array of shape (number of horizons, p)
         What is divided by for evidence: from the third quartile, which a fault of the sensor itself does not move.
     tops : array of shape (number of horizons, 2)
@@ -116,6 +143,7 @@ class Calibration:
     """
 
     channels: FloatArray
+    powers: FloatArray
     edges: FloatArray
     tops: FloatArray
 
@@ -126,14 +154,20 @@ class Calibration:
         """
         total: Any = 0.0
         evidence: Any = None
-        for channel, by, edges, tops in zip(channels, self.channels, self.edges, self.tops, strict=True):
+        learnt = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
+        for channel, (by, powers, edges, tops) in zip(channels, learnt, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(channel, by, edges, evidence), tops)
+            total = total + _squares(_largest(channel, by, powers, edges, evidence), tops)
+            del channel  # before the next one is made
         return np.sqrt(total / self.tops.size), evidence
 
 
-def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[Calibration, FloatArray, FloatArray]:
+def calibrate(
+    channels: Iterable[FloatArray], quantile: float = 0.95, usual_tail: float = _USUAL_TAIL
+) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
+
+    Ratios count less where the logarithm of the 0.95 quantile of the maxima over their median exceeds `usual_tail`.
 
     Returns
     -------
@@ -143,20 +177,23 @@ def calibrate(channels: Iterable[FloatArray], quantile: float = 0.95) -> tuple[C
     array of shape (n, p)
         Evidence of their sensors. As `Calibration.judge` gives them.
     """
-    by, edges, tops = [], [], []
+    by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
     evidence: Any = None
     for channel in channels:
         evidence = np.zeros(channel.shape) if evidence is None else evidence
-        third, wanted = np.quantile(block_maxima(channel), [0.75, quantile], axis=0)
+        middle, third, high, wanted = np.quantile(block_maxima(channel), [0.5, 0.75, 0.95, quantile], axis=0)
         by.append(wanted)
+        tails = np.log(np.maximum(high, _SMALLEST) / np.maximum(middle, _SMALLEST))
+        powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        largest = _largest(channel, by[-1], edges[-1], evidence)
+        largest = _largest(channel, by[-1], powers[-1], edges[-1], evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
-    calibration = Calibration(np.array(by), np.array(edges), np.array(tops))
+        del channel  # before the next one is made
+    calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops))
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
 
@@ -167,19 +204,20 @@ def trailing_channels(
     for number, horizon in enumerate(horizons):
         means = np.empty_like(evidence)
         moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
-        yield np.abs(means)
+        np.abs(means, out=means)
+        yield means
+        del means  # before the next one is made
 
 
 def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
     """Yield per horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
-    backwards, back = np.ascontiguousarray(evidence[::-1]), spacing.reversed()
+    back, state = spacing.reversed(), np.zeros(evidence.shape[1])
     for horizon in HORIZONS:
-        before, after = np.empty_like(evidence), np.empty_like(evidence)
-        moving_means(evidence, spacing.starts, spacing.shares(horizon), np.zeros(evidence.shape[1]), before)
-        moving_means(backwards, back.starts, back.shares(horizon), np.zeros(evidence.shape[1]), after)
-        after = after[::-1]
-        one_sign = (before > 0) == (after > 0)
-        yield np.where(one_sign, np.minimum(np.abs(before), np.abs(after)), 0.0)
+        smaller = np.empty_like(evidence)
+        shares = spacing.shares(horizon), back.shares(horizon)
+        two_sided_means(evidence, spacing.starts, shares[0], back.starts, shares[1], state, smaller)
+        yield smaller
+        del smaller  # before the next one is made
 
 
 @dataclass(frozen=True)
@@ -250,10 +288,29 @@ class TimeLayer:
         state : LayerState
             Goes on from row to row.
         """
-        E = standardise(residuals, Z, spacing, self.activity, state.activity)[:, self.judged].copy()
-        scores, evidence = self.calibration.judge(trailing_channels(E, spacing, state.means))
-        relative = over_slow_level(scores, self.usual, state.level)
+        relative, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
+        moved, usual = self.activity, self.calibration
+        state.activity.since = follow_residuals(
+            residuals,
+            Z,
+            spacing.starts,
+            spacing.shares_over(_LATER_HORIZONS),
+            (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
+            self._columns,
+            (usual.channels, usual.powers, usual.edges, usual.tops),
+            _LARGEST_RATIO,
+            (state.activity.last, state.activity.means, state.means, state.level),
+            state.activity.since,
+            SLOW,
+            self.usual,
+            relative,
+            evidence,
+        )
         return self.surprise.apply(relative), self.on_all_sensors(evidence)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.judged)
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
@@ -263,7 +320,7 @@ class TimeLayer:
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
         """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
-        if self.judged.all():
+        if len(self._columns) == len(self.judged):
             return evidence
         found = np.zeros((len(evidence), len(self.judged)))
         found[:, self.judged] = evidence
@@ -282,7 +339,7 @@ def learn_time_layer(
         Surprise at the training rows, by what came before them.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    E = standardise(residuals, Z, spacing, activity, judged)
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     calibration, scores, _ = calibrate(trailing_channels(E, spacing, state))
     usual = max(float(np.median(scores)), _SMALLEST)
@@ -291,31 +348,53 @@ def learn_time_layer(
     return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
 
 
+@dataclass(frozen=True)
+class BothSides:
+    """What residuals say of training rows by what came before and after each.
+
+    Attributes
+    ----------
+    scores, trailing : arrays of shape (n,)
+        Scores, and the surprise by what came before alone.
+    evidence : array of shape (n, number of judged sensors)
+    tail : float
+        Of the median sensor, the 0.999 quantile of its residuals over the 0.95 quantile: 1.7 for normal noise, more
+        where bursts are usual.
+    """
+
+    scores: FloatArray
+    trailing: FloatArray
+    evidence: FloatArray
+    tail: float
+
+
 def judge_both_sides(
     residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Judge training rows by what came before and after each.
-
-    Returns
-    -------
-    arrays of shape (n,), (n,) and (n, number of judged sensors)
-        Scores, surprise by what came before alone, and evidence.
-    """
+) -> BothSides:
+    """Judge training rows by what came before and after each."""
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity)[:, judged].copy()
+    E = standardise(residuals, Z, spacing, activity, judged)
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
     _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
-    return scores, learn_surprise(trailing).apply(trailing), evidence
+    tails = [np.quantile(np.abs(column), [0.95, 0.999]) for column in E[:: 1 + len(E) // _MOST_IN_TAIL].T]
+    tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
+    return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 
 
 def standardise(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, state: ActivityState | None = None
+    residuals: FloatArray,
+    Z: FloatArray,
+    spacing: Spacing,
+    activity: Activity,
+    judged: BoolArray,
 ) -> FloatArray:
-    """Return residuals in units of the spread that is usual when the plant moves as much as it does."""
-    state = ActivityState(np.zeros(activity.directions.shape[1])) if state is None else state
+    """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
+    state = ActivityState(np.zeros(activity.directions.shape[1]))
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
-    standardised: FloatArray = residuals / activity.spread(features / activity.typical)
+    standardised = np.empty((len(Z), int(judged.sum())))
+    for rows in row_blocks(len(Z)):
+        standardised[rows] = (residuals[rows] / activity.spread(features[rows] / activity.typical))[:, judged]
     return standardised
 
 
@@ -325,7 +404,7 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
     A level that stays, as in another season, is no fault; peaks hardly move it. `level` (1,) goes on from row to row.
     """
     levels = np.empty(len(scores))
-    slow_levels(scores, _SLOW, usual, level, levels)
+    slow_levels(scores, SLOW, usual, level, levels)
     relative: FloatArray = scores / levels
     return relative
 
@@ -333,15 +412,17 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
     count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
-    edges = np.linspace(0, len(values), count + 1).astype(np.intp)
+    edges = np.arange(count + 1) * len(values) // count
     maxima: FloatArray = np.maximum.reduceat(values, edges[:-1], axis=0)
     return maxima
 
 
-def _largest(channel: FloatArray, by: FloatArray, edges: FloatArray, evidence: FloatArray) -> FloatArray:
+def _largest(
+    channel: FloatArray, by: FloatArray, powers: FloatArray, edges: FloatArray, evidence: FloatArray
+) -> FloatArray:
     """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
     tops = np.empty((len(channel), 2))
-    compare_channel(channel, by, edges, _LARGEST_RATIO, tops, evidence)
+    compare_channel(channel, by, powers, edges, _LARGEST_RATIO, tops, evidence)
     return tops
 
 

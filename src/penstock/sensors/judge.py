@@ -2,7 +2,7 @@
 
 A row's score is the largest surprise of up to three views: sensors that disagree with the others over time
 (`residuals`, `evidence`), a state of the plant that is new (`novelty`), and, where sensors explain each other little or
-there is only one, readings that are unlike all earlier ones. A state that is new also adds a part of its surprise. Each
+there is only one, readings that are unlike all earlier ones. How much a new state counts is learnt (`Blend`). Each
 surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum of a block.
 """
 
@@ -32,11 +32,55 @@ from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
 from penstock.sensors.readings import BoolArray, Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
 from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
 
-_NEW_STATE = 0.4  # of the surprise at a state that is new is added to the largest surprise
+_ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
+_LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
+_CALM_TAIL, _BURSTY_TAIL = 1.95, 2.15  # `BothSides.tail` of residuals without bursts, and with: full weight then
 _PASSES = 3
 _SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
 _FOLDS = 10  # contiguous blocks, each judged by a model of the others, for the calibration of later rows
 _WELL_EXPLAINED = 0.95  # median share of variance; below, readings are also compared with earlier ones
+
+
+@dataclass(frozen=True)
+class Blend:
+    """How much a state that is new counts in the score of a row.
+
+    Where sensors explain each other and their residuals are calm, a new state that no sensor contradicts is seldom a
+    fault (a flood, a test). Where residuals come in bursts, or sensors explain each other little, it is what there is.
+    With s the largest surprise of the other views, ν that at the state and w the weight, the score of a row is
+    max(s, wν − (1 − w)·4/3) + w·added·min(max(ν, 0), most).
+
+    Attributes
+    ----------
+    weight : float
+        0.25 to 1.
+    added, most : float
+    """
+
+    weight: float
+    added: float = _ADDED
+    most: float = _MOST_ADDED
+
+    def combine(self, views: list[FloatArray], novelty: FloatArray | None) -> FloatArray:
+        """Return the score of each row (n,) from its surprises by each view; None if there is no novelty.
+
+        >>> Blend(0.25).combine([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
+        array([2.375, 1.375])
+        >>> Blend(1.0).combine([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
+        array([5.5, 9.5])
+        """
+        largest: FloatArray = reduce(np.maximum, views)
+        if novelty is None:
+            return largest
+        largest = np.maximum(largest, self.weight * novelty - (1 - self.weight) * _HANDICAP)
+        return largest + self.weight * self.added * np.clip(novelty, 0.0, self.most)
+
+
+def learn_blend(tail: float, explained: float) -> Blend:
+    """Learn from `BothSides.tail` and the share of variance that the others explain, both of the median sensor."""
+    if explained < _WELL_EXPLAINED:
+        return Blend(1.0)
+    return Blend(float(np.interp(tail, [_CALM_TAIL, _BURSTY_TAIL], [_LEAST_WEIGHT, 1.0])))
 
 
 @dataclass(frozen=True)
@@ -123,6 +167,7 @@ class SensorModel:
     novelty: Novelty | None
     past: Past | None
     past_moments: FloatArray
+    blend: Blend
 
     def start(self) -> SeriesState:
         """Return the state of a series that begins after the training rows."""
@@ -139,16 +184,16 @@ class SensorModel:
         residuals, filled = self.residuals.judge(Z)
         own, evidence = self.layer.judge(residuals, filled, spacing, state.layer)
         novelty = None if self.novelty is None else self.novelty.score(filled, spacing, state.novelty)
-        past = None
+        views = [own]
         if self.past is not None:
-            past = self.past.score(Z[:, self.layer.judged].copy(), spacing, state.past)
-        return Judgement(_combine([own], novelty, past), evidence)
+            views.append(self.past.score(Z[:, self.layer.judged].copy(), spacing, state.past))
+        return Judgement(self.blend.combine(views, novelty), evidence)
 
     def score_alone(self, X: FloatArray) -> FloatArray:
         """Score rows without history, each by itself: as the first row of a series that moves as usual."""
         residuals, filled = self.residuals.judge(self.scale.apply(X))
         own = self.layer.judge_alone(residuals)
-        return _combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
+        return self.blend.combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
 
     def expected(self, X: FloatArray) -> FloatArray:
         """Return what each sensor should read given the others; for a missing reading its expected value."""
@@ -202,33 +247,47 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     if not scale.judged.any():  # nothing but settings and constants: judge what moves at all
         scale = Scale(scale.center, scale.width, np.ones(len(scale.judged), dtype=np.bool_))
     judged, Z = scale.judged, scale.apply(X)
-    kept = np.ones(len(X), dtype=np.bool_)
-    filled = np.where(np.isnan(Z), 0.0, Z)
+    kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
+    missing = np.isnan(Z)
+    filled = np.where(missing, 0.0, Z) if missing.any() else Z
+    del missing
     for number in range(_PASSES):
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        filled = model.fill(Z)
-        R = model.residuals(Z)
-        scores, trailing, evidence = judge_both_sides(R, filled, spacing, kept, judged)
+        R, complete = model.judge(Z)
+        found = judge_both_sides(R, complete, spacing, kept, judged)
+        tail = found.tail if number == 0 else tail  # later passes do not learn from faults, which then make the tail
         if number < _PASSES - 1:
-            kept = scores <= np.quantile(scores, 1 - _SET_ASIDE)
-    own_view = learn_surprise(scores).apply(scores)
-    layer, as_new = learn_time_layer(_residuals_of_other_blocks(Z, filled, kept, model), filled, spacing, kept, judged)
+            kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
+            filled = _with_expected_where_out(complete, R, found.evidence, judged)
+            del R, found  # before those of the next pass are made
+    explained = _median_share_explained(Z, R, kept, judged)
+    del R
+    own_views = [learn_surprise(found.scores).apply(found.scores), found.trailing]
+    others = _residuals_of_other_blocks(Z, filled, kept, model)
+    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged)
+    del others, filled
     several = X.shape[1] > 1
-    novelty, new, new_so_far = learn_novelty(filled, spacing, random) if several else (None, None, None)
-    past, moments, unlike = None, np.zeros((3, int(judged.sum()))), None
-    if not several or _median_share_explained(Z, R, kept, judged) < _WELL_EXPLAINED:
-        past, moments, unlike = _learn_past(Z[:, judged].copy(), spacing)
-    fitted = SensorModel(scale, clock, model, layer, novelty, past, moments)
-    scores = _combine([own_view, trailing], new, unlike)
-    as_new = _combine([as_new], new_so_far, unlike)
-    return Learnt(fitted, Judgement(scores, layer.on_all_sensors(evidence)), as_new)
+    novelty, new, new_so_far = learn_novelty(complete, spacing, random) if several else (None, None, None)
+    past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
+    if not several or explained < _WELL_EXPLAINED:
+        past, moments, surprises = _learn_past(Z[:, judged].copy(), spacing)
+        unlike.append(surprises)
+    blend = learn_blend(tail, explained)
+    fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend)
+    judgement = Judgement(blend.combine([*own_views, *unlike], new), layer.on_all_sensors(found.evidence))
+    return Learnt(fitted, judgement, blend.combine([as_new, *unlike], new_so_far))
 
 
-def _combine(own: list[FloatArray], novelty: FloatArray | None, past: FloatArray | None = None) -> FloatArray:
-    """Return the largest surprise of each row, plus a part of the novelty's where that is positive."""
-    views = [*own, *(view for view in (novelty, past) if view is not None)]
-    largest: FloatArray = reduce(np.maximum, views)
-    return largest if novelty is None else largest + _NEW_STATE * np.maximum(novelty, 0.0)
+def _with_expected_where_out(Z: FloatArray, R: FloatArray, evidence: FloatArray, judged: BoolArray) -> FloatArray:
+    """Return readings without holes in which those outside the usual are what the other sensors of the row expect.
+
+    So a fault of one sensor is not learnt, and what the others read meanwhile still is.
+    """
+    filled = Z.copy()
+    for place, sensor in enumerate(np.flatnonzero(judged)):
+        out = evidence[:, place] > 1.0
+        filled[out, sensor] -= R[out, sensor]
+    return filled
 
 
 def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> FloatArray:
@@ -246,9 +305,11 @@ def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArra
 
 
 def _median_share_explained(Z: FloatArray, R: FloatArray, kept: BoolArray, judged: BoolArray) -> float:
-    variances = np.nanvar(Z[kept][:, judged], axis=0)
-    left = (R[kept][:, judged] ** 2).mean(axis=0)
-    return float(np.median(1 - left / np.where(variances > 0, variances, 1.0)))
+    shares = []
+    for sensor in np.flatnonzero(judged):
+        variance, left = np.nanvar(Z[kept, sensor]), (R[kept, sensor] ** 2).mean()
+        shares.append(1 - left / (variance if variance > 0 else 1.0))
+    return float(np.median(shares))
 
 
 def _learn_past(Z: FloatArray, spacing: Spacing) -> tuple[Past, FloatArray, FloatArray]:
@@ -257,6 +318,6 @@ def _learn_past(Z: FloatArray, spacing: Spacing) -> tuple[Past, FloatArray, Floa
     moments, found = np.zeros((3, Z.shape[1])), np.empty_like(Z)
     compare_with_past(Z, least, floors, moments, found)
     channels = trailing_channels(found, spacing, np.zeros((len(HORIZONS), Z.shape[1])), HORIZONS)
-    calibration, scores, _ = calibrate(channels, 0.75)  # the last blocks are unlike the first in most series
+    calibration, scores, _ = calibrate(channels, 0.75, np.inf)  # the last blocks are unlike the first in most series
     surprise = learn_surprise(scores)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)

@@ -7,17 +7,19 @@ time are left out, as a lasting fault is near itself; a level that stays (anothe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import moving_means, multiply_rows, third_nearest
-from penstock.sensors.evidence import Surprise, learn_surprise, over_slow_level
-from penstock.sensors.readings import Spacing
+from penstock.sensors._kernels import follow_states, moving_means, multiply_rows, third_nearest
+from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_level
+from penstock.sensors.readings import Spacing, row_blocks
 
 _DIRECTIONS = 30
 _REFERENCES = 3000
+_GROUP = 64  # references that are compared at once
 _ZONE = 0.2  # of the training rows: closer ones are close in time
 _HORIZON = 4  # rows
 _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training rows: far from all of them
@@ -52,8 +54,10 @@ class Novelty:
 
     def score(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
         """Return the surprise at rows that follow the training rows; `state` goes on from row to row."""
-        distances = self.distances(Z, np.full(len(Z), _NEW))
-        return self.surprise.apply(_relative(distances, spacing, self.usual, state))
+        relative, shares = np.empty(len(Z)), spacing.shares_over((_HORIZON,))[0]
+        known = self.center, self.directions, self._groups, self.places
+        follow_states(Z, spacing.starts, shares, known, SLOW, self.usual, (state.mean, state.level), relative)
+        return self.surprise.apply(relative)
 
     def score_alone(self, Z: FloatArray) -> FloatArray:
         """Return the surprise at rows without history."""
@@ -61,11 +65,24 @@ class Novelty:
 
     def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
         """Return the distance of each row without holes to its third nearest reference outside its time zone."""
-        rows = np.empty((len(Z), self.directions.shape[1]))
-        multiply_rows(np.ascontiguousarray(Z - self.center), self.directions, rows)
         squares = np.empty(len(Z))
-        third_nearest(rows, places, self.references, self.places, self.zone, squares)
+        for rows in row_blocks(len(Z)):
+            states = np.empty((len(squares[rows]), self.directions.shape[1]))
+            multiply_rows(np.ascontiguousarray(Z[rows] - self.center), self.directions, states)
+            third_nearest(states, places[rows], self._groups, self.places, self.zone, squares[rows])
         return np.sqrt(np.maximum(squares, 0.0))
+
+    @cached_property
+    def _groups(self) -> FloatArray:
+        return group_references(self.references)
+
+
+def group_references(references: FloatArray) -> FloatArray:
+    """Return reference rows (m, d) in groups of 64 as `third_nearest` takes them, (groups, d, 64), filled up with 0."""
+    m, d = references.shape
+    padded = np.zeros((-(-m // _GROUP) * _GROUP, d))
+    padded[:m] = references
+    return np.ascontiguousarray(padded.reshape(-1, _GROUP, d).transpose(0, 2, 1))
 
 
 @dataclass
@@ -88,14 +105,17 @@ def learn_novelty(
         Surprise at the training rows: by the smaller of what came before and after each, and by what came before.
     """
     center = Z.mean(axis=0)
-    deviations = Z - center
+    products = np.zeros((Z.shape[1], Z.shape[1]))
     with one_blas_thread():
-        variances, vectors = np.linalg.eigh(deviations.T @ deviations / len(Z))
+        for rows in row_blocks(len(Z)):
+            deviations = Z[rows] - center
+            products += deviations.T @ deviations
+        variances, vectors = np.linalg.eigh(products / len(Z))
     kept = slice(None, -_DIRECTIONS - 1, -1)
     directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
     places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
     references = np.empty((len(places), directions.shape[1]))
-    multiply_rows(np.ascontiguousarray(deviations[places]), directions, references)
+    multiply_rows(np.ascontiguousarray(Z[places] - center), directions, references)
     found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
     distances = found.distances(Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)

@@ -18,7 +18,7 @@ from penstock.sensors.evidence import (
     Surprise,
     TimeLayer,
 )
-from penstock.sensors.judge import Past, PastState, ResidualState, SensorModel, SeriesState
+from penstock.sensors.judge import Blend, Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.sensors.novelty import Novelty, NoveltyState
 from penstock.sensors.rates import EpisodeRate
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
@@ -38,7 +38,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
-    Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0"},
+    Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q"},
     Surprise: {"median": float, "spread": float},
     TimeLayer: {
         "judged": "r bool",
@@ -54,8 +54,9 @@ _FIELDS: dict[type, dict[str, Any]] = {
     Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": Surprise},
     SensorModel: {
         "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": ("?", Novelty),
-        "past": ("?", Past), "past_moments": "3 q",
+        "past": ("?", Past), "past_moments": "3 q", "blend": Blend,
     },
+    Blend: {"weight": float, "added": float, "most": float},
     EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
     LayerState: {"means": "h q", "activity": ActivityState, "level": "1 >0"},
@@ -70,7 +71,8 @@ _FIELDS: dict[type, dict[str, Any]] = {
 _LEAST_OF: dict[tuple[type, str], float] = {
     (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13, (TimeLayer, "usual"): 1e-13,
     (Surprise, "median"): -_LARGEST, (Surprise, "spread"): 1e-3, (Novelty, "usual"): 1e-13, (Past, "least"): 1.0,
-    (EpisodeRate, "block"): 1, (EpisodeRate, "slope"): 1e-3,
+    (EpisodeRate, "block"): 1, (EpisodeRate, "slope"): 1e-3, (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
+    (Blend, "added"): 0.0, (Blend, "most"): 0.0,
 }  # fmt: skip
 _IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
 
@@ -98,7 +100,7 @@ def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
     lengths : dict
         Known lengths, at least "p" and "r"; others are noted when they are first met.
     """
-    record.only(*_FIELDS[cls])
+    record.only(*_FIELDS[cls], new=_missing_in_older_files(cls, record))
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
@@ -112,6 +114,13 @@ def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
         if name in ("moments", "past_moments") and not (values[name][::2] >= 0).all():
             raise StorageError(f"{record.place}[{name!r}] should hold counts and sums of squares ≥ 0")
     return cls(**values)
+
+
+def _missing_in_older_files(cls: type, record: Record) -> dict[str, Any]:
+    """Return fields that files of earlier versions lack, with what they meant."""
+    if cls is Calibration:
+        return {"powers": np.ones(np.shape(record.value("channels")))}
+    return {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}} if cls is SensorModel else {}
 
 
 def _check_precision(record: Record, precision: FloatArray) -> None:

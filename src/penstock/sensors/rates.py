@@ -72,7 +72,7 @@ def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
     count = len(scores) // block
     if count < FEWEST_BLOCKS:
         return None
-    edges = np.linspace(0, len(scores), count + 1).astype(np.intp)
+    edges = np.arange(count + 1) * len(scores) // count
     maxima = np.maximum.reduceat(scores, edges[:-1])
     shares = np.array([0.25, 0.5, 0.75])
     low, middle, high = np.quantile(maxima, shares)

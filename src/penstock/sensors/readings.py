@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray
+from penstock.sensors._kernels import scale_rows
 
 BoolArray = NDArray[np.bool_]
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
+_ROWS_AT_ONCE = 65_536
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a flag, which is judged
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Yield slices of at most 65,536 of n rows: what is computed on the way to a result need not be as large as it."""
+    for start in range(0, n, _ROWS_AT_ONCE):
+        yield slice(start, min(start + _ROWS_AT_ONCE, n))
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,8 @@ class Scale:
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
-        with np.errstate(over="ignore"):
-            scaled: FloatArray = np.clip((X - self.center) / self.width, -LARGEST_READING, LARGEST_READING)
+        scaled: FloatArray = np.empty(X.shape)
+        scale_rows(X, self.center, self.width, LARGEST_READING, scaled)
         return scaled
 
 
@@ -64,8 +73,9 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     shrink = np.where(np.maximum(-bottom, top) > _HUGE, _SHRINK, 1.0)
     if (shrink < 1).any():
         X = X * shrink
-    low, center, high = np.nanquantile(X, [0.05, 0.5, 0.95], axis=0)
-    spread = np.nanstd(X, axis=0)
+    shares = [0.05, 0.5, 0.95]
+    low, center, high = np.column_stack([np.nanquantile(X[:, j], shares) for j in range(X.shape[1])])
+    spread = np.array([np.nanstd(X[:, j]) for j in range(X.shape[1])])
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
     width = np.where(width > 1e-3 * spread, width, spread)
     constant = (bottom == top) | ~(width > 0)  # rounding may let a constant column seem to vary
@@ -107,6 +117,13 @@ class Spacing:
             return np.full(len(self.steps), 1 / horizon)
         uneven = 1 - (1 - 1 / horizon) ** self.steps
         shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
+        return shares
+
+    def shares_over(self, horizons: tuple[int, ...]) -> FloatArray:
+        """Return the weights over several horizons, (h, n)."""
+        shares = np.empty((len(horizons), len(self.steps)))
+        for number, horizon in enumerate(horizons):
+            shares[number] = 1 / horizon if self.even else self.shares(horizon)
         return shares
 
     def reversed(self) -> Spacing:

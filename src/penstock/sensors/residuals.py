@@ -19,8 +19,8 @@ from scipy.linalg import solve_triangular
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
-from penstock.sensors._kernels import multiply_rows
-from penstock.sensors.readings import BoolArray
+from penstock.sensors._kernels import multiply_rows, residual_rows
+from penstock.sensors.readings import BoolArray, row_blocks
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
 _LEAST_FREE = 0.05  # of 1 − leverage
@@ -49,34 +49,32 @@ class LeaveOneOut:
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
-        filled: FloatArray = self._complete(Z)[0] + self.mean
-        return np.where(np.isnan(Z), filled, Z)
+        return self.judge(Z)[1]
 
     def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `residuals` and `fill` of the same rows at once."""
-        deviations, divisors = self._complete(Z)
-        found = np.empty_like(deviations)
-        multiply_rows(deviations, self.precision, found)
-        found /= divisors
-        missing = np.isnan(Z)
-        if not missing.any():
+        found, holed = np.empty(Z.shape), np.empty(len(Z), dtype=np.bool_)
+        if not residual_rows(Z, self.mean, self.precision, holed, found):
             return found, Z
-        found[missing] = 0.0
-        return found, np.where(missing, deviations + self.mean, Z)
+        filled, places = Z.copy(), np.flatnonzero(holed)
+        for some in row_blocks(len(places)):
+            rows = places[some]
+            missing = np.isnan(Z[rows])
+            deviations, divisors = self._complete(Z[rows], missing)
+            part = np.empty_like(deviations)
+            multiply_rows(deviations, self.precision, part)
+            found[rows] = np.where(missing, 0.0, part / divisors)
+            filled[rows] = np.where(missing, deviations + self.mean, Z[rows])
+        return found, filled
 
-    def _complete(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, (n, p) or (p,)."""
+    def _complete(self, Z: FloatArray, missing: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, both (n, p)."""
         P, deviations = self.precision, Z - self.mean
-        divisors = P.diagonal()
-        missing = np.isnan(deviations)
-        if not missing.any():
-            return deviations, divisors
-        holed = np.flatnonzero(missing.any(axis=1))
-        divisors = np.tile(divisors, (len(Z), 1))
+        divisors = np.tile(P.diagonal(), (len(Z), 1))
         deviations[missing] = 0.0
-        patterns, group = np.unique(missing[holed], axis=0, return_inverse=True)
+        patterns, group = np.unique(missing, axis=0, return_inverse=True)
         for number, gone in enumerate(patterns):
-            rows, lost, there = holed[group.ravel() == number], np.flatnonzero(gone), np.flatnonzero(~gone)
+            rows, lost, there = np.flatnonzero(group.ravel() == number), np.flatnonzero(gone), np.flatnonzero(~gone)
             regression = np.linalg.solve(P[np.ix_(lost, lost)], P[np.ix_(lost, there)])
             expected = np.empty((len(rows), len(lost)))
             multiply_rows(np.ascontiguousarray(deviations[np.ix_(rows, there)]), -regression.T.copy(), expected)
@@ -92,9 +90,13 @@ def learn_leave_one_out(Z: FloatArray, weights: NDArray[np.floating]) -> LeaveOn
 
 def weighted_sums(Z: FloatArray, weights: NDArray[np.floating]) -> tuple[float, FloatArray, FloatArray]:
     """Return the sums of weights, of weighted rows (p,) and of weighted products (p, p): they add up over parts."""
+    sums, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
     with one_blas_thread():
-        weighted = Z * weights[:, None]
-        return float(weights.sum()), weighted.sum(axis=0), weighted.T @ Z
+        for rows in row_blocks(len(Z)):
+            weighted = Z[rows] * weights[rows, None]
+            sums += weighted.sum(axis=0)
+            products += weighted.T @ Z[rows]
+    return float(weights.sum()), sums, products
 
 
 def from_sums(total: float, rows: FloatArray, products: FloatArray) -> LeaveOneOut:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from penstock._types import BoolArray
 from penstock.simulate._scenarios import SCENARIOS, STEP, STEPS_PER_HOUR, Effect, Scenario
 
 N_ROWS = 9_219
@@ -42,7 +42,7 @@ def simulated_times() -> pd.DatetimeIndex:
     return pd.date_range(_FIRST - _SPIN_UP, _LAST, freq=STEP, name="time")
 
 
-def within(times: pd.DatetimeIndex, spans: Sequence[Span]) -> NDArray[np.bool_]:
+def within(times: pd.DatetimeIndex, spans: Sequence[Span]) -> BoolArray:
     """Return which samples lie in one of the spans, ends included."""
     inside = np.zeros(len(times), dtype=np.bool_)
     for start, end in spans:
@@ -50,7 +50,7 @@ def within(times: pd.DatetimeIndex, spans: Sequence[Span]) -> NDArray[np.bool_]:
     return inside
 
 
-def recorded(times: pd.DatetimeIndex, rng: np.random.Generator, protected: Sequence[Span]) -> NDArray[np.bool_]:
+def recorded(times: pd.DatetimeIndex, rng: np.random.Generator, protected: Sequence[Span]) -> BoolArray:
     """Return which samples are in the table: `N_ROWS`, with random short gaps outside the protected spans."""
     kept = within(times, _RECORDED)
     # The first and the last sample stay, so that the table spans the seven months whatever the seed.

@@ -12,9 +12,8 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.simulate._events import Event, Order, Span, within
 from penstock.simulate._scenarios import STEP_HOURS, STEPS_PER_HOUR
 
@@ -138,7 +137,7 @@ class Operation:
     setpoint: FloatArray
     rotation: FloatArray
     connected: FloatArray
-    condenser: NDArray[np.bool_]
+    condenser: BoolArray
 
 
 def operate(
@@ -172,7 +171,7 @@ def _usual_power(times: pd.DatetimeIndex, seed: int, unit: int) -> FloatArray:
     return np.asarray(megawatts, dtype=np.float64)
 
 
-def _planned_to_run(times: pd.DatetimeIndex, seed: int, unit: int) -> NDArray[np.bool_]:
+def _planned_to_run(times: pd.DatetimeIndex, seed: int, unit: int) -> BoolArray:
     """Return when a unit runs: unit 1 always, but for a pause in one night of five; unit 2 at peaks.
 
     Unit 2 runs by day, not on some noons; at week-ends only on every second evening.
@@ -189,7 +188,7 @@ def _planned_to_run(times: pd.DatetimeIndex, seed: int, unit: int) -> NDArray[np
     return np.where(weekend, in_the_evening, by_day & ~at_noon)
 
 
-def _start_and_stop(setpoint: FloatArray, condenser: NDArray[np.bool_], rng: np.random.Generator) -> Operation:
+def _start_and_stop(setpoint: FloatArray, condenser: BoolArray, rng: np.random.Generator) -> Operation:
     """Return the operation with starts, which take minutes until the unit is on the grid, and stops (it runs down)."""
     on = (setpoint > 0) | condenser
     was_on = np.concatenate([[False], on[:-1]])

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.simulate._events import Event, within
 from penstock.simulate._plant import RATED_POWER, PlantState, Unit, follow, red_noise, stream
 from penstock.simulate._scenarios import STEP_HOURS, STEPS_PER_HOUR, Effect
@@ -399,7 +398,7 @@ def digitise(values: FloatArray, readings: Sequence[Reading]) -> FloatArray:
     return result
 
 
-def drop_out(rows: FloatArray, spared: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
+def drop_out(rows: FloatArray, spared: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return the rows with NaN where a sensor dropped out, never in a spared row."""
     result = rows.copy()
     columns = rng.permutation(rows.shape[1])[: len(_DROPOUTS)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from penstock._types import BoolArray
 from penstock.simulate._events import Span, draw_events, fixed_events, recorded, simulated_times, within
 from penstock.simulate._plant import run_plant, stream
 from penstock.simulate._readings import AREAS, digitise, drop_out, inject, measure, read_plant
@@ -44,12 +44,12 @@ class SimulatedPlant:
     events: pd.DataFrame
 
     @property
-    def is_anomalous(self) -> NDArray[np.bool_]:
+    def is_anomalous(self) -> BoolArray:
         """Which rows of the table lie in a fault."""
         return within(pd.DatetimeIndex(self.table.index), list(_spans(self.events[self.events["is_fault"]])))
 
     @property
-    def is_faint(self) -> NDArray[np.bool_]:
+    def is_faint(self) -> BoolArray:
         """Which rows lie in a slow fault that has not reached half of its size.
 
         They are in `is_anomalous` too, but no method can be expected to find them: leave them out where rows are
@@ -166,33 +166,6 @@ def found_events(plant: SimulatedPlant, times: pd.DatetimeIndex) -> pd.DataFrame
             "found": counts[1],
         }
     ).set_axis(pd.Index(events["event"], name="event"))
-
-
-def found_days(plant: SimulatedPlant, times: pd.DatetimeIndex) -> pd.Series[int]:
-    """Count how many of these time stamps fall on each day of the plant that has an event.
-
-    Parameters
-    ----------
-    plant : SimulatedPlant
-        A plant with its events, which may last into the next day.
-    times : DatetimeIndex
-        Time stamps, for example of the rows that a detector flags.
-
-    Returns
-    -------
-    Series
-        The number of time stamps, by day.
-
-    Examples
-    --------
-    >>> from penstock.simulate import simulate_hydropower
-    >>> plant = simulate_hydropower()
-    >>> str(found_days(plant, plant.table.index[plant.is_anomalous]).index[0])
-    '2015-07-04'
-    """
-    days = sorted({day.date() for start, end in _spans(plant.events) for day in pd.date_range(start.normalize(), end)})
-    counts = pd.Series(times.date).value_counts()
-    return pd.Series([int(counts.get(day, 0)) for day in days], index=pd.Index(days, name="day"))
 
 
 def _spans(events: pd.DataFrame) -> Iterable[Span]:

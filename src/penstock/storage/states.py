@@ -352,9 +352,24 @@ def parse_json(text: bytes) -> Any:
         raise CorruptFileError(
             f"its header is nested more than {MAX_DEPTH} deep or has more than {MAX_VALUES:,} values"
         )
+
+    def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            raise CorruptFileError("its header has a key twice")
+        return result
+
+    def refuse_constant(name: str) -> Any:
+        raise CorruptFileError(f"its header holds {name}, which is not JSON")
+
+    def parse_int(digits: str) -> int:
+        if len(digits) > MAX_DIGITS:
+            raise CorruptFileError(f"its header holds a number of {len(digits)} digits")
+        return int(digits)
+
+    hooks: dict[str, Any] = {"parse_constant": refuse_constant, "parse_int": parse_int}
     try:
-        hooks: dict[str, Any] = {"parse_constant": _refuse_constant, "parse_int": _parse_int}
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_duplicates, **hooks)
+        return json.loads(text.decode("utf-8"), object_pairs_hook=without_duplicates, **hooks)
     except CorruptFileError:
         raise
     except UnicodeDecodeError:
@@ -380,23 +395,6 @@ def measure_json(text: bytes) -> tuple[int, int]:
     steps = _STEPS[np.frombuffer(outside, dtype=np.uint8)]
     depth = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
     return depth, 1 + outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise CorruptFileError("its header has a key twice")
-    return result
-
-
-def _refuse_constant(name: str) -> Any:
-    raise CorruptFileError(f"its header holds {name}, which is not JSON")
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise CorruptFileError(f"its header holds a number of {len(digits)} digits")
-    return int(digits)
 
 
 class Record:

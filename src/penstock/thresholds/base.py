@@ -6,14 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import isfinite
-from numbers import Integral, Real
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
 from penstock.storage import Record
 
@@ -70,7 +69,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     def update(self, score: float) -> bool:
         """Return whether the score is flagged, by what was known before it; then learn from it."""
         if not self._begun:
-            self._begin_anew()
+            self._begin_again()
         if not isfinite(score):
             check_not_infinite(score)
             self._pass_over()
@@ -80,7 +79,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         self._learn(score, flagged)
         return flagged
 
-    def update_many(self, scores: ArrayLike) -> NDArray[np.bool_]:
+    def update_many(self, scores: ArrayLike) -> BoolArray:
         """Return the same as a loop of `update`, to the last bit; one infinite score refuses all of them."""
         values = self._read(scores)
         return np.fromiter(map(self.update, values), dtype=np.bool_, count=len(values))
@@ -90,7 +89,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         judge = self.fresh()
         judge.update_many(scores)
         if math.isnan(judge.value):
-            self._refuse_too_few(scores, judge._fewest_scores())
+            raise self._too_few(scores, judge._fewest_scores())
         return float(judge.value)
 
     def fresh(self) -> Self:
@@ -110,32 +109,32 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         if self._begun:
             return self._state()
         empty = self.fresh()
-        empty._begin_anew()
+        empty._begin_again()
         return empty._state()
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue where `get_state` was called, to the last bit; ValueError for a state that cannot be."""
         before = self.__dict__.copy()
         try:
-            self._begin_anew()
+            self._begin_again()
             self._restore(Record(state, f"state of {type(self).__name__}").only(*self._state()))
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _begin_anew(self) -> None:
+    def _too_few(self, scores: ArrayLike, needed: int) -> ValueError:
+        usable = np.count_nonzero(~np.isnan(np.asarray(scores, dtype=np.float64)))
+        return ValueError(
+            f"{self!r} needs at least {needed} scores to give a threshold, NaN not counted; got {usable}. "
+            "Give it more scores, or other parameters."
+        )
+
+    def _begin_again(self) -> None:
         self._check_parameters()
         self._value = math.nan
         self._begin()
         self._begun = True
-
-    def _refuse_too_few(self, scores: ArrayLike, needed: int) -> NoReturn:
-        usable = np.count_nonzero(~np.isnan(np.asarray(scores, dtype=np.float64)))
-        raise ValueError(
-            f"{self!r} needs at least {needed} scores to give a threshold, NaN not counted; got {usable}. "
-            "Give it more scores, or other parameters."
-        )
 
     def _read(self, scores: ArrayLike) -> list[float]:
         """Return scores as Python's floats, and set up the memory if it is not."""
@@ -146,7 +145,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         if len(infinite):
             raise ValueError(f"Scores must be finite or NaN, but number {infinite[0]} is {values[infinite[0]]}.")
         if not self._begun:
-            self._begin_anew()
+            self._begin_again()
         result: list[float] = values.tolist()
         return result
 
@@ -167,7 +166,8 @@ def pack_threshold(threshold: Threshold) -> dict[str, Any]:
     kind = type(threshold).__name__
     if kind not in THRESHOLDS or threshold_class(kind) is not type(threshold):
         raise ValueError(f"Only thresholds of penstock.thresholds can be packed, not {type(threshold)!r}.")
-    parameters = {name: _plain(value) for name, value in threshold.get_params(deep=False).items()}
+    given = threshold.get_params(deep=False).items()
+    parameters = {name: value.item() if isinstance(value, np.generic) else value for name, value in given}
     return {"kind": kind, "parameters": parameters, "state": threshold.get_state()}
 
 
@@ -189,15 +189,6 @@ def unpack_threshold(document: dict[str, Any]) -> Threshold:
     threshold: Threshold = made(**parameters)
     threshold.set_state(document["state"])
     return threshold
-
-
-def _plain(value: object) -> object:
-    """Return a parameter as a Python value: NumPy's numbers become int, float and bool."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
 
 
 def parse_threshold(text: str, also: Sequence[str] = ()) -> Threshold:

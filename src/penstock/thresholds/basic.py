@@ -244,7 +244,7 @@ class TopN(Threshold):
         longer.update_many(scores)
         listed = longer.scores
         if len(listed) <= self.n:
-            self._refuse_too_few(scores, self.n + 1)
+            raise self._too_few(scores, self.n + 1)
         return midway(float(listed[-1]), float(listed[-2]))
 
     def _check_parameters(self) -> None:

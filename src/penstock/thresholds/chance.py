@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from penstock._messages import counted
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 
-BoolArray = NDArray[np.bool_]
 Verdict = Literal["too few", "nothing", "some", "clearly"]
 FEWEST_SCORES = 40  # different ones
 SOME, CLEARLY = 0.10, 0.01

@@ -23,8 +23,8 @@ class PeaksOverThreshold(Threshold):
     Siffer, Fouque, Termier and Largouët (KDD 2017). The first `n_calibration` scores give a high level t. How far
     scores go beyond it, their excess, follows nearly a generalised Pareto distribution (γ, σ), whatever the scores
     follow. The threshold is z = t + σ/γ·((rate·n/N)^(−γ) − 1), where N of n scores were above t. After calibration a
-    score above z is flagged and changes nothing; one between t and z is a new peak, and the tail is fitted anew; others
-    only count.
+    score above z is flagged and changes nothing; one between t and z is a new peak, and the tail is fitted again;
+    others only count.
 
     **What differs from the paper.** As flagged scores are not learnt, the peaks lack their own upper end: fitted as
     they are, the tail seems shorter each time and the threshold sinks; false alarms are 3 to 5 times `rate` after

@@ -109,17 +109,18 @@ function heatColors() {
   });
 }
 
-// The legend: a bar of all colours with numbers at their places, from −full to full, and words at its ends.
-function drawHeatLegend(box, full, words) {
+// The legend: a bar of all colours from −full to full with numbers at their true places, in words what they count.
+function drawHeatLegend(box, words) {
   box.replaceChildren();
   const holder = make("div", { class: "heat-bar" }, box);
-  const bar = make("canvas", { width: 253, height: 1, "aria-hidden": "true" }, holder), context = bar.getContext("2d");
+  const bar = make("canvas", { width: 253, height: 1 }, holder), context = bar.getContext("2d");
   heatColors().forEach((color, i) => {
     context.fillStyle = color;
     context.fillRect(i, 0, 1, 1);
   });
   const scale = make("div", { class: "heat-scale" }, holder);
   words.ticks.forEach((text) => make("span", {}, scale, text));
+  make("span", {}, box, words.unit);
   make("span", { class: "chip none" }, box);
   make("span", {}, box, words.missing);
 }

@@ -1,14 +1,16 @@
-"""Shared fixtures."""
+"""Fixtures shared by tests and by examples in docstrings, and the order of tests."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
 import signal
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,39 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Dask samples what its workers do a hundred times a second: a fifth of the time of a small fit.
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED", "False")
+os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL", "10s")  # idle workers take 6 % of a core
+os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "2s")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and the commands under test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The first process of pytest-xdist begins with the kernels of trees, the second, which is given the second half of all
+# tests, with those of factorisations: a kernel is compiled by one of them and read from the cache by the other.
+TREES = ("test_approximate", "test_mst", "test_parts", "test_neighbors", "test_missing_graph", "test_lomst")
+FACTORS = ("test_factor_solvers", "test_factor_blocks", "test_missing_factors", "test_placement", "test_online.")
+
+
+@pytest.hookimpl(trylast=True)  # after tests were deselected
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move tests that compile much to where one of two processes begins."""
+    trees = [item for item in items if item.path.name.startswith(TREES)]
+    factors = [item for item in items if item.path.name.startswith(FACTORS)]
+    others = [item for item in items if not item.path.name.startswith(TREES + FACTORS)]
+    middle = max(0, len(items) // 2 - len(trees))
+    items[:] = [*trees, *others[:middle], *factors, *others[middle:]]
+
+
+def pytest_collection_finish() -> None:
+    """Take what was imported and collected out of the search for garbage: a tenth of the time of all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
 def benchmark_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of benchmark files, with PENSTOCK_DATA pointing to it; skips where there is none."""
     setting = os.environ.get("PENSTOCK_DATA", "")
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[1] / "shared" / "data"
     folder = Path(setting) if setting else beside
     if not ((folder / "dami").is_dir() or (folder / "Glass.csv.gz").is_file()):
         pytest.skip(f"needs the benchmark files: PENSTOCK_DATA is {setting!r}, and {beside} does not hold them")
@@ -48,6 +73,27 @@ def client() -> Iterator[Any]:
             warnings.simplefilter("ignore")  # other clusters on this machine may have the usual port
             client = opened.enter_context(scale.local_client(n_workers=2, memory_limit="2GiB"))
         yield client
+
+
+@pytest.fixture(scope="session")
+def simulated() -> Callable[..., Any]:
+    """`simulate_hydropower` that draws each plant once: it takes a second. Nobody may change what it returns."""
+    from penstock.simulate import simulate_hydropower
+
+    draw = cache(lambda seed, options: simulate_hydropower(seed, **dict(options)))
+    return lambda seed=0, **options: draw(seed, tuple(sorted(options.items())))
+
+
+@pytest.fixture(autouse=True)
+def _quick_examples(request: pytest.FixtureRequest) -> None:
+    """Let examples share a cluster and simulated plants."""
+    if isinstance(request.node, pytest.DoctestItem):
+        patch = request.getfixturevalue("monkeypatch")
+        if request.node.name.startswith("penstock.scale.fitting"):
+            shared = request.getfixturevalue("client")
+            patch.setattr("penstock.scale.local_client", lambda **_: nullcontext(shared))
+        elif request.node.name.startswith("penstock.simulate"):
+            patch.setattr("penstock.simulate.simulate_hydropower", request.getfixturevalue("simulated"))
 
 
 @pytest.fixture(scope="session")

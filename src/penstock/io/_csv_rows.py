@@ -1,15 +1,12 @@
-"""Make rows of numbers from lines: of text with separators, whose layout the first lines show, or of JSON objects."""
+"""Make rows of numbers from lines of text with separators, whose layout the first lines show."""
 
 from __future__ import annotations
 
 import csv
-import json
-import math
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,104 +14,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, TimeOptions, find_clock
 from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
-from penstock.io._layout import MISSING, find_layout, likely_encodings
+from penstock.io._layout import find_layout, likely_encodings
+from penstock.io._row_values import (
+    BOM,
+    Columns,
+    LineError,
+    Parsed,
+    TableOptions,
+    check_options,
+    decoded,
+    is_missing,
+    is_number,
+    listed_names,
+    quoted,
+    time_by_name,
+    to_number,
+)
 from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.table import Notebook, TableError
 
-_TIME_NAMES = ("time", "timestamp", "date", "datetime")
-_PERHAPS_TIME = "t"  # or a temperature
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 TRUTH = {"true": "1", "false": "0"}
-_BOM = b"\xef\xbb\xbf"
-_LONGEST_QUOTE = 40
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
-
-
-class LineError(ValueError):
-    """A line cannot be read; the message is the reason."""
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """How a stream is read; what is None is found out from its first lines.
-
-    Parameters
-    ----------
-    format : str, optional
-        "csv" or "jsonl".
-    delimiter, encoding, decimal : str, optional
-        Of text with separators.
-    time : str, optional
-        The column of time stamps, which are passed on as they are written.
-    columns, exclude : tuple of str
-        Measure only these, or all but these. All columns of numbers if `columns` and `texts` are empty.
-    texts : tuple of str
-        Columns to be returned as they are written.
-    texts_if_there : tuple of str
-        Further ones, which the stream may lack.
-    day_first : bool, optional
-        Whether 1/2/2024 is in February.
-    time_format : str, optional
-        How times are written, as `datetime.strptime` takes it.
-    """
-
-    format: str | None = None
-    delimiter: str | None = None
-    time: str | None = None
-    columns: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    encoding: str | None = None
-    decimal: str | None = None
-    day_first: bool | None = None
-    time_format: str | None = None
-    texts_if_there: tuple[str, ...] = ()
-
-    def for_columns(self, names: Sequence[str]) -> TableOptions:
-        """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
-        there = (name for name in self.texts_if_there if name in names)
-        return replace(self, texts=(*self.texts, *there), texts_if_there=())
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The names of all columns in order, and by number: the time (or None), the variables and the columns of text.
-
-    clock : the time of day, where that and the date have a column each.
-    """
-
-    names: tuple[str, ...]
-    time: int | None
-    variables: tuple[int, ...]
-    texts: tuple[int, ...] = ()
-    clock: int | None = None
-
-    @property
-    def variable_names(self) -> tuple[str, ...]:
-        return tuple(self.names[number] for number in self.variables)
-
-    def state(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
-        texts = {"texts": list(self.texts)} if self.texts else {}
-        clock = {} if self.clock is None else {"clock": self.clock}
-        return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts, **clock}
-
-    @classmethod
-    def restore(cls, state: dict[str, Any]) -> Columns:
-        """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
-        texts = tuple(state.get("texts", ()))
-        columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"))
-        places = [*columns.variables, *texts, *(place for place in (columns.time, columns.clock) if place is not None)]
-        if not (columns.variables or texts) or not all(isinstance(name, str) for name in columns.names):
-            raise ValueError("the columns have no names")
-        if not all(type(place) is int and 0 <= place < len(columns.names) for place in places):
-            raise ValueError("there are fewer columns than are measured")
-        return columns
 
 
 @dataclass(frozen=True)
@@ -194,7 +120,10 @@ def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebo
     rows = [fields for fields in rows if len(fields) == len(names)]
     if not rows:
         return None
-    signs = [_decimal_sign([row[number].strip() for row in rows]) for number in range(len(names))]
+    signs: list[str | None] = []  # before decimals, by column; None where no number shows one
+    for number in range(len(names)):
+        found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
+        signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
     signs = [options.decimal or sign or usual for sign in signs]
     frame = pd.DataFrame({each: _typed([row[n] for row in rows], signs[n]) for n, each in enumerate(names)})
@@ -227,13 +156,9 @@ def _decoded_head(head: bytes, name: str, encoding: str | None) -> tuple[str, st
         raise InputError("The first line looks like UTF-16, or is no text at all; save the table as UTF-8.")
     for likely in encodings:
         with suppress(UnicodeDecodeError):
-            text = head.removeprefix(_BOM).decode(likely, errors="replace" if encoding else "strict")
+            text = head.removeprefix(BOM).decode(likely, errors="replace" if encoding else "strict")
             return text.replace("\r\n", "\n"), likely
     raise TableError(f"{name} is in no encoding that is known here. Name its encoding.")
-
-
-def _decimal_sign(values: Sequence[str]) -> str | None:
-    return next((found[1] for value in values if (found := _DECIMALS.fullmatch(value))), None)
 
 
 def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
@@ -262,7 +187,7 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
-    _check_options(names, options)
+    check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
     clock = Clock(None, None, ())
@@ -274,7 +199,7 @@ def _choose_columns(
         if options.time_format is not None:
             raise InputError(str(error)) from None
     found = [names.index(name) for name in given or clock.columns]
-    time = found[0] if found else _time_by_name(names, first, unnamed, taken)
+    time = found[0] if found else time_by_name(names, first, unnamed, taken)
     time_of_day = found[1] if len(found) == 2 and clock.times is not None else None
     used_up = {names[place] for place in (*found, *([] if time is None else [time]))}
     variables = [name for name in options.columns if name not in options.exclude]
@@ -289,41 +214,9 @@ def _choose_columns(
             notebook.add("text", f"Left out, as the first lines hold text there: {shown}.", len(texts), tuple(texts))
             variables = [name for name in variables if name not in texts]
     if not (variables or options.texts):
-        raise InputError(f"No column is left to measure anomalies in; the columns are {_listed_names(names)}.")
+        raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
     places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
     return Columns(tuple(names), time, places, written, time_of_day), clock.day_first
-
-
-def _check_options(names: Sequence[str], options: TableOptions) -> None:
-    """Raise for names that are no columns, and for columns that are named twice."""
-    time = [] if options.time is None else [options.time]
-    for name in (*options.columns, *options.texts, *options.exclude, *time):
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f" Did you mean {quoted(close[0])}?" if close else ""
-            raise InputError(f"There is no column {quoted(name)}; the columns are {_listed_names(names)}.{hint}")
-    for option, chosen in (("--columns", options.columns), ("--exclude", options.exclude)):
-        twice = next((name for name in chosen if chosen.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{option} names {quoted(twice)} more than once; name each column once.")
-    if options.time is not None and options.time in options.columns:
-        raise InputError(f"Column {quoted(options.time)} cannot be the time and a measurement; name it once.")
-
-
-def _time_by_name(
-    names: Sequence[str], first: Sequence[object], unnamed: Sequence[str], taken: Collection[str]
-) -> int | None:
-    """Return a column to pass on as the time, though it cannot be read as one."""
-    free = [number for number, name in enumerate(names) if name not in taken]
-    for number in free:
-        if names[number].strip().lower() in _TIME_NAMES:
-            return number
-    if 0 in free and _is_text(first[0]):
-        return 0
-    for number in free:
-        if names[number].strip().lower() == _PERHAPS_TIME and (number == 0 or _is_text(first[number])):
-            return number
-    return 0 if 0 in free and names[0] in unnamed else None  # pandas writes its index under no name
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
@@ -334,25 +227,9 @@ def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
     return 2 * sum(map(is_number, values)) >= len(values)
 
 
-def is_missing(text: str) -> bool:
-    """Return whether a text stands for a missing value."""
-    return text.strip().lower() in MISSING
-
-
-def is_number(value: object) -> bool:
-    """Return whether a value of a table is, or spells, a number."""
-    if isinstance(value, str) and "_" in value:  # 1_2 is a number in Python only
-        return False
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[str]:
     """Return the fields of a line; LineError if it is too long, in another encoding, or its quotes do not match."""
-    text = _decoded(line, encoding)
+    text = decoded(line, encoding)
     if '"' not in text:
         return text.split() if delimiter == " " else text.split(delimiter)
     try:
@@ -361,34 +238,10 @@ def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[st
         raise LineError(f"its quotes do not match ({error})") from None
 
 
-def _decoded(line: bytes, encoding: str = "utf-8") -> str:
-    """Return the text of a line, without a carriage return at its end and a byte order mark before it."""
-    if len(line) > LONGEST:
-        raise LineError(f"longer than {LONGEST:,} bytes")
-    try:
-        return line.removesuffix(b"\r").removeprefix(_BOM).decode(encoding)
-    except UnicodeDecodeError as error:
-        raise LineError(f"not {encoding.upper()} at byte {error.start + 1}") from None
-
-
-def quoted(text: object) -> str:
-    """Return a value as it is shown in a message: in quotes, on one line, not too long.
-
-    >>> quoted("x" * 99) == '"' + "x" * 40 + '…"'
-    True
-    """
-    shown = str(text)
-    return json.dumps(f"{shown[:_LONGEST_QUOTE]}…" if len(shown) > _LONGEST_QUOTE else shown, ensure_ascii=False)
-
-
 def _with_point(field: str, decimal: str | None) -> str:
     if decimal == "." or ("," not in field and decimal is None):
         return field
     return (field if decimal is None else field.replace(".", "?")).replace(",", ".")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not is_missing(value) and not is_number(value)
 
 
 def _clean_names(names: Sequence[str]) -> list[str]:
@@ -397,21 +250,6 @@ def _clean_names(names: Sequence[str]) -> list[str]:
 
 def _as_lists(value: Any) -> Any:
     return [_as_lists(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _listed_names(names: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
-
-
-@dataclass
-class Parsed:
-    """Rows of numbers (NaN: no reading), their times as written, and the lines that could not be read."""
-
-    values: FloatArray
-    times: list[Any] | None
-    faults: list[tuple[int, str]] = field(default_factory=list)  # number of the line among those given, reason
-    texts: dict[str, list[str | None]] = field(default_factory=dict)  # columns that are not numbers, None: missing
 
 
 class CsvRows:
@@ -486,7 +324,8 @@ class CsvRows:
             try:
                 fields = self.fields(lines[line])
                 values[line] = [self._number(fields[n], column) for column, n in enumerate(self.columns.variables)]
-                times[line] = self._time(fields)
+                time, clock = fields[self.columns.time or 0], self.columns.clock
+                times[line] = time if clock is None else f"{time} {fields[clock]}"
             except LineError as fault:
                 faults[line] = str(fault)
         kept = [number for number in range(len(lines)) if number not in faults]
@@ -508,13 +347,9 @@ class CsvRows:
             raise LineError(f"{len(fields)} fields instead of {len(self.columns.names)}")
         return fields
 
-    def _time(self, fields: Sequence[str]) -> str:
-        time, clock = self.columns.time or 0, self.columns.clock
-        return fields[time] if clock is None else f"{fields[time]} {fields[clock]}"
-
     def _read_plain(
         self, lines: Sequence[bytes]
-    ) -> tuple[FloatArray, list[str], NDArray[np.bool_], NDArray[np.intp], list[str]]:
+    ) -> tuple[FloatArray, list[str], BoolArray, NDArray[np.intp], list[str]]:
         """Return values and times of all lines, whether each is right, and places and texts of the other fields."""
         n, p, columns = len(lines), len(self.columns.variables), self.columns
         if max(map(len, lines)) > LONGEST:
@@ -550,153 +385,4 @@ class CsvRows:
         spelled = _with_point(field, self.layout.decimals[place])
         if place in self.layout.booleans:
             spelled = TRUTH.get(spelled.strip().lower(), spelled)
-        return _to_number(spelled, self.columns.names[place], shown=field)
-
-
-class JsonRows:
-    """Parse rows from JSON objects. The keys of the first are the columns; a later one may lack some of them.
-
-    >>> rows = JsonRows.of(b'{"time": 1, "flow": 2.5}', TableOptions())
-    >>> parsed = rows.parse([b'{"time": 1, "flow": 2.5}', b'{"time": 2}', b'{"flaw": 2}'])
-    >>> parsed.values.tolist(), parsed.times
-    ([[2.5], [nan]], [1, 2])
-    >>> parsed.faults
-    [(2, 'key "flaw" was not in the first object')]
-    """
-
-    has_lines_below = False
-
-    def __init__(self, columns: Columns, options: TableOptions) -> None:
-        self.columns = columns
-        self._names = columns.variable_names
-        # With --columns, other keys do not matter; without, a new one is a column that is not watched.
-        self._known = None if options.columns or options.texts else frozenset(columns.names)
-
-    @classmethod
-    def of(cls, line: bytes, options: TableOptions) -> JsonRows:
-        """Return the parser for the columns that the first object names; LineError if the line holds none."""
-        first = _object(line)
-        if not first:
-            raise LineError("an object without any key")
-        names = list(first)
-        options = options.for_columns(names)
-        _check_options(names, options)
-        values = [str(value) if isinstance(value, str) else "1" for value in first.values()]
-        taken = {*options.columns, *options.texts, *options.exclude}
-        time = names.index(options.time) if options.time is not None else _time_by_name(names, values, ("",), taken)
-        others = () if options.texts else tuple(name for number, name in enumerate(names) if number != time)
-        variables = tuple(names.index(name) for name in options.columns or others if name not in options.exclude)
-        if not (variables or options.texts):
-            raise InputError(f"No column is left to measure anomalies in; the columns are {_listed_names(names)}.")
-        return cls(Columns(tuple(names), time, variables, tuple(map(names.index, options.texts))), options)
-
-    def role_above(self, line: bytes, number: int) -> str:
-        """Return "", a row: objects name their columns themselves."""
-        return ""
-
-    def parse(self, lines: Sequence[bytes]) -> Parsed:
-        """Parse objects, one a line."""
-        time = None if self.columns.time is None else self.columns.names[self.columns.time]
-        faults, kept, times = [], [], []
-        texts: dict[str, list[str | None]] = {self.columns.names[number]: [] for number in self.columns.texts}
-        for number, line in enumerate(lines):
-            try:
-                values = _object(line)
-                row, when = self._row(values), None if time is None else _json_time(values.get(time))
-            except LineError as fault:
-                faults.append((number, str(fault)))
-            else:
-                kept.append(row)
-                times.append(when)
-                for name, column in texts.items():
-                    value = values.get(name)
-                    text = value if isinstance(value, str) else json.dumps(value)
-                    column.append(None if value is None or is_missing(text) else text.strip())
-        table = np.array(kept, dtype=np.float64).reshape(len(kept), len(self._names))
-        return Parsed(table, None if time is None else times, faults, texts)
-
-    def state(self) -> dict[str, Any]:
-        """Return plain values for `restore_parser`."""
-        return {"format": "jsonl", **self.columns.state()}
-
-    def _row(self, values: dict[str, Any]) -> list[float]:
-        if self._known is not None and not self._known.issuperset(values):
-            new = next(key for key in values if key not in self._known)
-            raise LineError(f"key {quoted(new)} was not in the first object")
-        return [_json_number(values.get(name), name) for name in self._names]
-
-
-RowParser = CsvRows | JsonRows
-
-
-def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
-    """Return the parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
-    if state["format"] == "jsonl":
-        return JsonRows(Columns.restore(state), options)
-    if state["format"] != "csv":
-        raise ValueError(f"there is no format {state['format']!r}")
-    return CsvRows(RowLayout.restore(state))
-
-
-def _to_number(text: str, name: str, shown: str | None = None) -> float:
-    """Return the number that a field spells, NaN for a missing value; `shown` is how the input spells it.
-
-    >>> _to_number("2.5", "flow"), _to_number("NA", "flow")
-    (2.5, nan)
-    >>> _to_number("off", "flow")
-    Traceback (most recent call last):
-    penstock.io._row_parsers.LineError: column "flow" holds "off", which is not a number
-    """
-    if not is_number(text) or not text.isascii():  # Python knows other digits too
-        if is_missing(text):
-            return math.nan
-        shown = text if shown is None else shown
-        raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
-    return _finite(float(text), name)
-
-
-def _finite(value: float, name: str) -> float:
-    if math.isinf(value):
-        raise LineError(f"column {quoted(name)} holds an infinite value or one too large for a float")
-    return value
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    text = _decoded(line)
-    try:
-        value = json.loads(text, object_pairs_hook=_without_repeats)
-    except LineError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise LineError(f"not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise LineError("not a JSON object")
-    return value
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise LineError(f"key {quoted(next(key for key in keys if keys.count(key) > 1))} comes more than once")
-    return values
-
-
-def _json_time(value: object) -> object:
-    """Return any text or number; NaN and infinities, which are not JSON, are no time."""
-    if isinstance(value, dict | list):
-        raise LineError("its time is neither a text nor a number")
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _json_number(value: object, name: str) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, str):
-        return _to_number(value, name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise LineError(f"column {quoted(name)} holds {quoted(json.dumps(value))}, which is not a number")
-    try:
-        return _finite(float(value), name)
-    except OverflowError:
-        return _finite(math.inf, name)
+        return to_number(spelled, self.columns.names[place], shown=field)

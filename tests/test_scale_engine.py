@@ -9,9 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from penstock.detection import detect, fit_model, load_model
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
-scale = pytest.importorskip("penstock.scale")
 
 PAPERS = ["--method", "nsnmf", "--similarity", "relative"]
 
@@ -37,14 +33,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "plant.csv"
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
+@pytest.fixture
+def cluster(client: Any) -> str:
     """The address of a cluster of somebody else's, as `--engine` takes it."""
-    with ExitStack() as opened:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # other clusters on this machine may have the usual port
-            client = opened.enter_context(scale.local_client(n_workers=1))
-        yield client.scheduler.address.replace("tcp://", "dask://")
+    return str(client.scheduler.address).replace("tcp://", "dask://")
 
 
 def test_workers_on_this_machine(table: str, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:

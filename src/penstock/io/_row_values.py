@@ -1,0 +1,211 @@
+"""What rows of a stream are made of, in text and in JSON: options, columns, and the values of single fields."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from penstock._types import FloatArray
+from penstock.io._layout import MISSING
+from penstock.io.feeds import LONGEST, InputError
+
+_TIME_NAMES = ("time", "timestamp", "date", "datetime")
+_PERHAPS_TIME = "t"  # or a temperature
+BOM = b"\xef\xbb\xbf"
+_LONGEST_QUOTE = 40
+
+
+class LineError(ValueError):
+    """A line cannot be read; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a stream is read; what is None is found out from its first lines.
+
+    Parameters
+    ----------
+    format : str, optional
+        "csv" or "jsonl".
+    delimiter, encoding, decimal : str, optional
+        Of text with separators.
+    time : str, optional
+        The column of time stamps, which are passed on as they are written.
+    columns, exclude : tuple of str
+        Measure only these, or all but these. All columns of numbers if `columns` and `texts` are empty.
+    texts : tuple of str
+        Columns to be returned as they are written.
+    texts_if_there : tuple of str
+        Further ones, which the stream may lack.
+    day_first : bool, optional
+        Whether 1/2/2024 is in February.
+    time_format : str, optional
+        How times are written, as `datetime.strptime` takes it.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    time: str | None = None
+    columns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    encoding: str | None = None
+    decimal: str | None = None
+    day_first: bool | None = None
+    time_format: str | None = None
+    texts_if_there: tuple[str, ...] = ()
+
+    def for_columns(self, names: Sequence[str]) -> TableOptions:
+        """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
+        there = (name for name in self.texts_if_there if name in names)
+        return replace(self, texts=(*self.texts, *there), texts_if_there=())
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of all columns in order, and by number: the time (or None), the variables and the columns of text.
+
+    clock : the time of day, where that and the date have a column each.
+    """
+
+    names: tuple[str, ...]
+    time: int | None
+    variables: tuple[int, ...]
+    texts: tuple[int, ...] = ()
+    clock: int | None = None
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        return tuple(self.names[number] for number in self.variables)
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values for `restore`."""
+        texts = {"texts": list(self.texts)} if self.texts else {}
+        clock = {} if self.clock is None else {"clock": self.clock}
+        return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts, **clock}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Columns:
+        """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
+        texts = tuple(state.get("texts", ()))
+        columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"))
+        places = [*columns.variables, *texts, *(place for place in (columns.time, columns.clock) if place is not None)]
+        if not (columns.variables or texts) or not all(isinstance(name, str) for name in columns.names):
+            raise ValueError("the columns have no names")
+        if not all(type(place) is int and 0 <= place < len(columns.names) for place in places):
+            raise ValueError("there are fewer columns than are measured")
+        return columns
+
+
+@dataclass
+class Parsed:
+    """Rows of numbers (NaN: no reading), their times as written, and the lines that could not be read."""
+
+    values: FloatArray
+    times: list[Any] | None
+    faults: list[tuple[int, str]] = field(default_factory=list)  # number of the line among those given, reason
+    texts: dict[str, list[str | None]] = field(default_factory=dict)  # columns that are not numbers, None: missing
+
+
+def check_options(names: Sequence[str], options: TableOptions) -> None:
+    """Raise for names that are no columns, and for columns that are named twice."""
+    time = [] if options.time is None else [options.time]
+    for name in (*options.columns, *options.texts, *options.exclude, *time):
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            hint = f" Did you mean {quoted(close[0])}?" if close else ""
+            raise InputError(f"There is no column {quoted(name)}; the columns are {listed_names(names)}.{hint}")
+    for option, chosen in (("--columns", options.columns), ("--exclude", options.exclude)):
+        twice = next((name for name in chosen if chosen.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{option} names {quoted(twice)} more than once; name each column once.")
+    if options.time is not None and options.time in options.columns:
+        raise InputError(f"Column {quoted(options.time)} cannot be the time and a measurement; name it once.")
+
+
+def time_by_name(
+    names: Sequence[str], first: Sequence[object], unnamed: Sequence[str], taken: Collection[str]
+) -> int | None:
+    """Return a column to pass on as the time, though it cannot be read as one."""
+    free = [number for number, name in enumerate(names) if name not in taken]
+    for number in free:
+        if names[number].strip().lower() in _TIME_NAMES:
+            return number
+    if 0 in free and _is_text(first[0]):
+        return 0
+    for number in free:
+        if names[number].strip().lower() == _PERHAPS_TIME and (number == 0 or _is_text(first[number])):
+            return number
+    return 0 if 0 in free and names[0] in unnamed else None  # pandas writes its index under no name
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a text stands for a missing value."""
+    return text.strip().lower() in MISSING
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value of a table is, or spells, a number."""
+    if isinstance(value, str) and "_" in value:  # 1_2 is a number in Python only
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not is_missing(value) and not is_number(value)
+
+
+def to_number(text: str, name: str, shown: str | None = None) -> float:
+    """Return the number that a field spells, NaN for a missing value; `shown` is how the input spells it.
+
+    >>> to_number("2.5", "flow"), to_number("NA", "flow")
+    (2.5, nan)
+    >>> to_number("off", "flow")
+    Traceback (most recent call last):
+    penstock.io._row_values.LineError: column "flow" holds "off", which is not a number
+    """
+    if not is_number(text) or not text.isascii():  # Python knows other digits too
+        if is_missing(text):
+            return math.nan
+        shown = text if shown is None else shown
+        raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
+    return finite(float(text), name)
+
+
+def finite(value: float, name: str) -> float:
+    if math.isinf(value):
+        raise LineError(f"column {quoted(name)} holds an infinite value or one too large for a float")
+    return value
+
+
+def decoded(line: bytes, encoding: str = "utf-8") -> str:
+    """Return the text of a line, without a carriage return at its end and a byte order mark before it."""
+    if len(line) > LONGEST:
+        raise LineError(f"longer than {LONGEST:,} bytes")
+    try:
+        return line.removesuffix(b"\r").removeprefix(BOM).decode(encoding)
+    except UnicodeDecodeError as error:
+        raise LineError(f"not {encoding.upper()} at byte {error.start + 1}") from None
+
+
+def quoted(text: object) -> str:
+    """Return a value as it is shown in a message: in quotes, on one line, not too long.
+
+    >>> quoted("x" * 99) == '"' + "x" * 40 + '…"'
+    True
+    """
+    shown = str(text)
+    return json.dumps(f"{shown[:_LONGEST_QUOTE]}…" if len(shown) > _LONGEST_QUOTE else shown, ensure_ascii=False)
+
+
+def listed_names(names: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
