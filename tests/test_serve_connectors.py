@@ -151,6 +151,7 @@ class OpcUaServer(threading.Thread):
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow  # the server of asyncua takes seconds to load its address space
 def test_opc_ua_values_become_rows(tmp_path):
     pytest.importorskip("asyncua")
     plant = OpcUaServer()
