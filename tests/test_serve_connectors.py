@@ -16,10 +16,11 @@ import pytest
 from live_service import NAMES, Client, csv_of, model, options, rows
 
 from penstock._parameters import ParameterError
+from penstock.live.api import verdict_records
 from penstock.live.connectors import make_inputs, make_targets
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.service import Delivery, Service
-from penstock.live.web import LiveServer, verdict_records
+from penstock.live.web import LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")

@@ -19,9 +19,9 @@ import pytest
 from live_service import Client, csv_of, options, rows
 
 from penstock.cli import main
-from penstock.live import web
+from penstock.live.api import ENDPOINTS, ROLES
 from penstock.live.store import Store
-from penstock.live.web import ENDPOINTS, ROLES, LiveServer
+from penstock.live.web import Limits, LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
 
@@ -350,10 +350,8 @@ def test_a_body_that_is_too_long_without_saying_so(tmp_path):
         assert raw(server, head + b"4000\r\n" + b"x" * 0x4000 + b"\r\n0\r\n\r\n").startswith(b"HTTP/1.1 413")
 
 
-def test_slow_clients_are_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(web, "_HEADER_SECONDS", 0.3)
-    monkeypatch.setattr(web, "_BODY_SECONDS", 0.3)
-    with LiveServer(options(tmp_path)) as server:
+def test_slow_clients_are_cut_off(tmp_path):
+    with LiveServer(options(tmp_path), Limits(header_seconds=0.3, body_seconds=0.3)) as server:
         address, ended = server._socket.getsockname(), []
 
         def drip(start):
@@ -384,8 +382,6 @@ def test_slow_clients_are_cut_off(tmp_path, monkeypatch):
         assert max(ended) - begun < 5.5  # 300 × 0.02 s, had nobody cut them off
 
 
-def test_a_flood_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr(web, "_RATE", 0.0)
-    monkeypatch.setattr(web, "_BURST", 5.0)
-    with LiveServer(options(tmp_path)) as server:
+def test_a_flood_is_limited(tmp_path):
+    with LiveServer(options(tmp_path), Limits(rate=0.0, burst=5.0)) as server:
         assert [Client(server.url)("GET", "/healthz")[0] for _ in range(8)] == [200] * 5 + [429] * 3

@@ -48,8 +48,8 @@ def _options(context: typer.Context) -> ServeOptions:
 
 
 def _change_tokens(options: ServeOptions) -> int:
+    from penstock.live.api import ROLES
     from penstock.live.store import Store
-    from penstock.live.web import ROLES
 
     store = Store(options.store, exclusive=False)
     try:
