@@ -221,6 +221,22 @@ def receiver():
     server.server_close()
 
 
+def test_problems_of_the_service_are_notified_too(tmp_path, receiver):
+    url, got = receiver
+    given = options(
+        tmp_path, input=tmp_path / "unit1.csv", webhook=(f"{url}/hook",), alertmanager=(url,), min_free=1e12
+    )
+    with LiveServer(given) as server:
+        wait_for(lambda: len(got) == 2, 90)
+        client = Client(server.url)
+        assert client("GET", "/healthz")[0] == 503
+        assert client.samples(csv_of(ROWS[600:601]))[0] == 507
+        assert "MB left" in client.get("status")["problems"][0]["text"]
+    found = {path: body for path, _, body in got}
+    assert found["/hook"]["title"] == "Penstock: disk"
+    assert found["/api/v2/alerts"][0]["labels"] == {"alertname": "penstock problem", "problem": "disk"}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of apprise, when it is imported
 def test_notifications_reach_their_targets_at_least_once(tmp_path, receiver, broker):
     pytest.importorskip("apprise")

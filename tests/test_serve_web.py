@@ -143,7 +143,7 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
 
 
 def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path):
-    table = rows(n=1500, fault=[*range(700, 760), *range(1000, 1060), *range(1300, 1360)])
+    table = rows(n=1800, fault=[first + row for first in (700, 1000, 1300, 1600) for row in range(60)])
     with LiveServer(options(tmp_path)) as server:
         client = Client(server.url)
 
@@ -161,14 +161,10 @@ def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path)
         client.command(f"alarms/{second[0]['id']}/acknowledge", reason="false alarm")
         lines = client("GET", "/api/v1/labels.jsonl")[1].splitlines()
         assert [json.loads(line)["reason"] for line in lines] == ["real defect", "false alarm"]
+        assert len(play(1200, 1500)) == 2
     with LiveServer(options(tmp_path)) as server:  # remembered after a restart
-        assert len(client_of(server, table[1200:1500])) == 2
-
-
-def client_of(server, table):
-    client = Client(server.url)
-    assert client.samples(csv_of(table))[0] == 200
-    return client.get("alarms")
+        client = Client(server.url)
+        assert len(play(1500, 1800)) == 2
 
 
 @pytest.mark.parametrize(

@@ -384,6 +384,9 @@ def make_targets(options: ServeOptions) -> dict[str, Send]:
 
 def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
     """Return a title and a text for people."""
+    if message["kind"] == "problem":
+        problem = message["problem"]
+        return f"Penstock: {problem['id']}{' is over' if message['over'] else ''}", problem["text"]
     alarms = {each["id"]: alarm_in_words(Alarm.from_dict(each)) for each in message["alarms"]}
     parts = {name: [alarms[each] for each in message[name] if each in alarms] for name in ("new", "ended", "active")}
     parts["active"] = [each for each in parts["active"] if each not in parts["new"]]
@@ -417,6 +420,11 @@ def _send_alertmanager(url: str, message: Mapping[str, Any]) -> None:
             "startsAt": _stamp(alarm.since),
         }
         alerts.append(alert if alarm.ended is None or alarm.state.active else {**alert, "endsAt": _stamp(alarm.ended)})
+    if message["kind"] == "problem":
+        problem = message["problem"]
+        labels = {"alertname": "penstock problem", "problem": problem["id"]}
+        alert = {"labels": labels, "annotations": {"summary": problem["text"]}, "startsAt": _stamp(problem["since"])}
+        alerts.append({**alert, "endsAt": _stamp(time.time())} if message["over"] else alert)
     _post(f"{url.rstrip('/')}/api/v2/alerts", alerts, {})
 
 

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase as fnmatch
 from typing import Any
 
@@ -132,6 +132,7 @@ class Service:
         self.commits = 0
         self.last_commit: float | None = None
         self.problems: dict[str, Problem] = {}
+        self._notices: list[tuple[Problem, bool]] = []  # problems that began or are over, to be notified
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self._jobs: queue.Queue[Delivery | Action] = queue.Queue(_MOST_WAITING)
         self._stopping = threading.Event()
@@ -289,7 +290,7 @@ class Service:
         self._check_disk(now)
         work = self._gather()
         due = any(book.is_due() for book in self._books.values())
-        if not (work.read or work.jobs or due or now >= self._next_cleaning):
+        if not (work.read or work.jobs or due or self._notices or now >= self._next_cleaning):
             return
         try:
             with self.store.transaction():
@@ -300,6 +301,7 @@ class Service:
             self._answer_failure(work.jobs, error)
             self._load()  # nothing of this cycle has happened
             raise
+        del self._notices[: len(work.notices)]
         self.commits += 1
         self.last_commit = time.time()
         for future, answer in work.answers:
@@ -311,7 +313,7 @@ class Service:
 
     def _gather(self) -> _Work:
         """Take what has come: rows of files, deliveries, actions."""
-        work, blocked = _Work(), "disk" in self.problems
+        work, blocked = _Work(notices=list(self._notices)), "disk" in self.problems
         for name, asset in self.assets.items() if not blocked else ():
             rows = self._read_file(asset)
             if rows is not None:
@@ -337,6 +339,7 @@ class Service:
         for book in self._books.values():
             events += book.advance()
         self._write_events(events)
+        self._write_notices(work.notices)
         self._save_due(work.read, now)
         if now >= self._next_cleaning:
             self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
@@ -491,6 +494,17 @@ class Service:
                 is_open = event.kind != "closed"
                 self.store.save_alarm(subject, event.asset, event.alarm.since, is_open, event.alarm.as_dict())
 
+    def _write_notices(self, notices: Iterable[tuple[Problem, bool]]) -> None:
+        """Put messages on problems of the service itself into the outbox."""
+        for problem, over in notices:
+            identity = f"service:{problem.id}:{problem.since:.3f}:{'over' if over else 'new'}"
+            lists: dict[str, Any] = {"new": [], "ended": [], "active": [], "alarms": []}
+            message = {"id": identity, "time": problem.since, "kind": "problem", "group": "", "repeat": False, **lists}
+            for target in self.targets:
+                self.store.add_message(
+                    identity, target, time.time(), {**message, "problem": asdict(problem), "over": over}
+                )
+
     def _message(self, notification: Notification) -> dict[str, Any]:
         """Return a notification with the alarms that it is about, as they were after their last change before it."""
         wanted = dict.fromkeys((*notification.new, *notification.ended, *notification.active))
@@ -543,13 +557,16 @@ class Service:
         """Show a problem, from any thread, until it is cleared."""
         if identity not in self.problems:
             log.error("%s: %s", identity, text)
-            self.problems[identity] = Problem(identity, text, time.time())
+            problem = self.problems[identity] = Problem(identity, text, time.time())
+            self._notices.append((problem, False))
             self._tell({}, [], anyway=True)
 
     def clear_problem(self, identity: str) -> None:
         """Note that a problem is over."""
-        if self.problems.pop(identity, None) is not None:
+        problem = self.problems.pop(identity, None)
+        if problem is not None:
             log.warning("%s: this is over.", identity)
+            self._notices.append((problem, True))
             self._tell({}, [], anyway=True)
 
     def _enter_disk_problem(self, text: str) -> None:
@@ -571,12 +588,13 @@ class Service:
 
 @dataclass
 class _Work:
-    """What there is to do in a cycle: rows by asset, jobs, new positions of inputs, and the answers to jobs."""
+    """What there is to do in a cycle: rows by asset, jobs, new positions of inputs, answers to jobs, and notices."""
 
     read: dict[str, list[tuple[Delivery | None, _Rows]]] = field(default_factory=dict)
     jobs: list[Delivery | Action] = field(default_factory=list)
     positions: dict[tuple[str, str], Any] = field(default_factory=dict)
     answers: list[tuple[Future[Any], Any]] = field(default_factory=list)
+    notices: list[tuple[Problem, bool]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
