@@ -505,7 +505,7 @@ class LiveServer:
 def _bound(options: ServeOptions) -> socket.socket:
     """Return a socket that is bound to the address; StoreError if that is not possible."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio sets no TCP_NODELAY
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((options.host, options.port))
