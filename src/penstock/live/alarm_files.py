@@ -187,7 +187,10 @@ def append_record(path: Path, record: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def _mark(saved: dict[str, Any]) -> OutputMark:
+def _mark(saved: dict[str, Any]) -> OutputMark | None:
+    """Return the mark of the file in a state; None if it went where nothing can be taken back."""
+    if saved["mark"] is None:
+        return None
     length, tail = saved["mark"]["length"], saved["mark"]["tail"]
     if type(length) is not int or length < 0 or not isinstance(tail, str):
         raise ValueError("alarms: this is no mark of a file")

@@ -21,7 +21,7 @@ NOT_LEARNT = (REAL_DEFECT, SENSOR_DEFECT, MAINTENANCE)  # periods to leave out w
 NEAR = (0.9, 0.95, 0.98, 0.99)  # cosine from which on a situation is like that of a false alarm, the widest first
 ALIKE = 0.8  # cosine from which on an alarm looks like an earlier one
 MOST_SHARE = 0.05  # of the normal rows may have a raised threshold
-_MARGIN = 0.1  # a threshold is raised above the score of the false alarm by this share
+_MARGIN = 0.1
 _FEWEST_NORMAL, _MOST_NORMAL = 100, 1000  # rows
 
 Pattern = Mapping[str, float]
@@ -42,8 +42,8 @@ class Label:
         Evidence by sensor, with the sign of the deviation, of sensors outside what is usual.
     deviations : dict
         Measured minus expected where the evidence was highest, by sensor.
-    score : float or None
-        The highest of the alarm.
+    score, threshold : float or None
+        The highest score of the alarm, and the threshold then: their ratio holds for other models, too.
     withdrawn_by : str
         Who took it back; "" if it holds.
     withdrawn_at : float or None
@@ -60,6 +60,7 @@ class Label:
     pattern: Pattern
     deviations: Pattern = field(default_factory=dict)
     score: float | None = None
+    threshold: float | None = None
     comment: str = ""
     withdrawn_by: str = ""
     withdrawn_at: float | None = None
@@ -68,6 +69,13 @@ class Label:
     def holds(self) -> bool:
         """Whether it was not taken back."""
         return self.withdrawn_at is None
+
+    def raised(self, threshold: float) -> float:
+        """Return the threshold that its alarm would not have reached by 10 % of what it was above its own."""
+        if self.score is None or self.threshold is None:
+            return threshold
+        scale = abs(threshold / self.threshold) if self.threshold and threshold else 1.0
+        return threshold + (1 + _MARGIN) * (self.score - self.threshold) * scale
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON and `from_dict`."""
@@ -110,7 +118,7 @@ def label_alarm(alarm: Alarm, reason: str, who: str, at: float, comment: str = "
     deviations = {each.name: each.residual for each in alarm.sensors if each.residual and each.name in pattern}
     label = Label(
         f"{alarm.id}~{alarm.changes}", alarm.id, alarm.asset, reason, who, at, alarm.since, until, pattern, deviations,
-        alarm.score, comment,
+        alarm.score, alarm.threshold, comment,
     )  # fmt: skip
     _check(label)
     return label
@@ -121,9 +129,10 @@ def _check(label: Label) -> None:
         raise ValueError(f"The reason must be one of {', '.join(REASONS)}; got {label.reason!r:.80}.")
     if not label.who.strip():
         raise ValueError("A label needs the name of the person who gives it.")
-    numbers = (label.at, label.since, label.until, *label.pattern.values(), *label.deviations.values())
+    numbers = [label.at, label.since, label.until, *label.pattern.values(), *label.deviations.values()]
+    numbers += [value for value in (label.score, label.threshold) if value is not None]
     if not all(math.isfinite(float(value)) for value in numbers):
-        raise ValueError(f"The times and the pattern of label {label.id!r:.80} must be finite numbers.")
+        raise ValueError(f"The times and numbers of label {label.id!r:.80} must be finite numbers.")
 
 
 def labels_of(records: Iterable[Mapping[str, Any]]) -> list[Label]:
@@ -281,10 +290,11 @@ class Effect:
 class Feedback:
     """Raise thresholds where people said that an alarm was false.
 
-    A threshold is raised for rows whose pattern of evidence is like that of the false alarm (cosine of `NEAR`), to 10 %
-    above its score. All labels together raise it for at most `MOST_SHARE` of the normal rows: a label for which that
-    would be more gets a narrower limit, or has no effect. There is no effect before 100 normal rows are known. Without
-    a label, or after it was taken back, verdicts are as before.
+    A threshold is raised for rows whose pattern of evidence is like that of the false alarm (cosine of `NEAR`), by
+    110 % of what the alarm was above its threshold, in proportion to the threshold. All labels together raise it for at
+    most `MOST_SHARE` of the normal rows: a label for which that would be more gets a narrower limit, or has no effect.
+    There is no effect before 100 normal rows are known. Without a label, or after it was taken back, verdicts are as
+    before.
 
     Parameters
     ----------
@@ -294,12 +304,12 @@ class Feedback:
     --------
     >>> from penstock.live.alarms import AlarmSensor, AlarmState
     >>> oil = AlarmSensor("oil", 3.0, 4.5, 61.5, 0.0, None)
-    >>> alarm = Alarm("a-1", "a", "alarm", "oil high", AlarmState(True), 0, 0, 0, score=5.0, sensors=(oil,))
+    >>> alarm = Alarm("a-1", "a", "alarm", "oil", AlarmState(True), 0, 0, 0, score=5.0, threshold=4.0, sensors=(oil,))
     >>> feedback = Feedback([label_alarm(alarm, "false alarm", "Ada", 600.0)])
     >>> for row in range(100):
     ...     _ = feedback.apply(Verdict("a", 60.0 * row, 0.0, 4.0))
     >>> feedback.apply(Verdict("a", 6060.0, 5.2, 4.0, sensors=(Sensor("oil", 3.1, 4.4),))).threshold
-    5.5
+    5.1
     >>> feedback.apply(Verdict("a", 6060.0, 5.2, 4.0, sensors=(Sensor("flow", 3.1, 4.4),))).threshold
     4.0
     """
@@ -313,7 +323,9 @@ class Feedback:
         """Take labels instead of those before."""
         self.labels = tuple(labels)
         self._false = [
-            each for each in self.labels if each.holds and each.reason == FALSE_ALARM and each.score is not None
+            each
+            for each in self.labels
+            if each.holds and each.reason == FALSE_ALARM and None not in (each.score, each.threshold)
         ]
         self._effects = {asset: self._bounded(asset) for asset in self._normal}
 
@@ -328,8 +340,8 @@ class Feedback:
         raised = threshold
         for effect in self.effects(verdict.asset):
             near, label = effect.near, effect.label
-            if near is not None and label.score is not None and likeness(verdict.sensors, label) >= near:
-                raised = max(raised, label.score + _MARGIN * abs(label.score))
+            if near is not None and likeness(verdict.sensors, label) >= near:
+                raised = max(raised, label.raised(threshold))
         return verdict if raised == threshold else replace(verdict, threshold=raised)
 
     def effects(self, asset: str) -> list[Effect]:
