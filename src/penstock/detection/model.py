@@ -50,6 +50,9 @@ class ModelError(ValueError):
     """A model does not fit the data; the message says what to do."""
 
 
+_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """What `penstock fit` learns and `penstock score` uses; see `fit_model`.
@@ -116,12 +119,14 @@ class Model:
 
         A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
         the training rows. "auto" of a detector that judges series is the score that one episode is expected to reach by
-        chance in a period as long as that learnt from, where that is known.
+        chance in a period as long as that learnt from; where that is not known, at least three spreads above the usual
+        maximum of a block of time.
         """
         if contamination == "auto" and self.judges_series:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
+            return max(score_threshold(self.later_scores, contamination), _WELL_ABOVE_USUAL)
         if self.tells_rates and isinstance(contamination, Real):
             return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
         return score_threshold(self.later_scores, contamination)
