@@ -44,13 +44,11 @@ if TYPE_CHECKING:
 FitRows = Callable[..., Any]
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
+_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
 
 
 class ModelError(ValueError):
     """A model does not fit the data; the message says what to do."""
-
-
-_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
 
 
 @dataclass(frozen=True, eq=False)
