@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +18,9 @@ import pytest
 
 # Before anything imports SciPy: otherwise scikit-learn skips one of its estimator checks.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# As many processes as cores run tests: threads of BLAS would wait for each other, and take processor time to do so.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Dask samples what its workers do a hundred times a second: a fifth of the time of a small fit.
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED", "False")
@@ -102,3 +107,22 @@ def marks(client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("marks")
     client.register_plugin(Marks(folder))
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A chromium without a window; skips where there is none, unless PENSTOCK_REQUIRE_BROWSER is 1."""
+    chromium, playwright = shutil.which("chromium"), importlib.util.find_spec("playwright")
+    if chromium is None or playwright is None:
+        reason = "there is no chromium on the path" if playwright else "the package playwright is not installed"
+        if os.environ.get("PENSTOCK_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"PENSTOCK_REQUIRE_BROWSER is set, but {reason}")
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    arguments += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=arguments)
+        yield opened
+        opened.close()

@@ -177,13 +177,15 @@ def test_help_tells_the_defaults_of_the_methods() -> None:
 
 
 def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    files = ["-o", "findings.json", "--scores", "scores.csv"]
+    files = ["-o", "findings.json", "--incidents", "incidents.csv", "--scores", "scores.csv"]
     assert main(["detect", table, *PAPERS, "--exclude", "fault", "--threshold", "0.02", *files]) == 0
     findings = detect(table, method="nsnmf", parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
     document = json.loads(Path("findings.json").read_text())
     assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
     assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
-    assert capfd.readouterr().out.endswith("Written: findings.json\nWritten: scores.csv\n")
+    assert pd.read_csv("incidents.csv")["event"].tolist() == findings.events.sort_values("rank").index.tolist()
+    written = capfd.readouterr().out
+    assert written.endswith("Written: findings.json\nWritten: incidents.csv\nWritten: scores.csv\n")
 
 
 @pytest.mark.parametrize(("option", "parameters"), [
@@ -397,6 +399,13 @@ def test_a_reader_that_has_had_enough(
         monkeypatch.setattr(sys, "stdout", nobody_reads)
         assert main(["detect", table, *QUICK]) == 0
     assert capfd.readouterr().err == ""
+
+
+def test_a_closed_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdout", None)  # what Python has for one that was closed before it began
+    assert main(["detect", table, *QUICK, "-o", "findings.csv"]) == 0
+    assert capfd.readouterr().err == ""
+    assert Path("findings.csv").exists()
 
 
 def test_a_full_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

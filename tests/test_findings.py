@@ -97,23 +97,39 @@ def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
         findings.to_csv(tmp_path / "a.json")
 
 
+def test_incidents_alone_are_a_csv(findings, tmp_path):
+    findings.to_csv(tmp_path / "a.csv", incidents=True)
+    read = pd.read_csv(tmp_path / "a.csv")
+    known = (findings.incident_table if findings.incidents else findings.events).sort_values("rank")
+    assert read.iloc[:, 0].tolist() == known.index.tolist()
+    assert pd.to_datetime(read["start"]).tolist() == known["start"].tolist()
+    assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+
+
 def test_a_workbook_reads_back(findings, tmp_path):
     pytest.importorskip("openpyxl")
     findings.to_excel(tmp_path / "a.xlsx")
     sheets = pd.read_excel(tmp_path / "a.xlsx", sheet_name=None)
-    incidents = ["incidents"] if findings.method == "SensorDetector" else []
-    assert list(sheets) == ["findings", "events", *incidents, "settings"]
-    if incidents:
-        read, known = sheets["incidents"], findings.incident_table
-        assert read["incident"].tolist() == known.index.tolist()
-        assert read["start"].tolist() == known["start"].tolist()
-        assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+    kind, known = "incidents", findings.incident_table
+    if findings.method != "SensorDetector":
+        kind, known = "events", findings.events
+    assert list(sheets) == [kind, "findings", "sensors", "settings"]
+    known, read = known.sort_values("rank"), sheets[kind]
+    assert read[kind[:-1]].tolist() == known.index.tolist()
+    assert read["start"].tolist() == known["start"].tolist()
+    assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
+    sensors = sheets["sensors"].set_index("sensor")
+    assert set(findings.inputs.as_they_are) <= set(sensors.index)
+    assert sensors.loc[findings.names[0], "use"] == "as it is"
+    if findings.incidents:
         assert read["reason"].tolist() == known["reason"].tolist()
+        first = findings.incidents[0].sensors[0]
+        assert read["in_order"].str.contains("(first)", regex=False).all()
+        assert "1" in str(sensors.loc[first.name, "incidents"]).split(", ")
+        assert sensors["to_look_at_first"].sum() == len(findings.incidents)
         assert sheets["findings"]["incident"].tolist() == [number_of(findings, row) for row in findings.top()["row"]]
     np.testing.assert_allclose(sheets["findings"]["score"], findings.top()["score"])
     assert sheets["findings"]["time"].tolist() == findings.top()["time"].tolist()
-    assert sheets["events"]["rows"].tolist() == findings.events["rows"].tolist()
-    assert sheets["events"]["start"].tolist() == findings.events["start"].tolist()
     assert dict(zip(sheets["settings"]["setting"], sheets["settings"]["value"], strict=True))["top"] == 12
     assert sheets["settings"].iloc[0].tolist() == ["verdict", findings.verdict.sentence]
 
@@ -136,24 +152,26 @@ def test_a_workbook_holds_no_formulas_and_no_zone(tmp_path):
 def test_plots_are_drawn(findings, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    score, marks, threshold = findings.plot().axes[0].get_lines()
+    score, threshold = findings.plot().axes[0].get_lines()
     np.testing.assert_array_equal(score.get_ydata(), findings.scores)
-    np.testing.assert_array_equal(marks.get_ydata(), findings.scores[findings.flags])
     assert set(threshold.get_ydata()) == {findings.threshold}
     figure = findings.plot()
     figure.canvas.draw()
-    shaded = figure.axes[0].patches
-    assert len(shaded) == len(findings.incidents)
-    for patch, incident in zip(shaded, findings.incidents, strict=True):
+    shaded, table = figure.axes[0].patches, findings.incident_table if findings.incidents else findings.events
+    assert len(shaded) == len(table)
+    for patch, start in zip(shaded, table["start"], strict=True):
         assert matplotlib.dates.num2date(patch.get_x(), tz="UTC").replace(tzinfo=None) == pytest.approx(
-            findings.table.time[incident.start].to_pydatetime(), abs=pd.Timedelta("1s")
+            start.to_pydatetime(), abs=pd.Timedelta("1s")
         )
     numbers = [text.get_text() for text in figure.axes[0].texts]
-    assert numbers == [f"{incident.number}" for incident in findings.incidents if incident.rank <= 10]
-    first, variable = findings.plot(event=1).axes[0], findings.explain(1).variables.iloc[0]
-    assert (first.get_title(loc="left"), first.get_ylabel()) == (variable["variable"], variable["unit"])
-    actual, expected = first.get_lines()
+    assert numbers == [f"{number}" for number in table.index[table["rank"] <= 10]]
+    name = findings.incidents[0].sensors[0].name if findings.incidents else findings.explain(1).variables["variable"][0]
+    first = {axis.get_title(loc="left"): axis for axis in findings.plot(1).axes}[name]
+    assert first.get_ylabel() == findings.units[name]
+    expected, actual, *_ = first.get_lines()
     assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
+    with pytest.raises(KeyError, match=r"There is no (incident|event) 99"):
+        findings.plot(99)
     matplotlib.pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"penstock\[plots\]"):

@@ -26,14 +26,8 @@ from report_tables import (
 )
 
 from penstock.detection import detect
-from penstock.report import (
-    html,
-    to_html,
-    write_html,
-)
-from penstock.report.axis import make_axis
+from penstock.report import to_html, write_html
 from penstock.report.document import document_pieces
-from penstock.report.event_cards import event_window
 
 ALL = [
     *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
@@ -108,7 +102,9 @@ def test_the_policy_names_the_script_and_the_style_by_their_hash(page):
 def test_the_data_are_json(page):
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert not set(text) & set("<>&")
-    assert set(json.loads(text)) == {"axis", "expected", "timeline", "events", "heat", "trees"}
+    assert set(json.loads(text)) == {
+        *("axis", "word", "expected", "by_evidence", "overview", "filters", "cases", "explorer", "trees")
+    }
 
 
 @pytest.mark.parametrize("findings", [hostile_findings, hostile_series_findings])
@@ -129,48 +125,39 @@ def test_hostile_names_are_text(findings):
 def test_hostile_names_are_text_in_incidents_too():
     findings = hostile_series_findings()
     page = to_html(findings)
-    first, last = page.index('<table class="incidents"'), page.index('<dl class="figures"')
-    leading, cards = page[first:last], page[last:]
-    assert leading.count("<tr id=") == len(findings.incidents) > 1
+    first, last = page.index('<table class="cases"'), page.index('<figure class="card" id="plant"')
+    leading, articles = page[first:last], page[last:]
+    assert leading.count("<tr data-case=") == len(findings.incidents) > 1
     assert "&lt;script&gt;alert(1)&lt;/<wbr>script&gt;" in leading
-    assert "&lt;/<wbr>script&gt;&lt;script&gt;document.<wbr>title = &#39;changed&#39;" in leading
     swapped = "possibly swapped with &#34;&gt;&lt;img src=x onerror=alert(2)&gt;"
     assert swapped in leading
-    assert swapped in cards
+    assert swapped in articles
     for text in (leading, findings._repr_html_()):
         assert not re.search(r"<(script|img)", text)
 
 
-def test_the_page_leads_with_the_verdict_and_the_incidents():
+def words_of(page):
+    return " ".join(" ".join(read(page).texts).split())
+
+
+def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
     findings = series_findings()
     page = to_html(findings)
-    reader = read(page)
-    text = " ".join(" ".join(reader.texts).split())
-    places = [
-        text.index(part) for part in (findings.verdict.sentence, "Incidents, the most severe first", "rows judged")
-    ]
-    assert places == sorted(places)
-    leading = page[page.index('<table class="incidents"') : page.index('<dl class="figures"')]
-    ranked = findings.incident_table.sort_values("rank")
-    assert re.findall(r'id="incident-(\d+)"', leading) == [str(number) for number in ranked.index]
-    assert re.findall(r'href="#event-(\d+)"', leading) == [str(findings.grouped.of_row[row]) for row in peaks(findings)]
-    assert leading.count("<strong>near certain</strong>") == len(ranked) == 3
+    text = words_of(page)
+    assert text.index(findings.verdict.sentence) < text.index("Look at first") < text.index("The plant over time")
+    ranked = findings.incident_table.sort_values("rank").index
+    leading = page[page.index('<table class="cases"') : page.index('<figure class="card" id="plant"')]
+    assert re.findall(r'data-case="(\d+)"', leading) == [str(number) for number in ranked]
+    assert re.findall(r'href="#incident=(\d+)"', leading) == [str(number) for number in ranked]
+    assert leading.count("near certain") == len(ranked) == 3
     assert leading.count("expected by chance: fewer than 0.001") == 3
-    assert "3 May 2024, 02:00 – 04:40" in leading
-    assert "2 h 40 min" in leading
-    assert "probably the machine" in leading
-    assert "outside its range" in leading
-    assert "The most severe event" not in page
+    for words in ("3 May 2024, 02:00", "2 h 40 min", "the machine", "outside its range"):
+        assert words in leading
     assert "A normal period of this length has about one episode as high." in text
     assert "Sensors are judged by each other over time (method sensors)" in text
-    assert text.index("Expected by chance", places[2]) > 0  # a column of the events
 
 
-def peaks(findings):
-    return [incident.peak for incident in sorted(findings.incidents, key=lambda incident: incident.rank)]
-
-
-def test_a_card_lists_the_sensors_of_its_incident_in_order_of_onset():
+def test_an_incident_names_what_moved_first_and_what_followed():
     findings = series_findings()
     known = findings.incidents[1]
     assert len(known.sensors) == 5
@@ -178,38 +165,52 @@ def test_a_card_lists_the_sensors_of_its_incident_in_order_of_onset():
     never = replace(later[0], onset=-1)  # at the front by its evidence, but it did not leave its range
     incident = replace(known, sensors=(never, *later[1:]))
     page = to_html(replace(findings, incidents=(findings.incidents[0], incident, findings.incidents[2])))
-    card = page[page.index('id="why-2"') : page.index('id="event-3"')]
-    table = card[card.index('<table class="sensors">') :]
-    table = table[: table.index("</table>")]
-    shown = re.findall(r'<bdi class="name">(\w+) .*?<td class="nowrap">(.*?)</td>', table)
+    article = page[page.index('id="incident=2"') :]
+    article = article[: article.index("</article>")]
+    shown = re.findall(r'<p class="who"><bdi class="name">(\w+) .*?<p class="what">(?:<time>(.*?)</time>)?', article)
     assert [name for name, _ in shown] == [sensor.name.split()[0] for sensor in later[:0:-1]]
-    assert [when for _, when in shown] == [f"3 May 2024, 02:{minute}0" for minute in range(4)]
-    assert "Incident 2: 3 May 2024, 02:00 – 04:40" in card
-    assert incident.reason.replace("'", "&#39;") in card
+    assert [after for _, after in shown] == ["", "+10 min", "+20 min", "+30 min"]
+    assert "Moved first, 3 May 2024, 02:00" in article
+    assert article.index("<h4>Moved first") < article.index("<h4>Then followed")
+    assert incident.reason.replace("'", "&#39;") in article
 
 
-def test_only_the_most_severe_incidents_are_listed(monkeypatch):
-    monkeypatch.setattr("penstock.report.summary._MOST_INCIDENTS", 2)
-    page = to_html(series_findings())
-    assert page.count('<tr id="incident-') == 2
-    assert "Listed are the 2 most severe of 3;" in page
-
-
-def test_an_incident_links_to_all_its_events():
+def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
+    """As in a process whose first mover is soon exceeded by what follows from it."""
     findings = series_findings()
-    whole = replace(findings.incidents[0], rows=np.flatnonzero(findings.flags))
-    table = findings.incident_table.iloc[:1]
-    page = to_html(replace(findings, incidents=(whole,), incident_table=table))
-    leading = page[page.index('<table class="incidents"') : page.index('<dl class="figures"')]
-    assert re.findall(r'href="#event-(\d+)"', leading) == ["1", "2", "3"]
-    assert page.count("Incident 1: 1 May 2024") == 3  # in each card
+    known = findings.incidents[1]
+    base = known.sensors[0]
+    strong = [
+        replace(base, column=j, name=findings.names[j], onset=known.start + 3, mean_evidence=9.0) for j in range(4)
+    ]
+    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=1.5)
+    many = (*strong, *strong, *strong, weak)  # more than there are charts
+    page = to_html(
+        replace(findings, incidents=(findings.incidents[0], replace(known, sensors=many), findings.incidents[2]))
+    )
+    article = page[page.index('id="incident=2"') :]
+    first = re.search(r'<p class="who"><bdi class="name">(.*?)</bdi>', article)[1]
+    assert first == findings.names[4]
+    assert "Before it moved" in article
+
+
+def test_similar_incidents_are_linked_both_ways():
+    findings = series_findings()
+    one, two, three = findings.incidents
+    page = to_html(replace(findings, incidents=(replace(one, similar=()), two, replace(three, similar=((1, 0.9),)))))
+    for number, other in ((1, 3), (3, 1)):
+        article = page[page.index(f'id="incident={number}"') :]
+        article = article[: article.index("</article>")]
+        assert f'<a href="#incident={other}">incident {other}</a>' in article
 
 
 def test_every_part_is_there():
     text = to_html(plant_findings(), title="Plant 1")
     assert "<h1>Plant 1</h1>" in text
-    for part in ("summary", "score", "days", "events", "variables", "situations", "neighbours", "rules", "columns"):
+    for part in ("summary", "cases", "known", "explore", "days", "data-section"):
         assert f'<section id="{part}"' in text
+    for part in ("columns", "situations", "neighbours", "rules", "settings"):
+        assert f'<details class="more" id="{part}"' in text
     for words in ("P@N", "Warning time", "20 min after it began", "random_state=0", "numpy", "Grade A"):
         assert words in text
 
@@ -217,20 +218,20 @@ def test_every_part_is_there():
 def test_without_findings_there_are_no_empty_parts():
     text = to_html(quiet_findings())
     assert "none stands out" in text
-    for part in ("days", "events", "variables", "neighbours", "rules"):
-        assert f'<section id="{part}"' not in text
+    for part in ("cases", "days", "neighbours", "rules"):
+        assert f'id="{part}"' not in text
         assert f'href="#{part}"' not in text
+    assert '<section id="explore"' in text
 
 
-def test_one_row_events_without_any_variable(monkeypatch):
-    monkeypatch.setattr(html, "MOST_LISTED", 5)
-    findings = hostile_findings()
-    ranks = findings.events["rank"]
-    some = {event: why for event, why in findings.explanations.items() if ranks[event] <= 3}
-    reader = read(to_html(replace(findings, explanations=some)))
+def test_of_very_many_the_most_severe_are_listed_and_some_of_them_can_be_opened(monkeypatch):
+    monkeypatch.setattr("penstock.report.cases.MOST_LISTED", 5)
+    monkeypatch.setattr("penstock.report.html._MOST_ARTICLES", 3)
+    reader = read(to_html(hostile_findings()))
     text = " ".join(" ".join(reader.texts).split())
-    assert "Listed are the 5 most severe of 11 events. The 3 most severe can be opened." in text
-    assert sum(attributes.get("class") == "opener" for _, attributes in reader.elements) == 3
+    assert "Listed are the 5 most severe of 11 events." in text
+    assert "The 3 most severe can be opened." in text
+    assert sum(attributes.get("class") == "case card" for _, attributes in reader.elements) == 3
 
 
 def test_it_is_written_wholly_and_never_over_another(tmp_path):
@@ -255,18 +256,21 @@ def test_many_rows_and_columns_stay_small():
     assert len(to_html(findings)) < 1_500_000
 
 
-def test_views_and_rates_are_told_in_plain_words():
+@pytest.mark.parametrize("findings", [plant_findings, views_findings, series_findings])
+def test_words_are_plain(findings):
+    text = words_of(to_html(findings()))
+    assert not re.search(r"gravest|\bkin\b|coarse \d|fine \d|\bnan\b", text)
+
+
+def test_ranks_and_rates_are_told_in_plain_words():
     findings = views_findings()
     text = to_html(findings)
     for event in findings.events.index:
         why = findings.explain(event)
-        assert text.count(why.seen_as) == 2  # in the list of the most severe, and where the event is opened
-        assert f"; {why.rarity}. " in text
         assert f"{why.rarity[0].upper()}{why.rarity[1:]}." in text
         assert f">{findings.events.loc[event, 'standing']}</td>" in text
     assert "Among the rows judged" in text
     assert not re.search(r"1 in \d|normal rows? scores?", text)
-    assert "0 is usual, and lower is more normal" in text
     assert "times the threshold" not in text
     assert "Typical situations" not in text
 
@@ -286,14 +290,11 @@ def test_what_is_as_expected_and_what_is_extrapolated_is_shown():
     assert "fewer than 1 in a million (extrapolated)</td>" in text
     assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
     assert "( expected)" not in text
-    assert "Expected is their mean." in text
-    assert "ebuilt" not in text.split("<script")[0]
-    assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
-    page = to_html(series_findings())
-    assert "Expected is what each sensor should read given the others of the same row" in page
-    assert "Expected is their mean" not in page
-    assert "ebuilt" not in page.split("<script")[0]
     assert '<td class="num"> 0</td>' in text
+    assert "Expected is their mean." in text
+    for page in (text, to_html(series_findings())):
+        assert "ebuilt" not in page.split("<script")[0]
+    assert "Rebuilt is what the model makes of the row" in to_html(plant_findings())
 
 
 def test_groups_and_settings_are_shown():
@@ -306,16 +307,11 @@ def test_groups_and_settings_are_shown():
     table["fault"] = (np.arange(200) >= 195).astype(int)
     table["time"] = np.tile(pd.date_range("2024-05-01", periods=100, freq="h"), 2)
     findings = detect(table, group="unit", label="fault", top=5, method="mean")
-    axis = make_axis(findings.table.time, 200, [rows.start for rows in findings.table.spans])
-    assert np.flatnonzero(axis.begins).tolist() == [0, 100]
-    assert axis.origin is None
-    window = event_window(findings, axis, 1)
-    assert (window.start, window.stop) == (177, 200)
     page = to_html(findings)
     assert page.count("unit &lt;B&gt;</bdi>: ") >= 3  # the event, its line in the summary, the known fault
-    assert "Score of each row" in page
+    assert "The score of each row" in page
     assert "Rows are shown group by group" in page
-    assert re.search(r"<li><bdi>setting limit: 5 → 9 \(\d+% of it\)</bdi></li>", page)
+    assert '<li><bdi class="name">limit</bdi>: 5 → 9</li>' in page
     document = "".join(document_pieces(findings))
     event = json.loads(document)["events"][0]
     assert (event["group"], event["settings"][0]["before"], event["settings"][0]["after"]) == ("unit <B>", 5.0, 9.0)

@@ -14,17 +14,26 @@ from report_tables import (
     plant,
     plant_findings,
     quiet_findings,
+    rows_findings,
+    series_findings,
     views_findings,
     views_modes_findings,
 )
 
 from penstock.detection import detect
-from penstock.report.axis import make_axis, pack_curve, pack_places, script_json, thin_out
-from penstock.report.event_cards import MOST_CHARTS, event_card, event_chart_data, event_window
-from penstock.report.heat_map import MOST_BINS, heat_map_data
-from penstock.report.model import mode_groups, tree_maps
-from penstock.report.summary import column_table, make_summary
-from penstock.report.timeline import LEVELS, MOST_POINTS, make_calendar, timeline_data
+from penstock.report.axis import Level, make_axis, pack_curve, pack_long_curve, pack_places, script_json, thin_out
+from penstock.report.cases import Areas, cases_of, make_article
+from penstock.report.charts import CaseCharts, explorer_data
+from penstock.report.overview import (
+    LEVELS,
+    agreement_in_words,
+    fault_line,
+    findings_in_words,
+    make_calendar,
+    overview_data,
+    small_chart,
+)
+from penstock.report.preparation import column_table, make_preparation, mode_groups, tree_maps
 from penstock.report.words import span
 
 
@@ -34,6 +43,24 @@ def unpacked(text, kind):
 
 def axis_of(findings):
     return make_axis(findings.table.time, len(findings.scores))
+
+
+def long_curve(packed):
+    if "numbers" in packed:
+        return unpacked(packed["numbers"], "<f4")
+    if "data" in packed:
+        share = unpacked(packed["data"], "<u2") / 65534
+        return np.where(share > 1, np.nan, packed["low"] * (1 - share) + packed["high"] * share)
+    data, values, step = iter(unpacked(packed["deltas"], "u1").tolist()), [], 0
+    for byte in data:
+        if byte == 255:
+            step = next(data) + 256 * next(data)
+        elif byte < 254:
+            step += byte - 127
+        share = step / packed["steps"]
+        values.append(np.nan if byte == 254 else packed["low"] * (1 - share) + packed["high"] * share)
+    assert len(values) == packed["count"]
+    return np.array(values)
 
 
 class TestPacking:
@@ -46,6 +73,19 @@ class TestPacking:
         known = values[np.isfinite(values)]
         step = (known.max() / 2 - known.min() / 2) / 32767 if len(known) else 0
         np.testing.assert_allclose(back, values, rtol=1e-12, atol=step)
+
+    @pytest.mark.parametrize("scale", [1.0, 1e6])
+    def test_long_curves_come_back_to_a_4000th_of_the_usual_range(self, scale):
+        rng = np.random.default_rng(0)
+        values = np.where(rng.random(5000) < 0.02, np.nan, np.cumsum(rng.normal(size=5000)))
+        values[77] *= scale  # one reading that is far out takes no steps from the others
+        back = long_curve(pack_long_curve(values))
+        usual = np.nanquantile(values, 0.95) - np.nanquantile(values, 0.05)
+        np.testing.assert_allclose(back, values, rtol=1e-6, atol=usual / 4000)
+
+    @pytest.mark.parametrize("values", [[], [np.nan, np.nan], [5.0, 5.0, 5.0], [np.nan, -1e308, 1e308]])
+    def test_odd_long_curves_come_back(self, values):
+        np.testing.assert_allclose(long_curve(pack_long_curve(np.array(values))), values, rtol=1e-12)
 
     @pytest.mark.parametrize(
         "places", [np.arange(5) * 600_000.0, np.array([0.0, 0.25, 0.75]), np.array([0.0, 1.0, 2.0**40]), np.zeros(1)]
@@ -70,6 +110,19 @@ class TestAxis:
         assert axis.offsets[1][0] == 3 * 3_600_000  # the clock jumps from 2 to 3
         assert axis.zone == "Europe/Berlin"
 
+    def test_long_gaps_are_drawn_narrow_and_the_clock_knows(self):
+        days = pd.DatetimeIndex(
+            np.concatenate([pd.date_range(f"2024-05-{d:02}", periods=24, freq="h") for d in (1, 9)])
+        )
+        axis = make_axis(days, 48)
+        assert axis.is_narrowed
+        ((low, high, length),) = axis.gaps
+        assert length == 7 * 86_400_000 + 3_600_000
+        assert high - low < 0.12 * axis.places[-1]
+        (_, first), (at, second) = axis.offsets
+        assert (first, at) == (0.0, axis.places[24])
+        assert axis.places[24] + second == axis.elapsed[24]
+
     def test_a_gap_begins_a_stretch_uneven_sampling_does_not(self):
         uneven = pd.DatetimeIndex(
             pd.Timestamp("2024-05-01") + pd.to_timedelta(np.cumsum([0, 1, 2, 1, 2, 1, 2, 1]), "h")
@@ -85,33 +138,64 @@ class TestThinning:
         peaks = 17 + 33_333 * np.arange(30)
         values[peaks] += 50
         stretches = (np.arange(len(values)) > 400_000).astype(int)
-        kept = thin_out(values, stretches, np.arange(len(values), dtype=float), MOST_POINTS)
-        assert len(kept) <= MOST_POINTS + 8
+        kept = thin_out(values, stretches, np.arange(len(values), dtype=float), 20_000)
+        assert len(kept) <= 20_008
         assert set(peaks) <= set(kept)
         assert {0, 400_000, 400_001, len(values) - 1} <= set(kept)
         assert values.argmin() in kept
 
+    def test_bins_keep_extremes_and_end_at_gaps(self):
+        rng = np.random.default_rng(0)
+        values = rng.normal(size=10_000)
+        values[[17, 8_888]] = 50, -50
+        values[2_000:2_600] = np.nan
+        level = Level.of(make_axis(None, 10_000, starts=[0, 4_001]), 1_000)
+        thinned = level.thin(values)
+        assert len(thinned) == len(unpacked(level.packed()["places"]["data"], "<u4")) <= 1_004
+        assert (np.nanmax(thinned), np.nanmin(thinned)) == (50, -50)
+        assert 4_001 in level.first
+        assert np.isnan(thinned).sum() >= 2 * (600 // level.size - 1)
 
-class TestTimeline:
-    def test_scores_events_and_threshold(self):
+
+class TestOverview:
+    def test_incidents_gaps_faults_and_threshold(self):
         findings = plant_findings()
-        axis = axis_of(findings)
-        record = timeline_data(findings, axis, findings.events)
-        np.testing.assert_allclose(unpacked(record["scores"], "<f4"), findings.scores, rtol=1e-6)
+        axis, cases = axis_of(findings), cases_of(findings)
+        record = overview_data(findings, axis, cases)
         assert record["threshold"] == findings.threshold
-        assert record["begins"] == [0, 400]  # the hole in the sampling
-        assert len(record["marked"][0]) == 12
-        assert [event[0] for event in record["events"]] == [1, 2, 3]
-        for number, first, last, rank in record["events"]:
+        assert [gap[2] for gap in record["gaps"]] == ["6 h 50 min"]
+        assert [case[0] for case in record["cases"]] == findings.events.sort_values("rank").index.tolist()
+        for number, first, last, rank in record["cases"]:
             assert first == axis.places[findings.grouped.first_rows[number - 1]]
             assert last == axis.places[findings.grouped.last_rows[number - 1]]
             assert rank == findings.events["rank"].loc[number]
+        (faults,) = record["lanes"]
+        assert [[band[0], band[1], band[2]] for band in faults["bands"]] == [
+            [axis.places[40], axis.places[44], "1"],
+            [axis.places[298], axis.places[306], "2"],
+        ]
+
+    def test_modes_and_the_training_period_are_bands(self):
+        findings = views_modes_findings()
+        record = overview_data(findings, axis_of(findings), cases_of(findings))
+        lanes = {lane["name"]: lane["bands"] for lane in record["lanes"]}
+        assert set(lanes) == {"mode", "learnt from"}
+        assert {band[2] for band in lanes["mode"]} == {"<b>high</b>", "low"}
+        assert len(lanes["learnt from"]) == 1
+
+    def test_a_small_chart_for_notebooks_has_the_incidents(self):
+        findings = series_findings()
+        chart = small_chart(findings, axis_of(findings), cases_of(findings))
+        assert chart.count("<rect") == len(findings.incidents)
+        assert chart.count("<text") == len(findings.incidents)
+        assert chart.count("M") == 3  # two stretches and the threshold
+        assert small_chart(quiet_findings(), axis_of(quiet_findings()), []).count("<rect") == 0
 
 
 class TestCalendar:
     def test_counts_shades_and_links(self):
         findings = plant_findings()
-        calendar = make_calendar(findings)
+        calendar = make_calendar(findings, cases_of(findings))
         assert [month.name for month in calendar.months] == ["May 2024"]
         days = {day.number: day for week in calendar.months[0].weeks for day in week if day}
         assert len(days) == 31
@@ -119,95 +203,174 @@ class TestCalendar:
             stamp.day: rows for stamp, rows in findings.days["rows"].items()
         }
         day = days[3]
-        assert (day.event, day.rows, day.tip) == (2, 8, "3 May 2024: 8 findings, event 2")
-        assert 1 <= day.level <= LEVELS
+        assert (day.cases, day.rows, day.tip) == ([2], 8, "3 May 2024: 8 findings, event 2")
+        assert (day.iso, 1 <= day.level <= LEVELS) == ("2024-05-03", True)
         assert days[2].has_readings
         assert days[2].level == 0
         assert not days[20].has_readings
 
     def test_of_many_years_only_months_with_findings_are_shown(self):
         findings = detect(plant(step="5D"), top=12)
-        calendar = make_calendar(findings)
+        calendar = make_calendar(findings, cases_of(findings))
         assert all(month.rows for month in calendar.months)
         assert "without findings" in calendar.left_out
         assert sum(month.rows for month in calendar.months) == 12
 
 
-class TestEvents:
-    def test_a_card_says_when_how_severe_and_why(self):
-        findings = plant_findings()
-        card = event_card(findings, 2, "9.1", printed=True)
-        assert card.when.text == "3 May 2024, 02:00 – 03:10"
-        assert (card.duration.text, card.rows.text) == ("1 h 10 min", "8")
-        assert "bearing [°C]" in card.worst[0]
-        variable = card.why.variables[0]
-        assert (variable["unit"], variable["direction"]) == ("°C", "above")
-        assert float(variable["actual"]) > float(variable["expected"]) + 5
-        assert len(card.why.comparison[0]["cells"]) == 2 + len(card.why.neighbors)
-        assert "of the event" in card.why.rule_counts
-        widths = [float(row["width"]) for row in card.why.variables]  # a bar of 100 is a share of 100 %
-        assert widths == pytest.approx((100 * findings.explain(2).variables["share"]).tolist(), abs=0.05)
+def case_of(findings, number):
+    return next(case for case in cases_of(findings) if case.number == number)
 
-    def test_charts_show_the_event_with_its_surroundings(self):
+
+def charts_of(findings):
+    return CaseCharts(findings, axis_of(findings), cases_of(findings))
+
+
+class TestCases:
+    def test_an_article_says_when_what_and_why(self):
         findings = plant_findings()
-        axis = axis_of(findings)
-        names = findings.explain(2).variables["variable"].tolist()
-        record = event_chart_data(findings, axis, 2, names)
-        window = event_window(findings, axis, 2)
-        assert window.start <= 300 - 18
+        article = make_article(findings, case_of(findings, 2), [(40, 44), (298, 306)])
+        assert article.when == "3 May 2024, 02:00 – 03:10"
+        assert article.duration == "1 h 10 min"
+        assert article.known == [2]
+        assert "bearing [°C]</bdi> read 65.79 °C where the model rebuilds 56.33 °C; also off: " in article.sentence
+        line = article.lines[0]
+        assert (line.unit, line.direction) == ("°C", "above")
+        assert float(line.actual) > float(line.expected) + 5
+        assert "of it" in article.rule_counts
+        assert all(len(cells) == 2 + len(article.neighbors.when) for _, _, cells in article.neighbors.lines)
+
+    def test_a_long_rule_is_not_shown(self):
+        findings = plant_findings()
+        why = findings.explain(2)
+        rule = replace(why.rule, conditions=why.rule.conditions[:1] * 4)
+        changed = replace(findings, explanations={**findings.explanations, 2: replace(why, rule=rule)})
+        assert make_article(findings, case_of(findings, 2), []).rule
+        assert not make_article(changed, case_of(changed, 2), []).rule
+
+    def test_charts_show_the_case_with_its_surroundings(self):
+        findings = plant_findings()
+        charts, case = charts_of(findings), case_of(findings, 2)
+        record, window = charts.pack(case, 8), charts.window(case)
+        assert window.start <= 300 - 36
         assert window.stop >= 308 + 18
-        assert record["span"] == [axis.places[300], axis.places[307]]
+        minutes = 600_000.0
+        assert record["span"] == [(300 - window.start) * minutes, (307 - window.start) * minutes]
         chart = record["charts"][0]
-        assert chart["unit"] == "°C"
-        assert len(record["charts"]) == min(MOST_CHARTS, len(names))
+        assert (chart["name"], chart["unit"], len(record["charts"])) == ("bearing [°C]", "°C", 5)
         assert len(unpacked(chart["actual"]["data"], "<u2")) == window.stop - window.start
         assert chart["actual"]["high"] == findings.values["bearing [°C]"].iloc[window].max()
+
+    def test_the_usual_band_holds_most_readings_outside_of_cases(self):
+        findings = series_findings()
+        charts, case = charts_of(findings), case_of(findings, 2)
+        assert charts.has_expected
+        low, high = charts.band(case.sensors[0].column)
+        name = case.sensors[0].name
+        residuals = (findings.values[name] - findings.expected[name])[~findings.flags]
+        assert ((residuals >= low) & (residuals <= high)).mean() == pytest.approx(0.98, abs=0.01)
+        assert not charts_of(views_findings()).has_expected  # the band is then of the readings themselves
+
+    def test_a_similar_normal_situation_is_normal_and_similar(self):
+        findings = series_findings()
+        charts, case = charts_of(findings), case_of(findings, 2)
+        window = charts.window(case)
+        start = charts.similar(case, window)
+        rows = slice(start, start + window.stop - window.start)
+        assert not findings.flags[rows].any()
+        assert not axis_of(findings).begins[rows][1:].any()
+        load = findings.values["load [MW]"].to_numpy()
+        assert np.abs(load[rows] - load[window]).mean() < 3  # of a range of 20
+
+    def test_without_a_normal_stretch_as_long_there_is_none(self):
+        findings = plant_findings()
+        nothing = replace(findings, judged=findings.flags)
+        assert charts_of(nothing).similar(case_of(findings, 2), slice(290, 320)) is None
 
     def test_the_surroundings_end_before_a_far_hole(self):
         table = plant()
         table.loc[290:, "time"] += pd.Timedelta(days=90)
-        findings = detect(table, top=12)
-        assert event_window(findings, axis_of(findings), 2).start == 290
+        findings = detect(table, top=12, method="nsnmf", parameters={"similarity": "relative"})
+        case = next(case for case in cases_of(findings) if 303 in case.rows)
+        assert charts_of(findings).window(case).start == 290
 
-    def test_a_long_event_is_thinned_with_its_peaks(self):
+    def test_a_long_case_is_thinned_with_its_peaks(self):
         rng = np.random.default_rng(0)
         table = pd.DataFrame(rng.normal(size=(3000, 4)), columns=list("abcd"))
         table.iloc[1000:1600, 0] += 30
         table.iloc[1303, 0] += 10
         findings = detect(table, top=600)
-        event = int(findings.grouped.of_row[1303])
-        record = event_chart_data(findings, axis_of(findings), event, ["a"])
-        assert len(unpacked(record["places"]["data"], "<u4")) < 400
-        assert record["charts"][0]["actual"]["high"] == table["a"].max()
+        case = case_of(findings, int(findings.grouped.of_row[1303]))
+        record = charts_of(findings).pack(case, 4)
+        assert len(unpacked(record["places"]["data"], "<u4")) < 500
+        assert {chart["name"]: chart["actual"]["high"] for chart in record["charts"]}["a"] == table["a"].max()
+
+    def test_charts_of_overlapping_groups_have_a_clock_of_their_own(self):
+        table = pd.concat([plant().assign(unit=name) for name in "AB"], ignore_index=True)
+        findings = detect(table, group="unit", top=12, method="nsnmf")
+        assert make_axis(findings.table.time, len(findings.scores)).origin is None
+        record = charts_of(findings).pack(cases_of(findings)[0], 2)
+        assert record["axis"]["origin"] is not None
+
+    @pytest.mark.parametrize("findings", [rows_findings, views_findings, series_findings])
+    def test_every_case_has_charts(self, findings):
+        findings = findings()
+        for case in cases_of(findings):
+            assert charts_of(findings).pack(case, 3)["charts"]
 
 
 class TestHeatMap:
     def test_cells_are_the_farthest_residuals(self):
         findings = plant_findings()
-        record = heat_map_data(findings, axis_of(findings))
-        names = [variable["name"] for variable in record["variables"]]
-        cells = unpacked(record["cells"], "i1").reshape(len(names), len(record["bins"]))
-        assert len(record["flagged"]) == len(record["bins"]) <= MOST_BINS
-        assert sum(panel["count"] for panel in record["panels"]) == len(record["bins"])
-        bearing, in_event = names.index("bearing [°C]"), np.array(record["flagged"]) == 2
-        assert (cells[bearing, in_event] > 60).all()
-        residuals = (findings.values - findings.expected)["bearing [°C]"]
-        assert record["variables"][bearing]["farthest"] == pytest.approx(residuals.iloc[299:309].max())
+        charts, case = charts_of(findings), case_of(findings, 2)
+        record = charts.heat(case)
+        cells = unpacked(record["cells"], "i1").reshape(len(record["names"]), -1)
+        edges = unpacked(record["edges"]["data"], "<u4")
+        assert cells.shape[1] == len(edges) - 1
+        bearing, window = record["names"].index("bearing [°C]"), charts.window(case)
+        inside = cells[bearing, 300 - window.start : 308 - window.start]
+        residuals = (findings.values - findings.expected)["bearing [°C]"].to_numpy()[300:308]
+        shares = residuals / findings.ranges[findings.names.index("bearing [°C]")]
+        np.testing.assert_array_equal(inside, np.clip(np.rint(shares / record["full"] * 126), -126, 126))
 
-    def test_no_reading_is_not_the_same_as_no_expected_value(self):
+    def test_with_evidence_a_cell_is_in_times_of_the_usual_limit(self):
+        findings = series_findings()
+        charts, case = charts_of(findings), case_of(findings, 2)
+        record, window = charts.heat(case), charts.window(case)
+        assert record["full"] == 6.0
+        column = findings.names.index(record["names"][0])
+        cells = unpacked(record["cells"], "i1").reshape(len(record["names"]), -1)
+        assert np.abs(cells[0]).max() == min(126, round(findings.evidence[window, column].max() / 6 * 126))
+
+    def test_it_is_left_out_where_most_of_it_would_be_empty(self):
         findings = views_findings()  # only findings have expected values
-        bearing = findings.names.index("bearing [°C]")
-        record = heat_map_data(findings, axis_of(findings))
-        cells = unpacked(record["cells"], "i1").reshape(len(record["variables"]), -1)
-        in_event = np.array(record["flagged"]) > 0
-        assert (cells[:, in_event] >= -126).all()
-        assert (cells[:, ~in_event] == -127).all()
-        values = findings.values.copy()
-        values.iloc[:, bearing] = np.nan
-        record = heat_map_data(replace(findings, values=values), axis_of(findings))
-        names = [variable["name"] for variable in record["variables"]]
-        cells = unpacked(record["cells"], "i1").reshape(len(names), -1)
-        assert (cells[names.index("bearing [°C]")] == -128).all()
+        assert charts_of(findings).heat(case_of(findings, 3)) is None
+
+    def test_a_gap_is_no_cell_of_its_neighbours(self):
+        findings = plant_findings()
+        case = replace(case_of(findings, 2), start=395, end=405, rows=np.arange(395, 405))
+        record = charts_of(findings).heat(case)
+        cells = unpacked(record["cells"], "i1").reshape(len(record["names"]), -1)
+        assert (cells == -128).all(axis=0).sum() == 1
+
+
+class TestExplorer:
+    def test_a_small_table_is_there_whole(self):
+        findings = plant_findings()
+        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.names))
+        assert (record["fine_rows"], record["coarse_rows"], len(record["levels"])) == (1, 1, 1)
+        np.testing.assert_allclose(long_curve(record["score"]), findings.scores, atol=np.ptp(findings.scores) / 4000)
+        assert findings.names[record["order"][0]] == cases_of(findings)[0].sensors[0].name
+
+    def test_of_a_large_one_sensors_beyond_the_most_involved_are_thinned(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.normal(size=(8_000, 40))).add_prefix("unit_")
+        table.iloc[[100, 200], [39, 38]] += 50
+        findings = detect(table, top=2, method="mean")
+        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.names))
+        coarse = [sensor for sensor in record["sensors"] if sensor["level"] == 1]
+        assert (record["fine_rows"], len(coarse), record["n_fine"]) == (1, 10, 30)
+        assert {"unit_38", "unit_39"} <= {sensor["name"] for sensor in record["sensors"] if sensor["level"] == 0}
+        assert all(len(long_curve(sensor["curve"])) <= 402 for sensor in coarse)
 
 
 class TestGroupsAndTrees:
@@ -242,19 +405,28 @@ class TestWords:
         assert span(*far) == "25 Oct 2024, 02:30 (+02:00) – 27 Oct 2024, 05:00 (+01:00)"
 
     def test_the_list_of_changes_says_nothing_twice(self):
-        changes = make_summary(hostile_findings()).changes
+        findings = hostile_findings()
+        changes = make_preparation(findings, axis_of(findings)).changes
         assert changes[0] == "Columns: 11 columns used as they are."
         assert sum("encoded" in change for change in changes) == 1
-        findings = hostile_findings()
         twice = replace(findings, notes=(*findings.notes, *findings.notes))
-        assert make_summary(twice).changes == changes
+        assert make_preparation(twice, axis_of(twice)).changes == changes
+
+    def test_what_would_improve_it_is_said_only_where_it_would(self):
+        advice = " ".join(make_preparation(plant_findings(), axis_of(plant_findings())).advice)
+        assert "--train-until" in advice
+        assert "--label" not in advice
+        assert "--ordered" not in advice
+        assert "--units" not in advice
+        rows = " ".join(make_preparation(rows_findings(), axis_of(rows_findings())).advice)
+        assert "--ordered" in rows
+        new = views_modes_findings()
+        assert "--train" not in " ".join(make_preparation(new, axis_of(new)).advice)
 
     @pytest.mark.parametrize(("method", "words"), [("nsnmf", "Distance along the tree"), ("nmf", "Distance")])
     def test_distances_are_along_a_tree_only_where_there_is_one(self, method, words):
         findings = detect(plant(), top=12, method=method)
-        card = event_card(findings, 1, "9", printed=False)
-        assert card.why.neighbors
-        assert card.why.distance == words
+        assert make_article(findings, case_of(findings, 1), []).neighbors.distance == words
 
     def test_only_judged_faults_count(self):
         findings = plant_findings()
@@ -263,37 +435,30 @@ class TestWords:
         some = replace(
             findings, agreement=replace(known, faults=faults, n_ranked=9, n_judged_faults=1, n_found=1, n_inside=1)
         )
-        summary = make_summary(some)
         assert "in 2 faults. There is a finding inside 1 of the 1 that were judged. Of the 9 rows with" in str(
-            summary.agreement
+            agreement_in_words(some)
         )
-        assert summary.figures[-1].value == "1 of 1"
 
-    def test_the_summary_counts_and_names(self):
-        findings = plant_findings()
-        summary = make_summary(findings)
-        assert "<strong>12 of 560 rows</strong> have the highest scores" in summary.lead
-        assert "nothing here says how many of these are real faults" in summary.verdict.sentence
-        period = views_modes_findings()
-        assert " stand out between " in make_summary(period).lead
-        assert "<strong>3 events</strong> on <strong>3 days</strong>" in summary.lead
-        assert summary.worst[0].number == findings.events["rank"].idxmin()
-        assert any("bearing" in worst.sentence and "°C" in worst.sentence for worst in summary.worst)
-        assert summary.changes[0] == "Columns: 5 columns used as they are."
+    def test_the_findings_are_counted_in_words(self):
+        lead = findings_in_words(plant_findings())
+        assert "<strong>12 of 560 rows</strong> have the highest scores" in lead
+        assert "<strong>3 events</strong> on <strong>3 days</strong>" in lead
+        assert " stand out between " in findings_in_words(views_modes_findings())
+        assert "<strong>3 incidents</strong>" in findings_in_words(series_findings())
+        assert findings_in_words(quiet_findings()) == "Of 40 rows judged, none stands out."
 
     def test_known_faults_have_a_warning_time(self):
-        summary = make_summary(plant_findings())
-        missed, found = summary.faults
+        known = plant_findings().agreement.faults.to_dict("records")
+        missed, found = (fault_line(number, row) for number, row in enumerate(known, 1))
         assert (missed.alarm, missed.first_alarm, missed.lead) == ("✗ none", "", "")
         assert found.alarm == "✓ inside"
         assert found.lead == "20 min after it began"
-        assert "P@N" in summary.agreement
+        assert "P@N" in agreement_in_words(plant_findings())
 
     def test_an_alarm_before_a_fault_is_not_called_one_inside(self):
-        findings = plant_findings()
-        faults = findings.agreement.faults.assign(flagged=0, found=[True, False], judged=[True, False])
+        faults = plant_findings().agreement.faults.assign(flagged=0, found=[True, False], judged=[True, False])
         faults["first_alarm"], faults["lead"] = faults["start"] - pd.Timedelta("1h"), pd.Timedelta("1h")
-        early, unseen = make_summary(replace(findings, agreement=replace(findings.agreement, faults=faults))).faults
+        early, unseen = (fault_line(1, row) for row in faults.to_dict("records"))
         assert (early.flagged, early.alarm, early.lead) == ("0", "before it only", "1 h before")
         assert unseen.alarm == "not judged"
 
@@ -308,9 +473,5 @@ class TestWords:
 
 def test_nothing_found():
     findings = quiet_findings()
-    axis = axis_of(findings)
-    record = timeline_data(findings, axis, findings.events)
-    assert (record["events"], record["marked"]) == ([], [[], []])
-    assert heat_map_data(findings, axis) is None
-    summary = make_summary(findings)
-    assert (summary.lead, summary.worst) == ("Of 40 rows judged, none stands out.", [])
+    record = overview_data(findings, axis_of(findings), cases_of(findings))
+    assert (record["cases"], record["lanes"]) == ([], [])

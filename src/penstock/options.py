@@ -244,7 +244,10 @@ class ResultOptions:
     report: Annotated[Path | None, Option(_OUT, "--report", "A page for people, .html", Path)] = None
     output: Annotated[
         Path | None,
-        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json or .parquet", Path),
+        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json, .parquet or .xlsx", Path),
+    ] = None
+    incidents: Annotated[
+        Path | None, Option(_OUT, "--incidents", "The incidents alone: .csv, .csv.gz or .parquet", Path)
     ] = None
     scores: Annotated[
         Path | None, Option(_OUT, "--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet", Path)

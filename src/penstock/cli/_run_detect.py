@@ -22,6 +22,7 @@ from penstock.io import Notebook, files_of
 from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
 from penstock.report import (
     FINDINGS_ENDINGS,
+    INCIDENTS_ENDINGS,
     SCORES_ENDINGS,
     as_json,
     check_ending,
@@ -30,12 +31,19 @@ from penstock.report import (
     refuse_existing,
     summarize,
     write_findings,
+    write_incidents,
     write_scores,
 )
 from penstock.thresholds import parse_threshold
 
-_RESULTS = ("output", "scores", "report")
-_ENDINGS = {"report": (".html", ".htm"), "output": FINDINGS_ENDINGS, "scores": SCORES_ENDINGS}
+_RESULTS = ("output", "incidents", "scores", "report")
+_ENDINGS = {
+    "report": (".html", ".htm"),
+    "output": FINDINGS_ENDINGS,
+    "incidents": INCIDENTS_ENDINGS,
+    "scores": SCORES_ENDINGS,
+}
+_WRITERS = {"output": write_findings, "incidents": write_incidents, "scores": write_scores}
 _SHOWN = (UserWarning, RuntimeWarning)  # others are for programmers
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
@@ -135,10 +143,8 @@ def _write(context: typer.Context, findings: Findings, paths: dict[str, Path], s
         stages(f"writing {path}")
         given: dict[str, Any] = {"overwrite": context.params["overwrite"]}
         with plain_errors(context, f"{path} could not be written: "):
-            if name == "output":
-                write_findings(findings, path, **given)
-            elif name == "scores":
-                write_scores(findings, path, **given)
+            if name in _WRITERS:
+                _WRITERS[name](findings, path, **given)
             else:
                 from penstock.report import write_html
 

@@ -208,21 +208,23 @@ class Findings:
 
         write_html(self, path, overwrite=overwrite, title=title)
 
-    def to_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write one line per finding to a .csv or .csv.gz file, the highest score first.
+    def to_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False, incidents: bool = False) -> None:
+        """Write one line per finding to a .csv or .csv.gz file, the highest score first, or one line per incident.
 
         Parameters
         ----------
         path, overwrite : as in `to_html`
             See `penstock.report.write_findings`, which also writes JSON and Parquet.
+        incidents : bool, default False
+            Incidents instead of findings, the most severe first; events where the method has no incidents.
         """
-        from penstock.report import check_ending, write_findings
+        from penstock.report import check_ending, write_findings, write_incidents
 
         check_ending(path, (".csv", ".csv.gz"))
-        write_findings(self, path, overwrite=overwrite)
+        (write_incidents if incidents else write_findings)(self, path, overwrite=overwrite)
 
     def to_excel(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write an .xlsx file with the sheets findings, events, incidents (if any) and settings (extra `excel`).
+        """Write an .xlsx file with the sheets incidents (else events), findings, sensors and settings (extra `excel`).
 
         Parameters
         ----------
@@ -234,21 +236,22 @@ class Findings:
         check_ending(path, (".xlsx",))
         write_findings(self, path, overwrite=overwrite)
 
-    def plot(self, event: int | None = None) -> Any:
-        """Draw the scores over time, or the variables of one event, with matplotlib (extra `plots`).
+    def plot(self, number: int | None = None) -> Any:
+        """Draw the scores over time, or the sensors of one incident, with matplotlib (extra `plots`).
 
         Parameters
         ----------
-        event : int, optional
-            Its number in `events`; all scores with the threshold and the incidents if None.
+        number : int, optional
+            Of an incident, or of an event where the method has no incidents; a KeyError if there is none. All scores
+            with the threshold and the incidents if None.
 
         Returns
         -------
         matplotlib Figure
         """
-        from penstock.report.figures import plot_event, plot_scores
+        from penstock.report.figures import plot_case, plot_scores
 
-        return plot_scores(self).figure if event is None else plot_event(self, event)
+        return plot_scores(self).figure if number is None else plot_case(self, number)
 
     def __repr__(self) -> str:
         return (

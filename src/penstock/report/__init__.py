@@ -1,16 +1,19 @@
 """Findings → a page, figures and files. Every function here formats a complete `Findings` record.
 
-`html.py` puts the parts of the page (`summary.py`, `timeline.py`, `event_cards.py`, `heat_map.py`, `model.py`) into the
-template; `document.py` makes the tables and the JSON document that `files.py` writes.
+`html.py` puts the parts of the page (`overview.py`, `cases.py`, `charts.py`, `preparation.py`) into the template;
+`document.py` makes the tables and the JSON document that `files.py` writes. The scripts in `templates/` draw:
+`format.js`, `view.js`, `chart.js` and `heatmap.js` take arrays and options, and serve other pages too.
 """
 
 from penstock.report.document import as_json, incident_records, plain, summarize
 from penstock.report.files import (
     FINDINGS_ENDINGS,
+    INCIDENTS_ENDINGS,
     SCORES_ENDINGS,
     check_ending,
     refuse_existing,
     write_findings,
+    write_incidents,
     write_new,
     write_scores,
 )
@@ -18,6 +21,7 @@ from penstock.report.html import notebook_html, to_html, write_html
 
 __all__ = [
     "FINDINGS_ENDINGS",
+    "INCIDENTS_ENDINGS",
     "SCORES_ENDINGS",
     "as_json",
     "check_ending",
@@ -29,6 +33,7 @@ __all__ = [
     "to_html",
     "write_findings",
     "write_html",
+    "write_incidents",
     "write_new",
     "write_scores",
 ]

@@ -12,12 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
-from penstock.detection import Findings
-from penstock.report import as_json
+from penstock.report.document import as_json
 
 _PER_MILLISECOND = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 _WIDER = 2.5  # times the usual step: a gap
 _USUAL = 0.9  # of all steps are no longer
+_MOSTLY_GAPS = 0.25  # of the time: gaps are drawn narrow
+_NARROW = 0.1  # of what is drawn, all gaps together
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,29 +26,36 @@ class Axis:
     """The horizontal axis of every chart.
 
     places : of each row, in milliseconds from the first row; without time its number in the source, or its
-        position where rows are in another order.
+        position where rows are in another order. Where gaps take much of the time they are narrower than they were.
+    elapsed : the same with gaps as long as they were.
     begins : whether a new stretch begins with a row: it follows a gap in the sampling (or is the first).
     step : how far rows are usually apart.
     origin : milliseconds from 1970 (UTC) to the first row; None without time.
-    offsets : from which place on the clock of the time zone is how many milliseconds ahead of UTC.
+    offsets : from which place on the clock is how many milliseconds ahead of origin + place: by the time zone, and by
+        what gaps are narrower.
     zone : its name, "" if the times have none.
+    is_narrowed : whether gaps are narrower than they were.
     """
 
     places: FloatArray
+    elapsed: FloatArray
     begins: NDArray[np.bool_]
     step: float
     origin: float | None
     offsets: tuple[tuple[float, float], ...]
     zone: str
+    is_narrowed: bool = False
 
     def packed(self) -> Packed:
         return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
 
-
-def event_span(findings: Findings, event: int) -> slice:
-    """Return all rows from the first flagged one of an event to the last."""
-    first, last = findings.grouped.first_rows[event - 1], findings.grouped.last_rows[event - 1]
-    return slice(int(first), int(last) + 1)
+    @property
+    def gaps(self) -> list[tuple[float, float, float]]:
+        """From where to where each gap is drawn, and how long it was; none without time."""
+        after = np.flatnonzero(self.begins)[1:] if self.origin is not None else np.zeros(0, dtype=np.intp)
+        lengths = self.elapsed[after] - self.elapsed[after - 1]
+        ends = zip(self.places[after - 1].tolist(), self.places[after].tolist(), lengths.tolist(), strict=True)
+        return [gap for gap in ends if gap[2] > 0]
 
 
 def make_axis(
@@ -59,8 +67,10 @@ def make_axis(
 
     >>> hours = pd.DatetimeIndex(["2024-05-01 00:00", "2024-05-01 01:00", "2024-05-01 02:00", "2024-05-02"])
     >>> axis = make_axis(hours, 4)
-    >>> (axis.places / 3_600_000).tolist(), axis.begins.tolist()
+    >>> (axis.elapsed / 3_600_000).tolist(), axis.begins.tolist()
     ([0.0, 1.0, 2.0, 24.0], [True, False, False, True])
+    >>> (axis.places / 3_600_000).round(2).tolist(), axis.gaps[0][2] / 3_600_000  # the gap of 22 h is drawn narrow
+    ([0.0, 1.0, 2.0, 2.22], 22.0)
     """
     if time is None or not len(time) or not time.is_monotonic_increasing:
         begins = np.zeros(n, dtype=np.bool_)
@@ -68,16 +78,21 @@ def make_axis(
         places = np.arange(n, dtype=np.float64)
         if time is None and rows is not None and rows.is_monotonic_increasing:
             places = rows.to_numpy(dtype=np.float64)
-        return Axis(places, begins, 1.0, None, (), "")
+        return Axis(places, places, begins, 1.0, None, (), "")
     per = _PER_MILLISECOND[time.unit]
     ticks = time.asi8
-    places = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.float64) / per
-    steps = np.diff(places)
+    elapsed = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.float64) / per
+    steps = np.diff(elapsed)
     usual = float(np.median(steps)) if len(steps) else 0.0
-    offsets = _offsets(time, places, per)
     begins = _after_gaps(steps)
     begins[list(starts)] = True
-    return Axis(places, begins, usual, float(ticks[0]) / per, offsets, _zone_name(time))
+    removed = _removed(steps, begins)
+    ahead = removed + (0.0 if time.tz is None else (time.tz_localize(None).asi8 - ticks).astype(np.float64) / per)
+    places = elapsed - removed
+    changes = np.flatnonzero(np.diff(ahead, prepend=np.nan) != 0)
+    offsets = tuple((float(places[row]), float(ahead[row])) for row in changes)
+    zone = "" if time.tz is None else str(time.tz)
+    return Axis(places, elapsed, begins, usual, float(ticks[0]) / per, offsets, zone, bool(removed.any()))
 
 
 def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:
@@ -86,16 +101,14 @@ def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:
     return np.concatenate([[True], steps > limit])
 
 
-def _offsets(time: pd.DatetimeIndex, places: FloatArray, per: float) -> tuple[tuple[float, float], ...]:
-    if time.tz is None:
-        return ((0.0, 0.0),)
-    ahead = (time.tz_localize(None).asi8 - time.asi8).astype(np.float64) / per
-    changes = np.flatnonzero(np.diff(ahead, prepend=np.nan) != 0)
-    return tuple((float(places[row]), float(ahead[row])) for row in changes)
-
-
-def _zone_name(time: pd.DatetimeIndex) -> str:
-    return "" if time.tz is None else str(time.tz)
+def _removed(steps: FloatArray, begins: NDArray[np.bool_]) -> FloatArray:
+    """Return by how much each row is moved to the left, as gaps before it are drawn narrower than they were."""
+    cut, gaps = np.zeros(len(begins)), np.flatnonzero(begins[1:])
+    inside = float(steps.sum() - steps[gaps].sum())
+    if len(gaps) and inside > 0 and steps[gaps].sum() > _MOSTLY_GAPS * steps.sum():
+        width = _NARROW / (1 - _NARROW) * inside / len(gaps)
+        cut[gaps + 1] = np.maximum(steps[gaps] - width, 0.0)
+    return np.cumsum(cut)
 
 
 def thin_out(values: FloatArray, stretches: IndexArray, places: FloatArray, most: int) -> IndexArray:
@@ -131,8 +144,59 @@ def _first_equal(values: FloatArray, wanted: FloatArray, first: IndexArray) -> I
     return found[np.diff(groups, prepend=0) > 0]
 
 
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Rows put together in bins of equal length, of which a chart draws the lowest and the highest value each.
+
+    Bins begin at the rows `first` and end with a stretch; `size` is the most rows in one. With a size of 1 every row is
+    drawn.
+    """
+
+    axis: Axis
+    first: IndexArray
+    size: int
+
+    @staticmethod
+    def of(axis: Axis, most: int) -> Level:
+        """Return bins that give at most about `most` points.
+
+        >>> level = Level.of(make_axis(None, 7, starts=[0, 3]), most=6)
+        >>> level.first.tolist(), level.thin(np.array([1.0, 5, 2, 9, 8, 7, np.nan])).tolist()
+        ([0, 3, 6], [1.0, 5.0, 9.0, 7.0, nan, nan])
+        """
+        n = len(axis.places)
+        size = 1 if n <= most else -(-2 * n // most)
+        begin = np.maximum.accumulate(np.where(axis.begins, np.arange(n), 0))
+        return Level(axis, np.flatnonzero((np.arange(n) - begin) % size == 0), size)
+
+    def thin(self, values: FloatArray) -> FloatArray:
+        """Return the lowest and highest value of each bin, in the order in which they came; NaN where there is none."""
+        if self.size == 1:
+            return values
+        known = ~np.isnan(values)
+        low = np.minimum.reduceat(np.where(known, values, np.inf), self.first)
+        high = np.maximum.reduceat(np.where(known, values, -np.inf), self.first)
+        empty = low > high
+        filled = np.where(known, values, np.inf)
+        low_at = _first_equal(filled, low, self.first)
+        high_at = _first_equal(np.where(known, values, -np.inf), high, self.first)
+        pairs = np.stack([np.where(low_at <= high_at, low, high), np.where(low_at <= high_at, high, low)], axis=1)
+        pairs[empty] = np.nan
+        return pairs.ravel()
+
+    def packed(self) -> Packed:
+        axis, begins = self.axis, self.axis.begins[self.first]
+        if self.size == 1:
+            return {"places": pack_places(axis.places), "begins": np.flatnonzero(begins).tolist(), "rows": 1}
+        last = np.append(self.first[1:], len(axis.places)) - 1
+        middle = (self.first + last) // 2
+        places = np.stack([axis.places[self.first], axis.places[middle]], axis=1).ravel()
+        return {"places": pack_places(places), "begins": (2 * np.flatnonzero(begins)).tolist(), "rows": self.size}
+
+
 Packed = dict[str, Any]
 _MISSING = 65535  # of 16 bits; the values use those below
+_MANY, _FEW_STEPS = 20, 300  # values; times that the range is wider than nine tenths of them
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -155,16 +219,60 @@ def pack_bytes(array: Any, kind: str) -> str:
 def pack_curve(values: FloatArray) -> Packed:
     """Values between their least and largest in steps of 1/65534 of that range, which is finer than any screen.
 
+    Where one value is so far out that the others would share few steps, all are numbers of 32 bits.
+
     >>> pack_curve(np.array([0.0, 1.0, np.nan]))
     {'low': 0.0, 'high': 1.0, 'data': 'AAD+////'}
     """
     known = np.isfinite(values)
-    low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
+    inside = values[known]
+    low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
     # Halves, so that the widest range there can be does not overflow.
     width = high / 2 - low / 2
+    if len(inside) > _MANY:
+        usual = np.quantile(inside, [0.05, 0.95]) / 2
+        if 0 < (usual[1] - usual[0]) < width / _FEW_STEPS:
+            return {"low": low, "high": high, "numbers": pack_numbers(np.where(known, values, np.nan))}
     share = (np.where(known, values, low) / 2 - low / 2) / (width if width > 0 else 1.0)
     steps = np.where(known, np.rint(share * (_MISSING - 1)), _MISSING)
     return {"low": low, "high": high, "data": pack_bytes(steps, "<u2")}
+
+
+def pack_long_curve(values: FloatArray) -> Packed:
+    """The same in about a byte each, for long curves: steps of a 4,000th of the range of most values, as differences.
+
+    Where a curve jumps all the time that would take more, and it is packed as others are.
+
+    A byte is the difference from the step before it plus 127; 254 is a missing value, and 255 comes before a step in 16
+    bits that is farther away.
+
+    >>> packed = pack_long_curve(np.array([0.0, 0.01, np.nan, 1.0]))
+    >>> list(base64.b64decode(packed["deltas"])), packed["steps"]
+    ([127, 167, 254, 255, 160, 15], 4000)
+    """
+    known = np.isfinite(values)
+    inside = values[known]
+    low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
+    width = high / 2 - low / 2
+    usual = np.quantile(inside, [0.05, 0.95]) / 2 if len(inside) > _MANY else np.array([low, high]) / 2
+    most = float(usual[1] - usual[0]) or width
+    if width > 0 and width / most > _FEW_STEPS:
+        return {"low": low, "high": high, "numbers": pack_numbers(np.where(known, values, np.nan))}
+    steps = int(min(_MISSING - 1, 4000 * (width / most if width > 0 else 1)))
+    share = (inside / 2 - low / 2) / (width if width > 0 else 1.0)
+    found = np.rint(share * steps).astype(np.int64)
+    apart = np.diff(found, prepend=0)
+    near = np.abs(apart) <= 126
+    lengths = np.ones(len(values), dtype=np.int64)
+    lengths[np.flatnonzero(known)[~near]] = 3
+    if lengths.sum() > 2 * len(values) + 2:
+        return pack_curve(values)
+    at = np.cumsum(lengths) - lengths
+    data = np.full(int(lengths.sum()), 254, dtype=np.uint8)
+    data[at[known]] = np.where(near, apart + 127, 255)
+    far = at[known][~near]
+    data[far + 1], data[far + 2] = found[~near] % 256, found[~near] // 256
+    return {"low": low, "high": high, "count": len(values), "steps": steps, "deltas": pack_bytes(data, "u1")}
 
 
 def pack_places(places: FloatArray) -> Packed:

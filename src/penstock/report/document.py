@@ -353,8 +353,49 @@ def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
         }
 
 
+def cases_table(findings: Findings) -> pd.DataFrame:
+    """One row per incident, the most severe first, with its sensors in words; per event for methods without incidents.
+
+    `in_order` names the sensors that left their range by the time of that, with the time after the first of them.
+    """
+    from penstock.report.cases import cases_of, later  # which imports this module
+
+    if findings.evidence is None:
+        return findings.events.sort_values("rank").reset_index()
+    table = findings.incident_table.sort_values("rank")
+    orders = {}
+    for case in cases_of(findings):
+        out = [sensor for sensor in case.in_order if sensor.onset >= 0]
+        first = min((sensor.onset for sensor in out), default=0)
+        texts = [f"{sensor.name} ({later(findings, first, sensor.onset) or 'first'})" for sensor in out]
+        orders[case.number] = ", ".join(texts)
+    return table.assign(
+        similar=[", ".join(map(str, each)) for each in table["similar"]],
+        in_order=[orders.get(number, "") for number in table.index],
+    ).reset_index()
+
+
+def sensors_table(findings: Findings) -> pd.DataFrame:
+    """One row per column of the source: unit, grade, use, missing, and in which incidents it left its usual range."""
+    incidents: dict[str, list[int]] = {}
+    firsts: dict[str, int] = {}
+    for incident in findings.incidents:
+        for sensor in incident.sensors:
+            if sensor.onset >= 0:
+                incidents.setdefault(sensor.name, []).append(incident.number)
+        firsts[incident.sensors[0].name] = firsts.get(incident.sensors[0].name, 0) + 1
+    table = pd.DataFrame(list(_columns(findings)))
+    names = table.pop("name").tolist()
+    table.insert(0, "sensor", names)
+    return table.assign(
+        reasons=[" ".join(each) for each in table["reasons"]],
+        incidents=[", ".join(map(str, incidents.get(name, ()))) for name in names],
+        to_look_at_first=[firsts.get(name, 0) for name in names],
+    )
+
+
 def workbook(findings: Findings, path: Any) -> bytes:
-    """Return an .xlsx file with the sheets findings, events, incidents (of methods that have some) and settings.
+    """Return an .xlsx file with the sheets incidents (events, for methods without), findings, sensors and settings.
 
     The verdict is the first of the settings. Times are in the table's own zone, which Excel has no word for; durations
     are in seconds. A text stays a text, also one that begins like a formula.
@@ -362,12 +403,12 @@ def workbook(findings: Findings, path: Any) -> bytes:
     import openpyxl
 
     settings = [(name, value) for name, value in findings.settings.items() if value is not None]
-    sheets = {"findings": findings_table(findings), "events": findings.events.reset_index()}
-    if findings.evidence is not None:
-        found = findings.incident_table
-        similar = [", ".join(map(str, each)) for each in found["similar"]]
-        sheets["incidents"] = found.assign(similar=similar).reset_index()
-    sheets["settings"] = pd.DataFrame([("verdict", findings.verdict.sentence), *settings], columns=["setting", "value"])
+    sheets = {
+        "events" if findings.evidence is None else "incidents": cases_table(findings),
+        "findings": findings_table(findings),
+        "sensors": sensors_table(findings),
+        "settings": pd.DataFrame([("verdict", findings.verdict.sentence), *settings], columns=["setting", "value"]),
+    }
     book = openpyxl.Workbook(write_only=True)
     for title, table in sheets.items():
         if len(table) >= _MOST_SHEET_ROWS:

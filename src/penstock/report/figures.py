@@ -1,4 +1,4 @@
-"""Figures for a paper or a notebook, by matplotlib (extra `plots`); the HTML report draws its own.
+"""Figures for a paper or a notebook, by matplotlib (extra `plots`), with the look of the HTML report.
 
 >>> import matplotlib
 >>> matplotlib.use("Agg")
@@ -6,7 +6,7 @@
 >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 9))).add_prefix("sensor_")
 >>> findings = penstock.detect(rows, top=5)
 >>> plot_scores(findings).get_ylabel()
-'anomaly score'
+'score'
 """
 
 from __future__ import annotations
@@ -16,77 +16,86 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.detection import Findings
-from penstock.report.axis import event_span
+from penstock.report.axis import make_axis
+from penstock.report.cases import cases_of, word_for_cases
+from penstock.report.charts import CaseCharts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Of Okabe and Ito's palette, which the colour-blind can distinguish, and which prints well.
-_NORMAL, _FOUND, _EXPECTED = "#0072B2", "#D55E00", "#000000"
-_CONTEXT = 1.5  # lengths of an event that are shown before and after it
-_FEWEST_ROWS = 12  # of context
+_BLUE, _ORANGE, _BAND, _INK, _SOFT, _RULE = "#0072b2", "#d55e00", "#e69f00", "#1a2026", "#55606b", "#eceff1"
 _NUMBERED = 10  # incidents, the most severe
+_SHOWN = 5  # sensors
 
 
 def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
-    """Scores over time with the threshold; findings are marked by triangles, incidents are shaded and numbered."""
-    axes = _axes(axes)
-    places = _places(findings)
-    for incident in findings.incidents:
-        label = f"{len(findings.incidents)} incidents" if incident.number == 1 else None
-        span = places[incident.start], places[incident.end]
-        axes.axvspan(*span, color=_FOUND, alpha=0.25, linewidth=1, label=label)
-        if incident.rank <= _NUMBERED:
+    """Draw the scores over time with the threshold; incidents, or events, are shaded and the most severe numbered."""
+    if axes is None:
+        axes = _pyplot().subplots(figsize=(9, 2.6), layout="constrained")[1]
+    assert axes is not None
+    places, word = _places(findings), word_for_cases(findings)
+    cases = cases_of(findings)
+    for case in sorted(cases, key=lambda case: case.number):
+        span = places[case.start], places[case.end]
+        label = f"{len(cases)} {word}{'s' if len(cases) > 1 else ''}" if case is cases[0] else None
+        axes.axvspan(*span, color=_BAND, alpha=0.3, linewidth=1.5, label=label)
+        if case.rank <= _NUMBERED:
             at_top = axes.get_xaxis_transform()  # y from 0 to 1 of the axes
-            axes.text(span[0], 1.0, f"{incident.number}", transform=at_top, va="bottom", fontsize="small", color=_FOUND)
-    axes.plot(places, findings.scores, color=_NORMAL, linewidth=0.6, label="score")
-    found = findings.flags
-    axes.plot(places[found], findings.scores[found], "^", color=_FOUND, markersize=4, label=f"{found.sum()} findings")
-    axes.axhline(findings.threshold, color=_EXPECTED, linestyle="--", linewidth=0.8, label="threshold")
-    axes.set_ylabel("anomaly score")
+            axes.text(span[0], 1.0, f"{case.number}", transform=at_top, va="bottom", fontsize="small", color=_INK)
+    axes.plot(places, findings.scores, color=_BLUE, linewidth=0.8, label="score")
+    axes.axhline(findings.threshold, color=_INK, linestyle=(0, (6, 4)), linewidth=1, label="threshold")
+    axes.set_ylabel("score")
     axes.set_xlabel(findings.table.time_name or "row")
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="upper right", frameon=False, fontsize="small")
+    _calm(axes)
     return axes
 
 
-def plot_event(findings: Findings, event: int, n: int = 4) -> Figure:
-    """The n variables with the largest shares of an event, as in `explain`: actual, expected, and the event shaded."""
+def plot_case(findings: Findings, number: int) -> Figure:
+    """Draw the sensors of an incident, or of an event, in the order in which they moved: reading, expected, usual band.
+
+    A KeyError if there is none of this number.
+    """
     pyplot = _pyplot()
-    word = "rebuilt" if findings.rebuilt else "expected"
-    variables = findings.explain(event).variables.head(n)
+    cases = cases_of(findings)
+    case = next((case for case in cases if case.number == number), None)
+    if case is None:
+        raise KeyError(f"There is no {word_for_cases(findings)} {number}.")
+    sensors = case.in_order[:_SHOWN]
+    charts = CaseCharts(findings, make_axis(findings.table.time, len(findings.scores)), cases)
+    window, places = charts.window(case), _places(findings)
+    shown = max(1, len(sensors))
     figure: Figure
     figure, axes = pyplot.subplots(
-        max(len(variables), 1), 1, sharex=True, squeeze=False, figsize=(7, 1.6 * max(len(variables), 1) + 0.8)
+        shown, 1, sharex=True, squeeze=False, figsize=(9, 1.35 * shown + 0.8), layout="constrained"
     )
-    span = event_span(findings, event)
-    rows = _around(span, len(findings.scores))
-    places = _places(findings)
-    for axis, name, unit in zip(axes[:, 0], variables["variable"], variables["unit"], strict=False):
-        axis.axvspan(places[span.start], places[span.stop - 1], color=_FOUND, alpha=0.15, linewidth=0)
-        axis.plot(places[rows], findings.values[name].to_numpy()[rows], color=_NORMAL, marker=".", label="actual")
-        axis.plot(places[rows], findings.expected[name].to_numpy()[rows], color=_EXPECTED, ls="--", label=word)
-        axis.set_title(str(name), loc="left", fontsize="small")
-        axis.set_ylabel(unit)
-    axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small")
-    figure.autofmt_xdate()
-    figure.tight_layout()
+    word = "rebuilt" if findings.rebuilt and findings.evidence is None else "expected"
+    at = places[window]
+    for axis, sensor in zip(axes[:, 0], sensors, strict=False):
+        actual, expected = (table[sensor.name].to_numpy()[window] for table in (findings.values, findings.expected))
+        low, high = charts.band(sensor.column)
+        around = expected if charts.has_expected else np.zeros(len(expected))
+        axis.axvspan(places[case.start], places[case.end], color=_BAND, alpha=0.25, linewidth=0)
+        axis.fill_between(at, around + low, around + high, color=_ORANGE, alpha=0.2, linewidth=0, label="usual")
+        axis.plot(at, expected, color=_ORANGE, linestyle=(0, (4, 3)), linewidth=1.3, label=word)
+        axis.plot(at, actual, color=_BLUE, linewidth=1.7, label="reading")
+        if sensor.onset >= 0:
+            axis.axvline(places[sensor.onset], color=_ORANGE, linewidth=1.3)
+        axis.set_title(sensor.name, loc="left", fontsize="small", fontweight="bold")
+        axis.set_ylabel(findings.units.get(sensor.name, ""))
+        _calm(axis)
+    if sensors:
+        axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small", ncols=3)
     return figure
 
 
-def plot_days(findings: Findings, axes: Axes | None = None) -> Axes:
-    """How many findings fall on each of the days that have any."""
-    axes = _axes(axes)
-    days = findings.days
-    axes.barh([str(day)[:10] for day in days.index], days["rows"], color=_FOUND)
-    axes.invert_yaxis()
-    axes.set_xlabel("findings")
-    return axes
-
-
-def _around(span: slice, n: int) -> Any:
-    margin = max(_FEWEST_ROWS, int(_CONTEXT * (span.stop - span.start)))
-    return np.arange(max(0, span.start - margin), min(n, span.stop + margin))
+def _calm(axes: Axes) -> None:
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="y", color=_RULE)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=_SOFT, labelsize="small")
 
 
 def _places(findings: Findings) -> Any:
@@ -94,13 +103,6 @@ def _places(findings: Findings) -> Any:
     if time is None and rows.is_monotonic_increasing:
         return rows.to_numpy()
     return time.to_numpy() if time is not None and findings.table.in_time else np.arange(len(rows))
-
-
-def _axes(axes: Axes | None) -> Axes:
-    if axes is not None:
-        return axes
-    made: Axes = _pyplot().subplots(figsize=(8, 3), layout="constrained")[1]
-    return made
 
 
 def _pyplot() -> Any:

@@ -16,6 +16,7 @@ from penstock.report.document import (
     ROWS_AT_ONCE,
     as_csv,
     as_json,
+    cases_table,
     document_pieces,
     findings_table,
     records,
@@ -26,6 +27,7 @@ from penstock.storage import StorageError, replace_file
 
 CSV, PACKED_CSV, JSON, JSON_LINES, PARQUET, EXCEL = ".csv", ".csv.gz", ".json", ".jsonl", ".parquet", ".xlsx"
 FINDINGS_ENDINGS = (CSV, PACKED_CSV, JSON, PARQUET, EXCEL)
+INCIDENTS_ENDINGS = (CSV, PACKED_CSV, PARQUET)
 SCORES_ENDINGS = (CSV, PACKED_CSV, JSON_LINES, PARQUET)
 
 AnyPath = str | os.PathLike[str]
@@ -98,9 +100,9 @@ def write_findings(findings: Findings, path: AnyPath, *, overwrite: bool = False
     path : path
         .csv, .csv.gz or .parquet (extra `files`): one line per finding, the highest score first, with its event and the
         rule that separates the event from normal rows, and its incident if there are incidents. .xlsx (extra `excel`):
-        the same on the sheet findings, with the sheets events, incidents and settings, the verdict first among the
-        settings. .json: a document with the summary, the verdict, incidents and their sensors, events and why they
-        are, days, findings, settings, notes and columns.
+        the same on the sheet findings, with the sheets incidents (else events), sensors and settings, the verdict first
+        among the settings. .json: a document with the summary, the verdict, incidents and their sensors, events and why
+        they are, days, findings, settings, notes and columns.
     overwrite : bool
         Whether a file that is there may be replaced; else it is a FileExistsError.
 
@@ -118,6 +120,20 @@ def write_findings(findings: Findings, path: AnyPath, *, overwrite: bool = False
         table = findings_table(findings)
         starts = range(0, max(len(table), 1), ROWS_AT_ONCE)
         _write_tables(path, (table.iloc[start : start + ROWS_AT_ONCE] for start in starts), ending, overwrite)
+
+
+def write_incidents(findings: Findings, path: AnyPath, *, overwrite: bool = False) -> None:
+    """Write one line per incident, the most severe first; per event, for methods that have no incidents.
+
+    The path ends in .csv, .csv.gz or .parquet (extra `files`). A line has when it was, how sure it is, the sensor to
+    look at first, and its sensors in the order in which they left their range. Otherwise as `write_findings`.
+    """
+    ending = check_ending(path, INCIDENTS_ENDINGS)
+    refuse_existing([path], overwrite)
+    table = cases_table(findings)
+    if findings.table.time is not None:
+        table["duration"] = pd.TimedeltaIndex(table["duration"]).total_seconds()
+    _write_tables(path, [table], ending, overwrite)
 
 
 def write_scores(findings: Findings, path: AnyPath, *, overwrite: bool = False) -> None:

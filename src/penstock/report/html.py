@@ -11,21 +11,40 @@ from typing import Any
 
 from markupsafe import Markup
 
+from penstock._messages import counted
 from penstock.detection import Findings
-from penstock.report.axis import make_axis, script_json
-from penstock.report.event_cards import event_card, event_chart_data
+from penstock.report.axis import Axis, make_axis, script_json
+from penstock.report.cases import (
+    Areas,
+    Case,
+    cases_of,
+    filter_data,
+    make_article,
+    make_row,
+    word_for_cases,
+)
+from penstock.report.charts import case_data, explorer_data
 from penstock.report.files import refuse_existing, write_new
-from penstock.report.heat_map import heat_map_data
-from penstock.report.model import draw_rules, mode_groups, tree_maps
-from penstock.report.summary import column_table, findings_in_words, make_summary, period
-from penstock.report.timeline import make_calendar, timeline_data
-from penstock.report.words import numbers
+from penstock.report.overview import (
+    agreement_in_words,
+    fault_line,
+    findings_in_words,
+    known_faults,
+    make_calendar,
+    overview_data,
+    period,
+    small_chart,
+    threshold_in_words,
+)
+from penstock.report.preparation import column_table, draw_rules, make_preparation, mode_groups, tree_maps
 
 Progress = Callable[[str], None]
-MOST_LISTED = 500  # events, the most severe
-_MOST_PRINTED = 5  # with their charts
+_MOST_ROWS = 8  # of the table on the first screen; a button shows the others
+_MOST_ARTICLES = 100
+_MOST_IN_NOTEBOOK = 20
 _TEMPLATES = resources.files("penstock.report") / "templates"
-_SCRIPTS = ("data.js", "ticks.js", "plot.js", "timeline.js", "events.js", "heat.js", "tree.js", "page.js")
+CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
+_SCRIPTS = (*CHART_MODULES, "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
 
 
 def write_html(
@@ -87,7 +106,19 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
 
     if progress is not None:
         progress("drawing the report")
-    data = _page_data(findings)
+    axis = _axis(findings)
+    cases, areas = cases_of(findings), Areas(findings.names)
+    data: dict[str, Any] = {
+        "axis": axis.packed(),
+        "word": word_for_cases(findings),
+        "expected": _expected_word(findings),
+        "by_evidence": findings.evidence is not None,
+        "overview": overview_data(findings, axis, cases),
+        "filters": filter_data(findings, cases, areas),
+        "cases": case_data(findings, axis, cases),
+        "explorer": explorer_data(findings, axis, cases, areas),
+        "trees": tree_maps(findings, axis),
+    }
     texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
     style = texts.pop("report.css")
     script = '(function () {\n"use strict";\n' + "\n".join(texts.values()) + "\n})();"
@@ -99,15 +130,18 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         lstrip_blocks=True,
     )
     page = templates.get_template("report.html").render(
-        _context(findings),
+        _context(findings, cases, areas),
         title=title or f"Findings in {findings.table.source}",
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
         data=Markup(script_json(data)),
         trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
-        heat=data["heat"],
-        thinned=data["timeline"]["thinned"],
+        prepared=make_preparation(findings, axis),
+        gaps=bool(data["overview"]["gaps"]),
+        narrowed=axis.is_narrowed,
+        n_lanes=len(data["overview"]["lanes"]),
+        resolution=_resolution(data["explorer"], len(findings.names)),
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
 
@@ -124,48 +158,67 @@ def _policy(style: str, script: str) -> str:
 
 
 def notebook_html(findings: Findings) -> str:
-    """Format findings for a notebook: the verdict, a sentence, and the table of incidents, or else of events."""
-    verdict = Markup("<p><strong>{}</strong></p>").format(findings.verdict.sentence)
-    table = findings.events if findings.evidence is None else findings.incident_table.sort_values("rank")
-    return f"{verdict}<p>{findings_in_words(findings)}</p>{table.to_html(max_rows=20, escape=True)}"
+    """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
+    cases, areas = cases_of(findings), Areas(findings.names)
+    sure = _sure_heading(findings)
+    names = (word_for_cases(findings), "began", "how long", sure.lower(), "look at first", "condition", "probably")
+    lines = [
+        (row.number, row.when, row.duration, row.sure, row.first, row.condition, row.source)
+        for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])
+    ]
+    used = [place for place, name in enumerate(names) if name and any(line[place] for line in lines)]
+    heads = Markup("").join(Markup("<th>{}</th>").format(names[place]) for place in used)
+    cells = (Markup("").join(Markup("<td>{}</td>").format(line[place]) for place in used) for line in lines)
+    body = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in cells)
+    more = f"{len(cases) - len(lines):,} more are in .incident_table or .events" if len(cases) > len(lines) else ""
+    table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, body) if lines else ""
+    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>{}").format(
+        findings.verdict.sentence,
+        findings_in_words(findings),
+        table,
+        more,
+        small_chart(findings, _axis(findings), cases),
+    )
 
 
-def _page_data(findings: Findings) -> dict[str, Any]:
-    """What the script draws from."""
+def _axis(findings: Findings) -> Axis:
     starts = [rows.start for rows in findings.table.spans]
-    axis = make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
-    return {
-        "axis": axis.packed(),
-        "expected": _expected_word(findings),
-        "timeline": timeline_data(findings, axis, _listed(findings)),
-        "events": {
-            number: event_chart_data(findings, axis, number, why.variables["variable"].tolist())
-            for number, why in findings.explanations.items()
-        },
-        "heat": heat_map_data(findings, axis),
-        "trees": tree_maps(findings, axis),
-    }
+    return make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
 
 
-def _context(findings: Findings) -> dict[str, Any]:
+def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, Any]:
     """What the template shows by itself."""
-    listed = _listed(findings)
-    peaks = zip(listed.index, listed["rank"], numbers(listed["peak_score"]), strict=True)
+    known, faults = findings.agreement, known_faults(findings)
+    modes = sorted({str(findings.modes[case.peak]) for case in cases})
     return {
         "source": findings.table.source,
         "period": period(findings),
+        "size": f"{counted(len(findings.scores), 'row')}, {counted(len(findings.names), 'sensor')}",
         "has_time": findings.table.in_time,
         "group_name": None if findings.table.group is None else str(findings.table.group.name),
         "several_modes": len(findings.parts) > 1,
+        "modes": modes,
+        "word": word_for_cases(findings),
         "expected_word": _expected_word(findings),
+        "rebuilt": findings.rebuilt and findings.evidence is None,
         "by_views": findings.contributions is not None,
         "by_evidence": findings.evidence is not None,
-        "rarity_heading": _rarity_heading(findings),
-        "summary": make_summary(findings, set(listed.index.tolist())),
-        "calendar": make_calendar(findings),
-        "cards": [event_card(findings, int(event), peak, printed=rank <= _MOST_PRINTED) for event, rank, peak in peaks],
-        "n_events": len(findings.events),
-        "n_explained": len(findings.explanations),
+        "sure_heading": _sure_heading(findings),
+        "areas": areas.names,
+        "verdict": findings.verdict,
+        "method": [note.message for note in findings.notes if note.kind == "method"],
+        "lead": findings_in_words(findings),
+        "threshold": threshold_in_words(findings),
+        "agreement": None if known is None else agreement_in_words(findings),
+        "faults": []
+        if known is None
+        else [fault_line(n, row) for n, row in enumerate(known.faults.to_dict("records"), 1)],
+        "calendar": make_calendar(findings, cases),
+        "rows": [make_row(findings, case, areas) for case in cases],
+        "most_rows": _MOST_ROWS,
+        "n_cases": len(findings.incidents) or len(findings.events),
+        "listed": {case.number for case in cases[:_MOST_ARTICLES]},
+        "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
         "groups": mode_groups(findings),
         "rules": None if findings.rule_tree is None else draw_rules(findings.rule_tree),
         "columns": column_table(findings),
@@ -174,19 +227,33 @@ def _context(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _rarity_heading(findings: Findings) -> str:
-    """What the column in place of a severity says; "" for methods without it."""
+def _sure_heading(findings: Findings) -> str:
+    """What the column on how sure or how severe cases are is called; "" where nothing is known of that."""
+    if findings.evidence is not None:
+        return "How sure"
     headings = {
         "expected_by_chance": "Expected by chance",
         "false_alarm_rate": "Normal rows as high",
         "standing": "Among the rows judged",
+        "severity": "How severe",
     }
     return next((heading for name, heading in headings.items() if name in findings.events), "")
 
 
 def _expected_word(findings: Findings) -> str:
-    return "rebuilt" if findings.rebuilt else "expected"
+    return "rebuilt" if findings.rebuilt and findings.evidence is None else "expected"
 
 
-def _listed(findings: Findings) -> Any:
-    return findings.events.sort_values("rank").head(MOST_LISTED).sort_index()
+def _resolution(explorer: dict[str, Any], n_sensors: int) -> str:
+    """Say what the explorer draws of which sensors."""
+    fine, coarse, n_fine = explorer["fine_rows"], explorer["coarse_rows"], explorer["n_fine"]
+    if fine == coarse == 1:
+        return "Every reading of every sensor is in this page."
+    lowest = "the lowest and the highest reading of each {:,} rows"
+    if n_fine == n_sensors:
+        return f"To keep the page small it holds {lowest.format(fine)}: no peak is lost."
+    most = "all readings" if fine == 1 else lowest.format(fine)
+    return (
+        f"To keep the page small it holds {most} of the {n_fine} sensors that most incidents are about, and "
+        f"{lowest.format(coarse)} of the {n_sensors - n_fine} others: no peak is lost."
+    )

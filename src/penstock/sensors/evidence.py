@@ -29,7 +29,7 @@ from penstock.sensors._kernels import (
     slow_levels,
     two_sided_means,
 )
-from penstock.sensors.blocks import add_up, each_block, fill_blocks, join_blocks, take_rows
+from penstock.sensors.blocks import add_up, each_block, each_column, fill_blocks, join_blocks, take_rows
 from penstock.sensors.readings import BoolArray, Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
@@ -38,8 +38,9 @@ ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is fol
 _LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
-_USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
-_LEAST_POWER = 0.25
+_USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
+_LEAST_POWER = 0.5
+_LARGEST_SQUARES = 0.99  # quantile at which squared residuals are cut where the usual spread is learnt from them
 _MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
@@ -110,7 +111,9 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-        targets = np.linalg.solve(root, add_up(partial(_squares_by_feature, typical), features, residuals, kept))
+        largest = np.array(each_column(_largest_square, (residuals,), kept))
+        totals = add_up(partial(_squares_by_feature, typical, largest), residuals, features, kept)
+        targets = np.linalg.solve(root, totals)
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
@@ -135,11 +138,16 @@ def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = N
     return products
 
 
+def _largest_square(residuals: FloatArray, kept: BoolArray) -> float:
+    """Return the largest square of a sensor's residuals that counts as such."""
+    return float(np.quantile(np.abs(residuals[kept]), _LARGEST_SQUARES) ** 2)
+
+
 def _squares_by_feature(
-    typical: FloatArray, features: FloatArray, residuals: FloatArray, kept: BoolArray
+    typical: FloatArray, largest: FloatArray, residuals: FloatArray, features: FloatArray, kept: BoolArray
 ) -> FloatArray:
     with one_blas_thread():
-        totals: FloatArray = (features[kept] / typical).T @ residuals[kept] ** 2
+        totals: FloatArray = (features[kept] / typical).T @ np.minimum(residuals[kept] ** 2, largest)
     return totals
 
 
@@ -183,7 +191,7 @@ def calibrate(
 ) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
-    Ratios count less where the logarithm of the 0.95 quantile of the maxima over their median exceeds `usual_tail`.
+    Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
     Returns
     -------
@@ -198,9 +206,9 @@ def calibrate(
     evidence: Any = None
     for channel in channels:
         evidence = fill_blocks(channel.shape[1], np.zeros_like, channel) if evidence is None else evidence
-        middle, third, high, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, 0.95, quantile], axis=0)
+        middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
         by.append(wanted)
-        tails = np.log(np.maximum(high, _SMALLEST) / np.maximum(middle, _SMALLEST))
+        tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
         powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
@@ -410,7 +418,7 @@ class BothSides:
         Scores, and the surprise by what came before alone.
     evidence : array of shape (n, number of judged sensors)
     tail : float
-        Of the median sensor, the 0.999 quantile of its residuals over the 0.95 quantile: 1.7 for normal noise, more
+        Of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 
@@ -429,7 +437,7 @@ def judge_both_sides(
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     _, trailing, _ = calibrate(trailing_blocks(E, spacing))
     some = take_rows(E, slice(None, None, 1 + len(E) // _MOST_IN_TAIL))
-    tails = [np.quantile(np.abs(column), [0.95, 0.999]) for column in some.T]
+    tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in some.T]
     tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
     return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 

@@ -37,7 +37,7 @@ from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_o
 
 _ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
 _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
-_CALM_TAIL, _BURSTY_TAIL = 1.95, 2.15  # `BothSides.tail` of residuals without bursts, and with: full weight then
+_CALM_TAIL, _BURSTY_TAIL = 2.4, 2.55  # `BothSides.tail` of residuals without bursts, and with: full weight then
 _PASSES = 3
 _SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
 _FOLDS = 10  # contiguous blocks, each judged by a model of the others, for the calibration of later rows

@@ -7,7 +7,7 @@ function startTree(box) {
   let points = [], svg = null;
 
   function draw() {
-    const width = widthOf(box, 900), margin = 14;
+    const width = Math.round(box.clientWidth || 900), margin = 14;
     const [x0, x1] = extentOf([steps.filter((_, i) => i % 2 === 0)]), [y0, y1] = extentOf([steps.filter((_, i) => i % 2)]);
     const natural = ((width - 2 * margin) * (y1 - y0)) / (x1 - x0 || 1) + 2 * margin;
     const height = Math.round(Math.min(Math.max(natural, 160), 680));
@@ -46,8 +46,8 @@ function startTree(box) {
     ring.setAttribute("cx", i < 0 ? -20 : points[i][0]);
     ring.setAttribute("cy", i < 0 ? -20 : points[i][1]);
     if (i < 0) return hideTip();
-    const lines = [showPlace(record.places[i]), "score " + showNumber(scores[i])];
-    if (record.events[i]) lines.push("finding, event " + record.events[i]);
+    const lines = [clock.show(record.places[i]), "score " + showNumber(scores[i])];
+    if (record.events[i]) lines.push("finding");
     if (record.weights[i] > 1) lines.push("stands for " + showNumber(record.weights[i]) + " rows alike");
     showTip(lines, event.clientX, event.clientY);
   });
@@ -55,9 +55,24 @@ function startTree(box) {
     svg.querySelector(".cross-dot").setAttribute("cx", -20);
     hideTip();
   });
-  box.addEventListener("click", (event) => {
-    const i = nearest(event);
-    if (i >= 0 && record.events[i]) location.hash = "#event-" + record.events[i];
-  });
+  const holder = box.closest("details");
+  if (holder) holder.addEventListener("toggle", draw);
   return { draw };
+}
+
+function extentOf(list) {
+  let low = Infinity, high = -Infinity;
+  for (const values of list) {
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? [low, high] : [0, 1];
+}
+
+// Where a pointer is inside a drawing, in the drawing's own units.
+function pointIn(svg, event) {
+  const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
+  return { x: ((event.clientX - box.left) / box.width) * view.width, y: ((event.clientY - box.top) / box.height) * view.height };
 }

@@ -1,0 +1,316 @@
+"""The first screen: the verdict, the table of incidents, the plant over time, days, and known faults.
+
+Records for the template are namespaces: their fields are named where they are made, and read in `report.html` alone.
+"""
+
+from __future__ import annotations
+
+import calendar
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace as Record
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from penstock._messages import counted
+from penstock.detection import Findings
+from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
+from penstock.report.axis import Axis, Packed, finite, thin_out
+from penstock.report.cases import Case, when_and_where, word_for_cases
+from penstock.report.words import day, duration, name_tag, percent, span, when
+
+LEVELS = 5
+_MOST_MONTHS = 24  # shown with those that have no findings; of a longer time only months with findings
+_MOST_SHOWN = 60
+_MOST_RUNS = 1_500  # of one lane
+_NAMES = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip  # not the locale's
+
+Day = tuple[int, int, int]
+
+
+def overview_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Packed:
+    """Pack what is drawn over the whole time beside the score: incidents, gaps, and rows of bands below the chart."""
+    places = axis.places
+    return {
+        "extent": [float(places[0]), float(places[-1])] if len(places) else [0.0, 1.0],
+        "step": axis.step,
+        "rows": len(findings.scores),
+        "threshold": finite(findings.threshold),
+        "cases": [[case.number, float(places[case.start]), float(places[case.end]), case.rank] for case in cases],
+        "gaps": [[low, high, duration(pd.Timedelta(milliseconds=length))] for low, high, length in axis.gaps],
+        "lanes": [{"name": name, "bands": _runs(axis, names, texts, name)} for name, texts, names in _lanes(findings)],
+    }
+
+
+def _lanes(findings: Findings) -> list[tuple[str, list[str], NDArray[np.intp]]]:
+    """Return rows of bands: a name, the texts in it, and for each row of the table which of them, −1 for none."""
+    n = len(findings.scores)
+    lanes = []
+    known = known_faults(findings)
+    if known:
+        of_row = np.full(n, -1)
+        for place, (low, high) in enumerate(known):
+            of_row[low : high + 1] = place
+        lanes.append(("faults", [f"{place}" for place in range(1, len(known) + 1)], of_row))
+    if findings.table.group is not None:
+        codes, names = pd.factorize(findings.table.group)
+        lanes.append((str(findings.table.group.name), [str(name) for name in names], codes))
+    if len(findings.parts) > 1 or len(np.unique(findings.modes)) > 1:
+        modes, of_row = np.unique(findings.modes, return_inverse=True)
+        lanes.append(("mode", [str(mode) for mode in modes], of_row))
+    if 0 < findings.trained.sum() < n and not findings.self_judged:
+        lanes.append(("learnt from", [""], np.where(findings.trained, 0, -1)))
+    return lanes
+
+
+def _runs(axis: Axis, of_row: NDArray[np.intp], texts: Sequence[str], lane: str) -> list[list[Any]]:
+    """Bands: from, to, text, and a number for its colour (−1: none of the modes); of very many the longest ones."""
+    new = np.concatenate([[True], (np.diff(of_row) != 0) | (axis.begins[1:] & (lane != "faults"))])
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(of_row)) - 1
+    lengths = axis.places[last] - axis.places[first]
+    chosen = np.flatnonzero(of_row[first] >= 0)
+    if len(chosen) > _MOST_RUNS:
+        chosen = np.sort(chosen[np.argsort(-lengths[chosen], kind="stable")[:_MOST_RUNS]])
+    no_mode = {OTHER, UNKNOWN, CHANGING}
+    return [
+        [
+            float(axis.places[first[k]]),
+            float(axis.places[last[k]]),
+            texts[of_row[first[k]]],
+            -1 if lane == "mode" and texts[of_row[first[k]]] in no_mode else int(of_row[first[k]]),
+        ]
+        for k in chosen
+    ]
+
+
+def known_faults(findings: Findings) -> list[tuple[int, int]]:
+    """Return the first and last row of each known fault; none without a label."""
+    known = findings.agreement
+    if known is None:
+        return []
+    last = known.first_rows + known.faults["rows"].to_numpy() - 1
+    return list(zip(known.first_rows.tolist(), last.tolist(), strict=True))
+
+
+def period(findings: Findings) -> str:
+    """Format the time from the first row to the last: days, unless all is on one day; "" without time."""
+    time = findings.table.time
+    if time is None or not len(time):
+        return ""
+    start, end = time.min(), time.max()
+    first, last = day(start), day(end)
+    return span(start, end) if first == last else f"{first} – {last}"
+
+
+def findings_in_words(findings: Findings) -> Markup:
+    """Format how many rows stand out, when, and how many incidents or events they make up."""
+    n_found, n_judged = int(findings.flags.sum()), int(findings.judged.sum())
+    if not n_found:
+        return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
+    verb = "stands out" if n_found == 1 else "stand out"
+    if findings.evidence is not None:  # the verdict says whether these stand out
+        verb = "is listed" if n_found == 1 else "are listed"
+    elif findings.self_judged:
+        verb = "has the highest score" if n_found == 1 else "have the highest scores"
+    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
+    cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
+    events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
+    if findings.table.time is not None:
+        events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
+    when_ = period(findings)
+    between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
+    return Markup("{}{}. {}.{}").format(text, between, events, f" {findings.caution}".rstrip())
+
+
+def threshold_in_words(findings: Findings) -> str:
+    settings, n_found = findings.settings, int(findings.flags.sum())
+    by_hand = settings.get("top") is not None or settings.get("threshold") is not None
+    if "expected_by_chance" in findings.events and not by_hand:
+        return "A normal period of this length has about one episode as high."
+    rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
+    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
+    if ranked and n_found:
+        below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
+        return f"It lies {below}.{rarity}"
+    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{rarity}"
+
+
+def agreement_in_words(findings: Findings) -> Markup:
+    known, label = findings.agreement, findings.table.label
+    assert known is not None
+    column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
+    n_faults, n_judged = len(known.faults), known.n_judged_faults
+    text = Markup("{} known to be faulty{}, in {}. There is a finding inside {} of {}").format(
+        counted(known.n_known, "row") + (" is" if known.n_known == 1 else " are"),
+        column,
+        counted(n_faults, "fault"),
+        f"{known.n_inside:,}",
+        "these" if n_judged == n_faults else f"the {n_judged:,} that were judged",
+    )
+    if known.n_found > known.n_inside:
+        earlier = f"{known.n_found - known.n_inside:,}"
+        text += Markup("; {} more had only an alarm up to {} before").format(earlier, duration(known.horizon))
+    if math.isnan(known.precision_at_n):
+        return text + "."
+    precision = Markup(". Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N).")
+    return text + precision.format(known.n_ranked, percent(known.precision_at_n))
+
+
+def fault_line(number: int, row: dict[Any, Any]) -> Record:
+    """A known fault; `kind` is the class of what `alarm` says: a finding inside it, only an earlier alarm, or none."""
+    alarm, kind = ("✗ none", "no") if row["judged"] else ("not judged", "early")
+    if row["found"]:
+        alarm, kind = ("✓ inside", "yes") if row["flagged"] else ("before it only", "early")
+    return Record(
+        number=number,
+        when=when_and_where(row),
+        rows=f"{row['rows']:,}",
+        flagged=f"{row['flagged']:,}",
+        alarm=alarm,
+        kind=kind,
+        first_alarm=when(row["first_alarm"]) if row["found"] else "",
+        lead=_lead_time(row["lead"]) if row["found"] else "",
+    )
+
+
+def _lead_time(lead: Any) -> str:
+    """How long before the fault the first alarm came.
+
+    >>> _lead_time(pd.Timedelta(hours=2)), _lead_time(pd.Timedelta(hours=-1)), _lead_time(0), _lead_time(3)
+    ('2 h before', '1 h after it began', 'as it began', '3 rows before')
+    """
+    zero = pd.Timedelta(0) if isinstance(lead, pd.Timedelta) else 0
+    if lead == zero:
+        return "as it began"
+    return f"{duration(lead)} before" if lead > zero else f"{duration(-lead)} after it began"
+
+
+def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
+    """Format the months from the first row to the last; None without time stamps.
+
+    Each day has how many findings fall on it, its shade (0 for none), a tooltip, and the incidents, the most severe
+    first. `shades` says what each shade from 1 on stands for, `left_out` which months are not shown.
+    """
+    time = findings.table.time
+    if time is None or not len(time):
+        return None
+    with_readings = {(d.year, d.month, d.day) for d in pd.DatetimeIndex(time.tz_localize(None).normalize().unique())}
+    stamps, counts = pd.DatetimeIndex(findings.days.index), findings.days["rows"].tolist()
+    found = {(d.year, d.month, d.day): int(count) for d, count in zip(stamps, counts, strict=True)}
+    of_days = _cases_of_days(findings, cases)
+    noun = word_for_cases(findings)
+    limits = shade_limits(max(found.values(), default=0))
+    months, left_out = _months(sorted({key[:2] for key in with_readings}), sorted({key[:2] for key in found}))
+    shown = []
+    for year, month in months:
+        weeks = [
+            [
+                _day((year, month, number), found, of_days, with_readings, limits, noun) if number else None
+                for number in week
+            ]
+            for week in calendar.Calendar().monthdayscalendar(year, month)
+        ]
+        rows = sum(each.rows for week in weeks for each in week if each)
+        shown.append(Record(name=f"{_NAMES[month - 1]} {year}", weeks=weeks, rows=rows))
+    ends = [limit - 1 for limit in limits[1:]]
+    shades = [f"{low}" if low == high else f"{low}–{high}" for low, high in zip(limits, ends, strict=False)]
+    return Record(months=shown, shades=[*shades, f"{limits[-1]} or more"] if limits else [], left_out=left_out)
+
+
+def shade_limits(most: int) -> list[int]:
+    """Return the least number of findings of each shade, in equal ratios up to the most.
+
+    >>> shade_limits(30), shade_limits(2), shade_limits(0)
+    ([1, 2, 4, 8, 16], [1, 2], [])
+    """
+    return sorted({int(np.ceil(most ** (shade / LEVELS) - 1e-9)) for shade in range(LEVELS)}) if most else []
+
+
+def _day(
+    key: Day, found: dict[Day, int], cases: dict[Day, list[int]], with_readings: set[Day], limits: list[int], noun: str
+) -> Record:
+    rows, name, numbers = found.get(key, 0), day(pd.Timestamp(*key)), cases.get(key, [])
+    tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
+    if rows:
+        shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
+        which = f", {noun}{'s' if len(numbers) > 1 else ''} {shown}" if numbers else ""
+        tip = f"{name}: {counted(rows, 'finding')}{which}"
+    return Record(
+        number=key[2],
+        iso=f"{key[0]:04}-{key[1]:02}-{key[2]:02}",
+        rows=rows,
+        level=int(np.searchsorted(limits, rows, side="right")),
+        tip=tip,
+        cases=numbers,
+        has_readings=key in with_readings,
+    )
+
+
+def _cases_of_days(findings: Findings, cases: Sequence[Case]) -> dict[Day, list[int]]:
+    """The cases of each day, the most severe first."""
+    time = findings.table.time
+    assert time is not None
+    result: dict[Day, list[int]] = {}
+    for case in cases:
+        days = time[case.rows].tz_localize(None)
+        for key in sorted(set(zip(days.year, days.month, days.day, strict=True))):
+            result.setdefault((int(key[0]), int(key[1]), int(key[2])), []).append(case.number)
+    return result
+
+
+def _months(recorded: list[tuple[int, int]], with_findings: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], str]:
+    if len(recorded) <= _MOST_MONTHS:
+        return recorded, ""
+    n_without = len(recorded) - len(with_findings)
+    words = f"{counted(n_without, 'month')} without findings {'is' if n_without == 1 else 'are'} not shown."
+    if len(with_findings) > _MOST_SHOWN:
+        words += f" Shown are the last {_MOST_SHOWN} of {len(with_findings):,} months with findings."
+    return with_findings[-_MOST_SHOWN:], words
+
+
+def small_chart(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Markup:
+    """Draw the scores with the threshold and the cases as an SVG of its own, for places where no script runs."""
+    known = np.flatnonzero(np.isfinite(findings.scores))
+    if not len(known):
+        return Markup("")
+    width, height, top = 760, 150, 18
+    low, high = float(axis.places[0]), float(axis.places[-1])
+    across = width / (high - low or 1.0)
+    most = max(float(findings.scores[known].max()), findings.threshold if math.isfinite(findings.threshold) else 0.0)
+    least = min(0.0, float(findings.scores[known].min()))
+    stretches = (np.cumsum((np.diff(known, prepend=-2) > 1) | axis.begins[known]) - 1).astype(np.intp)
+    kept = thin_out(findings.scores[known], stretches, axis.places[known], width)
+    x = (axis.places[known[kept]] - low) * across
+    y = height - (findings.scores[known[kept]] - least) / (most - least or 1.0) * (height - top)
+    pens = np.where(np.diff(stretches[kept], prepend=-1) != 0, "M", "L")
+    line = "".join(f"{pen}{a:.1f} {b:.1f}" for pen, a, b in zip(pens, x, y, strict=True))
+    bands, taken = Markup(""), list[float]()
+    for case in cases:
+        left = (axis.places[case.start] - low) * across
+        wide = max(3.0, (axis.places[case.end] - axis.places[case.start]) * across)
+        bands += Markup(
+            '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="#e69f00" fill-opacity="0.3"/>'
+        ).format(left, top, wide, height - top)
+        if all(abs(left - other) > 18 for other in taken):
+            taken.append(left)
+            bands += Markup('<text x="{:.1f}" y="{}" font-size="11" fill="currentColor">{}</text>').format(
+                left, top - 5, case.number
+            )
+    level = height - (findings.threshold - least) / (most - least or 1.0) * (height - top)
+    limit = Markup("")
+    if math.isfinite(level):
+        limit = Markup('<path d="M0 {:.1f}H{}" stroke="currentColor" stroke-dasharray="7 5" fill="none"/>').format(
+            level, width
+        )
+    return Markup(
+        '<svg viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="Score over time" '
+        'font-family="sans-serif">{}<path d="{}" stroke="#0072b2" stroke-width="1.1" fill="none"/>{}</svg>'
+    ).format(width, height + 2, width, height + 2, bands, line, limit)

@@ -1,0 +1,272 @@
+"""What was done to the data and what would help: columns, gaps, rates; what the model has learnt: groups, trees."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Record
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from penstock._messages import counted
+from penstock._types import FloatArray
+from penstock.detection import Findings
+from penstock.explain import Leaf, RuleTree, Split
+from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
+from penstock.report.words import duration, name_tag, numbers, percent, with_unit
+
+_MOST_VALUES = 500  # variables in the list of all profiles
+_STEPS = 65_534
+_LONGEST = 240  # signs of a note
+_MOST_COLUMNS = 2_000
+_MOST_NAMED = 12  # columns left out
+_FEW_UNITS = 0.5  # of the inputs
+
+
+def make_preparation(findings: Findings, axis: Axis) -> Record:
+    """Format what was done to the data: columns left out and why, gaps, modes, how sure it is, what would help."""
+    left = findings.inputs.left_out
+    gaps = sorted((length for _, _, length in axis.gaps), reverse=True)
+    words = [duration(pd.Timedelta(milliseconds=length)) for length in (sum(gaps), *gaps[:1])]
+    names, counts = np.unique(findings.modes, return_counts=True)
+    return Record(
+        changes=_changes(findings),
+        left_out=[(name_tag(each.name), each.reason) for each in left[:_MOST_NAMED]],
+        n_left_out=max(0, len(left) - _MOST_NAMED),
+        gaps=f"{counted(len(gaps), 'gap')} in the recording, {words[0]} in all, the longest {words[1]}."
+        if gaps
+        else "",
+        narrowed=axis.is_narrowed,
+        modes=[(name_tag(str(name)), f"{count:,}") for name, count in zip(names, counts, strict=True)],
+        sure=_sure(findings),
+        advice=_advice(findings),
+    )
+
+
+def _sure(findings: Findings) -> list[str]:
+    """How the figures on chance were obtained, and what they do not say."""
+    lines = []
+    if "expected_by_chance" in findings.events:
+        lines.append(
+            "Near certain: at most 0.1 incidents as severe would be expected by chance in a period like this. May be "
+            "chance: more than that would."
+        )
+        learnt = "What is usual was learnt from other rows than those that were judged."
+        if findings.self_judged:
+            learnt = (
+                "What is usual was learnt from the same record, each block of time judged by the others. A fault that "
+                "is there for most of the record looks usual, and is not found."
+            )
+        lines.append(learnt)
+    elif findings.self_judged:
+        lines.append(
+            "The rows judged are those learnt from: a score has a rank among them, and no rate of false alarms."
+        )
+    if findings.threshold_rate is not None:
+        lines.append(f"Of normal rows, about {percent(findings.threshold_rate)} are above the threshold.")
+    lines.append(
+        "A rare but legitimate state (a flood, a test) is listed like a fault: nothing in the data tells them apart."
+    )
+    return lines
+
+
+def _advice(findings: Findings) -> list[str]:
+    """What would make the findings better, of what users can do."""
+    n_units = sum(bool(findings.units.get(name)) for name in findings.names)
+    advice = (
+        (
+            findings.self_judged,
+            "Give a period known to be good (--train-until, --train-rule): it is learnt from, the rest is judged.",
+        ),
+        (
+            len(findings.parts) == 1 and findings.settings.get("modes") is None,
+            "If the machine has several states (stopped, starting, running), name them (--mode): each is judged alone.",
+        ),
+        (
+            findings.table.time is None,
+            "Add a column with the time, or say that rows are in its order (--ordered): sensors are judged over time.",
+        ),
+        (
+            n_units < _FEW_UNITS * len(findings.names),
+            "Give the units of the sensors (--units, or names like flow [m³/s]): the charts show them.",
+        ),
+        (
+            findings.agreement is None,
+            "If faults are known, name the column that holds them (--label): they are shown beside the findings.",
+        ),
+    )
+    return [text for needed, text in advice if needed]
+
+
+def mode_groups(findings: Findings) -> list[Record]:
+    """Format the latent groups of each mode whose detector has such, the largest group first.
+
+    `at` and `usual_at` are places from 0 to 100 in a variable's range; `profiles` has a line per variable: name, unit,
+    and the value in each group.
+    """
+    found = []
+    for described in findings.groups:
+        order = sorted(described.groups, key=lambda group: -group.members)
+        cards = []
+        for group in order:
+            differences = []
+            for row in group.differences.to_dict("records"):
+                column = findings.names.index(row["variable"])
+                ends = described.low[column], described.high[column]
+                here, usual = numbers([row["value"], row["usual"]])
+                at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
+                unit = findings.units.get(row["variable"], "")
+                place = Record(
+                    name=name_tag(row["variable"]), unit=unit, value=here, usual=usual, at=at, usual_at=usual_at
+                )
+                differences.append(place)
+            cards.append(
+                Record(
+                    number=group.number + 1,
+                    members=f"{group.members:,}",
+                    share=percent(group.share),
+                    width=100 * group.share,
+                    findings=f"{described.findings[group.number]:,}",
+                    differences=differences,
+                )
+            )
+        profiles = [
+            (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
+            for j, name in enumerate(findings.names[:_MOST_VALUES])
+        ]
+        left_out = len(findings.names) - len(profiles)
+        groups = Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
+        found.append(groups)
+    return found
+
+
+def _place(value: float, low: float, high: float) -> float:
+    if not np.isfinite([value, low, high]).all() or not high > low:
+        return 50.0
+    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
+
+
+def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
+    """Pack the drawing of each mode's spanning tree, with the findings marked."""
+    maps = []
+    for tree in findings.trees:
+        drawing = tree.drawing
+        rows = tree.rows[drawing.nodes]
+        maps.append(
+            {
+                "mode": tree.mode,
+                "n_rows": len(tree.rows),
+                "simplified": drawing.simplified,
+                "positions": pack_bytes(np.rint(_turned(drawing.positions) * _STEPS), "<u2"),
+                "edges": pack_bytes(drawing.edges, "<u2"),
+                "places": axis.places[rows].tolist(),
+                "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
+                "weights": drawing.weights.tolist(),
+                "events": findings.grouped.of_row[rows].tolist(),
+            }
+        )
+    return maps
+
+
+def _turned(positions: FloatArray) -> FloatArray:
+    """Turned so that the drawing is wider than high, as pages are, in the unit square again."""
+    centred = positions - positions.mean(axis=0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T if len(centred) > 1 else centred
+    turned = turned - turned.min(axis=0)
+    result: FloatArray = turned / (turned.max() or 1.0)
+    return result
+
+
+def draw_rules(tree: RuleTree) -> Record:
+    """Format the classification tree over all findings as nested boxes.
+
+    >>> tree = RuleTree(Split("flow", "m³/s", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "below"))
+    >>> drawn = draw_rules(tree)
+    >>> str(drawn.children[1].condition), drawn.children[1].counts, drawn.children[1].kind
+    ('<bdi class="name">flow</bdi> above 3 m³/s', '4 findings, 1 other row', 'findings')
+    """
+    return _branch(Markup("All judged rows"), tree.root)
+
+
+def _branch(condition: Markup, node: Split | Leaf) -> Record:
+    total = node.flagged + node.normal
+    share = node.flagged / total if total else 0.0
+    kind = "mixed"
+    children: list[Record] = []
+    if isinstance(node, Split):
+        below, above = _conditions(node)
+        children = [_branch(below, node.below), _branch(above, node.above)]
+    elif share >= 0.5 or not node.flagged:
+        kind = "findings" if share >= 0.5 else "normal"
+    counts = f"{counted(node.flagged, 'finding')}, {counted(node.normal, 'other row')}"
+    return Record(
+        condition=condition,
+        counts=counts,
+        share=percent(share),
+        width=round(100 * share, 1),
+        kind=kind,
+        children=children,
+    )
+
+
+def _conditions(split: Split) -> tuple[Markup, Markup]:
+    name = name_tag(split.variable)
+    if not np.isfinite(split.value):
+        return Markup("{} known").format(name), Markup("{} missing").format(name)
+    value = with_unit(split.value, split.unit)
+    below, above = Markup("{} at most {}").format(name, value), Markup("{} above {}").format(name, value)
+    if split.missing:
+        return (below + " or missing", above) if split.missing_goes == "below" else (below, above + " or missing")
+    return below, above
+
+
+def _changes(findings: Findings) -> list[str]:
+    """What is other than in the source, or was not used; nothing of it is silent."""
+    inputs = findings.inputs.counts
+    noted = {note.kind for note in findings.notes if note.changed}  # notes name the columns as well
+    words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
+    if inputs["encoded"] and "encoded columns" not in noted:
+        words.append(f"{inputs['encoded']:,} of text encoded as numbers")
+    if inputs["left out"] and "left out columns" not in noted:
+        words.append(f"{inputs['left out']:,} left out")
+    changes = [f"Columns: {', '.join(words)}."]
+    n_trained = int(findings.trained.sum())
+    if 0 < n_trained < int(findings.judged.sum()):
+        changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
+    for message in (note.message for note in findings.notes if note.changed):
+        is_long = len(message) > _LONGEST
+        changes.append(message[:_LONGEST].rsplit(" ", 1)[0] + " …" if is_long else message)
+    return list(dict.fromkeys(changes))
+
+
+def column_table(findings: Findings) -> Record:
+    """Format the check of the columns, the worst grade first.
+
+    `notable` columns are those below grade A, encoded or left out, `plain` the others; `counts` are by grade.
+    """
+    uses = dict.fromkeys(findings.inputs.as_they_are, "used")
+    for encoding in findings.inputs.encoded:
+        uses[encoding.column] = f"encoded as {counted(len(encoding.names), 'number')} ({encoding.method})"
+    uses |= {each.name: "left out" for each in findings.inputs.left_out}
+    lines = []
+    for check in sorted(findings.checks, key=lambda check: check.grade, reverse=True):
+        use = "time" if check.kind == "time" else uses.get(check.name, "not an input")
+        lines.append(
+            Record(
+                name=name_tag(check.name),
+                kind=check.kind,
+                grade=check.grade,
+                use=use,
+                missing=percent(check.share_missing),
+                reasons=check.reasons,
+                notable=check.grade != "A" or use not in ("used", "time"),
+            )
+        )
+    shown, more = lines[:_MOST_COLUMNS], len(lines) - _MOST_COLUMNS
+    counts = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
+    return Record(
+        notable=[line for line in shown if line.notable],
+        plain=[line for line in shown if not line.notable],
+        counts=[(grade, count) for grade, count in counts if count],
+        left_out=f"{counted(more, 'more column')} of the best grades not listed." if more > 0 else "",
+    )
