@@ -3,10 +3,10 @@
     .venv/bin/python benchmarks/report.py [--long] [--keep FOLDER] [--axe FILE]
 
 Tables: the simulated hydropower plant continued to 10,000 rows of 222 columns, and with --long one of 1,000,000 rows of
-20 sensors. Limits: 1.5 MB and 6 MB, first paint below 1 s, less than 20 ms of script in a frame while zooming and pointing
-with eight sensors shown, and no layout shift. --axe names a copy of axe.min.js (of the npm package axe-core, which is not
-part of this repository) that checks the page for accessibility. Times by the clock are too long on a loaded machine; the
-CPU time of the scripts is not.
+20 sensors. Limits: 1.5 MB and 6 MB, first paint below 1 s, less than 20 ms of script in a frame while zooming and
+pointing with eight sensors shown, and no layout shift. --axe names a copy of axe.min.js (of the npm package axe-core,
+which is not part of this repository) that checks the page for accessibility. Times by the clock are too long on a
+loaded machine; the CPU time of the scripts is not.
 """
 
 from __future__ import annotations

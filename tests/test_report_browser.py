@@ -241,7 +241,7 @@ def test_sensors_are_found_added_laid_out_and_removed_by_keyboard(browser, files
         assert names_of(page) == []
         search = page.locator("#sensor-search")
         search.fill("lo")
-        assert page.locator("#sensor-list li").all_inner_texts() == ["flow [m³/s] m³/s", "load [MW] MW"]
+        assert page.locator("#sensor-list li").all_inner_texts() == ["flow [m³/s]", "load [MW]"]
         search.press("ArrowDown")
         search.press("Enter")
         search.fill("bear")
@@ -290,6 +290,16 @@ def test_what_is_in_view_is_copied_as_csv_and_as_a_picture(browser, files):
         page.wait_for_function("() => copied.textContent.includes('picture')")
         kinds = page.evaluate("navigator.clipboard.read().then((items) => items[0].types)")
         assert kinds == ["image/png"]
+
+
+def test_without_a_clipboard_it_is_saved_as_a_file(browser, files, tmp_path):
+    with opened(browser, files / "plant.html") as page:
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        with page.expect_download() as waiting:
+            page.locator("#copy-csv").click()
+        waiting.value.save_as(tmp_path / "copied.csv")
+        assert len((tmp_path / "copied.csv").read_text(encoding="utf-8").splitlines()) == 561
+        assert page.locator("#copied").inner_text() == "Saved as penstock.csv."
 
 
 def test_names_in_csv_are_no_formulas(browser, files):

@@ -123,6 +123,18 @@ class TestAxis:
         assert (first, at) == (0.0, axis.places[24])
         assert axis.places[24] + second == axis.elapsed[24]
 
+    def test_groups_that_overlap_in_time_are_one_after_the_other_with_their_own_clock(self):
+        hours = pd.date_range("2024-05-01", periods=24, freq="h")
+        time = hours.append(hours[6:]).tz_localize("Europe/Berlin")
+        axis = make_axis(time, 42, starts=[0, 24])
+        assert (np.diff(axis.places) > 0).all()
+        assert axis.gaps == []
+        assert not axis.packed()["ordered"]
+        of_row = np.searchsorted([place for place, _ in axis.offsets], axis.places, side="right") - 1
+        clock = axis.origin + axis.places + np.array([ahead for _, ahead in axis.offsets])[of_row]
+        np.testing.assert_array_equal(clock, time.tz_localize(None).asi8 / (time.asi8[1] - time.asi8[0]) * 3_600_000)
+        assert make_axis(time, 42).origin is None  # without groups they are not in order
+
     def test_a_gap_begins_a_stretch_uneven_sampling_does_not(self):
         uneven = pd.DatetimeIndex(
             pd.Timestamp("2024-05-01") + pd.to_timedelta(np.cumsum([0, 1, 2, 1, 2, 1, 2, 1]), "h")
@@ -307,7 +319,6 @@ class TestCases:
     def test_charts_of_overlapping_groups_have_a_clock_of_their_own(self):
         table = pd.concat([plant().assign(unit=name) for name in "AB"], ignore_index=True)
         findings = detect(table, group="unit", top=12, method="nsnmf")
-        assert make_axis(findings.table.time, len(findings.scores)).origin is None
         record = charts_of(findings).pack(cases_of(findings)[0], 2)
         assert record["axis"]["origin"] is not None
 

@@ -19,6 +19,7 @@ _WIDER = 2.5  # times the usual step: a gap
 _USUAL = 0.9  # of all steps are no longer
 _MOSTLY_GAPS = 0.25  # of the time: gaps are drawn narrow
 _NARROW = 0.1  # of what is drawn, all gaps together
+_BETWEEN_GROUPS = 10  # steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Axis:
         what gaps are narrower.
     zone : its name, "" if the times have none.
     is_narrowed : whether gaps are narrower than they were.
+    in_groups : where groups begin that overlap in time and are drawn one after the other; None if rows are in order.
     """
 
     places: FloatArray
@@ -45,14 +47,18 @@ class Axis:
     offsets: tuple[tuple[float, float], ...]
     zone: str
     is_narrowed: bool = False
+    in_groups: IndexArray | None = None
 
     def packed(self) -> Packed:
-        return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone}
+        ordered = self.in_groups is None
+        return {"origin": self.origin, "offsets": self.offsets, "zone": self.zone, "ordered": ordered}
 
     @property
     def gaps(self) -> list[tuple[float, float, float]]:
         """From where to where each gap is drawn, and how long it was; none without time."""
         after = np.flatnonzero(self.begins)[1:] if self.origin is not None else np.zeros(0, dtype=np.intp)
+        if self.in_groups is not None:
+            after = np.setdiff1d(after, self.in_groups)
         lengths = self.elapsed[after] - self.elapsed[after - 1]
         ends = zip(self.places[after - 1].tolist(), self.places[after].tolist(), lengths.tolist(), strict=True)
         return [gap for gap in ends if gap[2] > 0]
@@ -63,7 +69,8 @@ def make_axis(
 ) -> Axis:
     """The axis of a table with n rows, in their order, whose groups begin at `starts`; `rows` are their numbers.
 
-    Where groups overlap in time, so that rows are not in its order, they are placed by their position.
+    Groups that overlap in time are placed one after the other. Rows whose times fall inside a group are placed by their
+    position, without time.
 
     >>> hours = pd.DatetimeIndex(["2024-05-01 00:00", "2024-05-01 01:00", "2024-05-01 02:00", "2024-05-02"])
     >>> axis = make_axis(hours, 4)
@@ -72,27 +79,38 @@ def make_axis(
     >>> (axis.places / 3_600_000).round(2).tolist(), axis.gaps[0][2] / 3_600_000  # the gap of 22 h is drawn narrow
     ([0.0, 1.0, 2.0, 2.22], 22.0)
     """
-    if time is None or not len(time) or not time.is_monotonic_increasing:
+    first = np.asarray(starts, dtype=np.intp)
+    steps = np.zeros(0) if time is None or not len(time) else np.diff(time.asi8.astype(np.float64))
+    falls = np.flatnonzero(steps < 0) + 1
+    if time is None or not len(time) or not np.isin(falls, first).all():
         begins = np.zeros(n, dtype=np.bool_)
         begins[list(starts) if n else []] = True
         places = np.arange(n, dtype=np.float64)
         if time is None and rows is not None and rows.is_monotonic_increasing:
             places = rows.to_numpy(dtype=np.float64)
         return Axis(places, places, begins, 1.0, None, (), "")
-    per = _PER_MILLISECOND[time.unit]
-    ticks = time.asi8
-    elapsed = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.float64) / per
+    per, ticks = _PER_MILLISECOND[time.unit], time.asi8
+    elapsed = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.int64).astype(np.float64) / per
+    moved = np.zeros(n)
+    if len(falls):  # groups that overlap in time: one after the other, a few steps apart
+        inside = np.delete(np.diff(elapsed), first[1:] - 1)
+        apart = _BETWEEN_GROUPS * (float(np.median(inside)) if len(inside) else 1.0)
+        moved[first[1:]] = elapsed[first[1:] - 1] + apart - elapsed[first[1:]]
+        moved = np.cumsum(moved)
+    elapsed = elapsed + moved
     steps = np.diff(elapsed)
     usual = float(np.median(steps)) if len(steps) else 0.0
     begins = _after_gaps(steps)
-    begins[list(starts)] = True
+    begins[first] = True
     removed = _removed(steps, begins)
-    ahead = removed + (0.0 if time.tz is None else (time.tz_localize(None).asi8 - ticks).astype(np.float64) / per)
+    ahead = removed - moved
+    if time.tz is not None:
+        ahead = ahead + (time.tz_localize(None).asi8 - ticks).astype(np.float64) / per
     places = elapsed - removed
     changes = np.flatnonzero(np.diff(ahead, prepend=np.nan) != 0)
     offsets = tuple((float(places[row]), float(ahead[row])) for row in changes)
-    zone = "" if time.tz is None else str(time.tz)
-    return Axis(places, elapsed, begins, usual, float(ticks[0]) / per, offsets, zone, bool(removed.any()))
+    zone, groups = "" if time.tz is None else str(time.tz), first if len(falls) else None
+    return Axis(places, elapsed, begins, usual, float(ticks[0]) / per, offsets, zone, bool(removed.any()), groups)
 
 
 def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:

@@ -40,7 +40,8 @@ from penstock.report.words import (
 
 MOST_CHARTS = 8
 MOST_LISTED = 500  # cases, the most severe
-_EARLIEST = 3  # sensors that left their range first are shown, whatever their rank
+_EARLIEST = 3  # strong sensors that left their range first are shown, whatever their rank
+_STRONG = 0.25  # of the largest mean evidence
 _MOST_NAMED = 12  # sensors after those with charts
 _SHORT_SOURCES = {
     "sensor": "the sensor",
@@ -103,7 +104,8 @@ class Case:
         out = [sensor for sensor in self.sensors if sensor.onset >= 0]
         if self.incident is None or not out:
             return list(self.sensors[:MOST_CHARTS])
-        strong = {sensor.name for sensor in self.incident.sensors if sensor.mean_evidence >= 1}
+        least = max(1.0, _STRONG * max(sensor.mean_evidence for sensor in self.incident.sensors))
+        strong = {sensor.name for sensor in self.incident.sensors if sensor.mean_evidence >= least}
         early = sorted((sensor for sensor in out if sensor.name in strong), key=lambda sensor: sensor.onset)
         first = [*out[: MOST_CHARTS - _EARLIEST], *early[:_EARLIEST], *out[MOST_CHARTS - _EARLIEST :]]
         chosen = list({sensor.column: sensor for sensor in first}.values())[:MOST_CHARTS]
@@ -261,16 +263,16 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
     first = case.sensors[0] if case.sensors else None
     sure, how = sureness(findings, case)
     start, end = case.record["start"], case.record["end"]
-    group = Markup("{}: ").format(name_tag(case.record["group"])) if "group" in case.record else ""
     early = min((s for s in case.in_order if s.onset >= 0), key=lambda s: s.onset, default=None)
     return Record(
         number=case.number,
-        when=group + when(start),
+        group=name_tag(case.record["group"]) if "group" in case.record else "",
+        when=when(start),
         whole=span(start, end),
         duration=length_in_words(case.record),
         sure=sure,
         how=how,
-        is_sure=sure != "may be chance",
+        is_sure=sure == "near certain",
         first=name_tag(first.name) if first else "",
         condition=first.condition if first else "",
         early=name_tag(early.name) if early and first and early.onset < first.onset else "",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.detection import Findings
-from penstock.report.axis import make_axis
+from penstock.report.axis import Axis, make_axis
 from penstock.report.cases import cases_of, word_for_cases
 from penstock.report.charts import CaseCharts
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Of Okabe and Ito's palette, which the colour-blind can distinguish, and which prints well.
 _BLUE, _ORANGE, _BAND, _INK, _SOFT, _RULE = "#0072b2", "#d55e00", "#e69f00", "#1a2026", "#55606b", "#eceff1"
 _NUMBERED = 10  # incidents, the most severe
+_APART = 0.02  # of the width, two numbers
 _SHOWN = 5  # sensors
 
 
@@ -37,14 +38,19 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
     assert axes is not None
     places, word = _places(findings), word_for_cases(findings)
     cases = cases_of(findings)
-    for case in sorted(cases, key=lambda case: case.number):
+    whole, taken = (places[-1] - places[0]) if len(places) > 1 else 1, list[float]()
+    for case in cases:
         span = places[case.start], places[case.end]
         label = f"{len(cases)} {word}{'s' if len(cases) > 1 else ''}" if case is cases[0] else None
         axes.axvspan(*span, color=_BAND, alpha=0.3, linewidth=1.5, label=label)
-        if case.rank <= _NUMBERED:
+        share = float((span[0] - places[0]) / whole)
+        if case.rank <= _NUMBERED and all(abs(share - other) > _APART for other in taken):
+            taken.append(share)
             at_top = axes.get_xaxis_transform()  # y from 0 to 1 of the axes
             axes.text(span[0], 1.0, f"{case.number}", transform=at_top, va="bottom", fontsize="small", color=_INK)
-    axes.plot(places, findings.scores, color=_BLUE, linewidth=0.8, label="score")
+    gaps = np.flatnonzero(_axis(findings).begins)[1:]  # no line is drawn across
+    scores = np.insert(findings.scores, gaps, np.nan)
+    axes.plot(np.insert(places, gaps, places[gaps]), scores, color=_BLUE, linewidth=0.8, label="score")
     axes.axhline(findings.threshold, color=_INK, linestyle=(0, (6, 4)), linewidth=1, label="threshold")
     axes.set_ylabel("score")
     axes.set_xlabel(findings.table.time_name or "row")
@@ -64,7 +70,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
     if case is None:
         raise KeyError(f"There is no {word_for_cases(findings)} {number}.")
     sensors = case.in_order[:_SHOWN]
-    charts = CaseCharts(findings, make_axis(findings.table.time, len(findings.scores)), cases)
+    charts = CaseCharts(findings, _axis(findings), cases)
     window, places = charts.window(case), _places(findings)
     shown = max(1, len(sensors))
     figure: Figure
@@ -96,6 +102,10 @@ def _calm(axes: Axes) -> None:
     axes.grid(axis="y", color=_RULE)
     axes.set_axisbelow(True)
     axes.tick_params(colors=_SOFT, labelsize="small")
+
+
+def _axis(findings: Findings) -> Axis:
+    return make_axis(findings.table.time, len(findings.scores), [rows.start for rows in findings.table.spans])
 
 
 def _places(findings: Findings) -> Any:

@@ -161,9 +161,19 @@ def notebook_html(findings: Findings) -> str:
     """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
     cases, areas = cases_of(findings), Areas(findings.names)
     sure = _sure_heading(findings)
-    names = (word_for_cases(findings), "began", "how long", sure.lower(), "look at first", "condition", "probably")
+    group = "" if findings.table.group is None else str(findings.table.group.name)
+    names = (
+        word_for_cases(findings),
+        group,
+        "began",
+        "how long",
+        sure.lower(),
+        "look at first",
+        "condition",
+        "probably",
+    )
     lines = [
-        (row.number, row.when, row.duration, row.sure, row.first, row.condition, row.source)
+        (row.number, row.group, row.when, row.duration, row.sure, row.first, row.condition, row.source)
         for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])
     ]
     used = [place for place, name in enumerate(names) if name and any(line[place] for line in lines)]
@@ -194,7 +204,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "source": findings.table.source,
         "period": period(findings),
         "size": f"{counted(len(findings.scores), 'row')}, {counted(len(findings.names), 'sensor')}",
-        "has_time": findings.table.in_time,
+        "has_time": findings.table.time is not None,
         "group_name": None if findings.table.group is None else str(findings.table.group.name),
         "several_modes": len(findings.parts) > 1,
         "modes": modes,
@@ -215,7 +225,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         else [fault_line(n, row) for n, row in enumerate(known.faults.to_dict("records"), 1)],
         "calendar": make_calendar(findings, cases),
         "rows": [make_row(findings, case, areas) for case in cases],
-        "most_rows": _MOST_ROWS,
+        "most_rows": _MOST_ROWS if len(cases) > _MOST_ROWS + 2 else len(cases),
         "n_cases": len(findings.incidents) or len(findings.events),
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],

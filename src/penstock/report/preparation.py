@@ -227,13 +227,13 @@ def _changes(findings: Findings) -> list[str]:
     words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
     if inputs["encoded"] and "encoded columns" not in noted:
         words.append(f"{inputs['encoded']:,} of text encoded as numbers")
-    if inputs["left out"] and "left out columns" not in noted:
+    if inputs["left out"]:
         words.append(f"{inputs['left out']:,} left out")
     changes = [f"Columns: {', '.join(words)}."]
     n_trained = int(findings.trained.sum())
     if 0 < n_trained < int(findings.judged.sum()):
         changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
-    for message in (note.message for note in findings.notes if note.changed):
+    for message in (note.message for note in findings.notes if note.changed and note.kind != "left out columns"):
         is_long = len(message) > _LONGEST
         changes.append(message[:_LONGEST].rsplit(" ", 1)[0] + " …" if is_long else message)
     return list(dict.fromkeys(changes))

@@ -45,7 +45,7 @@ class Explorer {
       for (const column of found.slice(0, 200)) {
         const item = make("li", { role: "option", id: "option-" + column, "data-column": column, "aria-selected": "false" }, list);
         make("bdi", { class: "name" }, item, data.explorer.sensors[column].name);
-        if (data.explorer.sensors[column].unit) make("span", { class: "muted" }, item, " " + data.explorer.sensors[column].unit);
+        make("span", { class: "muted" }, item, unitOf(column));
       }
       if (!found.length) make("li", { class: "muted", role: "option", "aria-disabled": "true", id: "option-none" }, list, "no such sensor");
       list.hidden = false;
@@ -144,7 +144,7 @@ class Explorer {
     this.addChart(
       { ...this.shared(), series: [{ ...curveOf(column), color: "--blue" }] },
       { height: 92, axis: isLast, ticks: 3, label: sensor.name + " over time" },
-      sensor.name + (sensor.unit ? " [" + sensor.unit + "]" : ""),
+      sensor.name + unitOf(column),
     );
   }
 
@@ -184,10 +184,7 @@ class Explorer {
   csv() {
     const [low, high] = this.view.range, score = { ...this.overview.series[0] };
     const main = this.columns.length ? curveOf(this.columns[0]) : score, all = this.columns.map(curveOf);
-    const names = ["time", "score", ...this.columns.map((column) => {
-      const { name, unit } = data.explorer.sensors[column];
-      return name + (unit ? " [" + unit + "]" : "");
-    })];
+    const names = ["time", "score", ...this.columns.map((column) => data.explorer.sensors[column].name + unitOf(column))];
     const lines = [names.map(csvField).join(",")];
     for (let i = firstAt(main.places, low); i < main.places.length && main.places[i] <= high; i++) {
       const place = main.places[i], cell = ({ places, values }) => {
@@ -235,6 +232,12 @@ class Explorer {
       navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]).then(() => say("The picture is copied."), save);
     });
   }
+}
+
+// The unit of a sensor in brackets, unless its name says it.
+function unitOf(column) {
+  const { name, unit } = data.explorer.sensors[column];
+  return unit && !name.includes("[" + unit + "]") ? " [" + unit + "]" : "";
 }
 
 // A cell of a CSV file; a text that a spreadsheet would take for a formula gets a single quote in front.

@@ -83,8 +83,9 @@ function showDuration(milliseconds) {
 // Places are milliseconds from the first row, or row numbers (`origin` null). From each `offsets[i][0]` on the wall
 // clock is `offsets[i][1]` ahead of origin + place: time zones, changes of the clocks, and gaps that are drawn narrow.
 class Clock {
-  constructor({ origin = null, offsets = [], zone = "" }) {
+  constructor({ origin = null, offsets = [], zone = "", ordered = true }) {
     this.origin = origin;
+    this.ordered = ordered; // false where groups that overlap in time are drawn one after the other
     this.offsets = offsets.length ? offsets : [[0, 0]];
     this.zone = zone;
   }
@@ -110,13 +111,19 @@ class Clock {
     return showDay(date) + ", " + showClock(date);
   }
 
-  // To the second and no zone, for links; row numbers where there is no time.
+  // The time in ISO 8601 to the second, without a zone; the row number where there is no time.
   iso(place) {
     return this.origin === null ? String(Math.round(place)) : this.at(place).toISOString().slice(0, 19);
   }
 
-  // The place of such a text; in a gap, its end. NaN for what is no time.
+  // A text for links that `parse` finds back: the time, or the place itself where times are not in order.
+  mark(place) {
+    return this.ordered ? this.iso(place) : "p" + Math.round(place);
+  }
+
+  // The place of such a text; in a gap, its end. NaN for what is none.
   parse(text) {
+    if (!this.ordered) return /^p-?\d+$/.test(text) ? Number(text.slice(1)) : NaN;
     if (this.origin === null) return /^-?\d+$/.test(text) ? Number(text) : NaN;
     const clock = Date.parse(/T/.test(text) ? text + "Z" : text + "T00:00:00Z");
     if (Number.isNaN(clock)) return NaN;

@@ -1,5 +1,6 @@
 // An incident that is opened: a chart for each sensor on one time axis, the values at the cursor, and the heat map.
 
+const PAPER_HEIGHT = 54;
 const SIDE = 264; // pixels that the words beside a chart take, as in the style
 
 // What a chart of one sensor shows: the usual band, a normal situation, what was expected, and the readings.
@@ -60,7 +61,7 @@ class IncidentCharts {
 
   add(item, packed, places, isLast) {
     const chart = new TimeChart(item.querySelector(".plot"), this.view, {
-      clock: this.clock, axis: isLast, height: TimeChart.paper ? 62 : 84, ticks: 3, top: 6, left: 52, least: packed.range * 0.02,
+      clock: this.clock, axis: isLast, height: TimeChart.paper ? PAPER_HEIGHT : 84, ticks: 3, top: 6, left: 52, least: packed.range * 0.02,
       label: packed.name + " around the " + data.word,
     });
     const { content, actual, expected, normal } = sensorContent(this.record, packed, places);
@@ -114,7 +115,7 @@ class IncidentCharts {
 
   draw() {
     for (const { chart } of this.charts) {
-      chart.options.height = TimeChart.paper ? 62 : 84;
+      chart.options.height = TimeChart.paper ? PAPER_HEIGHT : 84;
       chart.draw();
     }
     if (this.heat) {

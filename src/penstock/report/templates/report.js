@@ -84,7 +84,7 @@ function address() {
     parts.push("sensors=" + explorer.columns.map((column) => encodeURIComponent(data.explorer.sensors[column].name)).join(","));
   }
   if (explorer.layout !== "stack") parts.push("layout=" + explorer.layout);
-  if (!view.isWhole) parts.push("from=" + clock.iso(view.range[0]), "to=" + clock.iso(view.range[1]));
+  if (!view.isWhole) parts.push("from=" + clock.mark(view.range[0]), "to=" + clock.mark(view.range[1]));
   return "#" + parts.join("&");
 }
 
@@ -218,7 +218,7 @@ function follow(change) {
     button.disabled = button.dataset.zoom === "in" ? view.range[1] - view.range[0] <= view.least * 1.01 : view.isWhole;
   }
   keepAddress(250);
-  const span = view.isWhole ? "" : clock.iso(view.range[0]).slice(0, 10) + clock.iso(view.range[1]).slice(0, 10);
+  const span = view.isWhole || !clock.ordered ? "" : clock.iso(view.range[0]).slice(0, 10) + clock.iso(view.range[1]).slice(0, 10);
   if (span === framed) return;
   framed = span;
   for (const cell of days) {
