@@ -329,7 +329,7 @@ class Api:
         def find() -> dict[str, Any]:
             alarm = self.store.alarm(identity)
             labels = labels_of(self.store.labels())
-            like = looks_like(Alarm.from_dict(alarm), labels)
+            like = looks_like(_as_alarm(alarm), labels)
             mine = [label.as_dict() for label in labels if label.alarm == identity]
             known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
             return {**_with_words(alarm), "history": self.store.changes(identity), "labels": mine, "looks_like": known}
@@ -551,8 +551,12 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     return whole[whole["row"] > after].head(limit)
 
 
+def _as_alarm(record: dict[str, Any]) -> Alarm:
+    return Alarm.from_dict({name: value for name, value in record.items() if name != "open"})
+
+
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
-    known = Alarm.from_dict(alarm)
+    known = _as_alarm(alarm)
     return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
 
 

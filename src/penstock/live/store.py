@@ -370,14 +370,14 @@ class Store:
         )
 
     def alarms(self, *, only_open: bool = False, asset: str | None = None, limit: int = 1000) -> list[dict[str, Any]]:
-        """Return alarms, the newest first."""
-        query, values = "SELECT record FROM alarms WHERE 1", list[Any]()
+        """Return alarms, the newest first, with `open`: whether it is not closed."""
+        query, values = "SELECT record, open FROM alarms WHERE 1", list[Any]()
         if only_open:
             query += " AND open"
         if asset is not None:
             query, values = f"{query} AND asset=?", [asset]
         rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", [*values, limit])
-        return [json.loads(row["record"]) for row in rows]
+        return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
 
     def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
         """Return alarms as they are inside the transaction that is being written."""
@@ -386,12 +386,11 @@ class Store:
         return [json.loads(row["record"]) for row in rows if row is not None]
 
     def alarm(self, identity: str) -> dict[str, Any]:
-        """Return an alarm; LookupError if there is none."""
-        rows = self._read("SELECT record FROM alarms WHERE id=?", (identity,))
+        """Return an alarm, as `alarms` does; LookupError if there is none."""
+        rows = self._read("SELECT record, open FROM alarms WHERE id=?", (identity,))
         if not rows:
             raise LookupError(f"There is no alarm {identity!r:.80}.")
-        found: dict[str, Any] = json.loads(rows[0]["record"])
-        return found
+        return {**json.loads(rows[0]["record"]), "open": bool(rows[0]["open"])}
 
     def changes(self, alarm: str | None = None, *, since: float = 0.0, limit: int = -1) -> list[dict[str, Any]]:
         """Return changes in order, of one alarm or of all."""

@@ -183,6 +183,7 @@ function showAgo(seconds) {
 
 function chip(alarm) {
   const is = (name) => alarm.state.includes(name), away = AWAY.find(is);
+  if (!alarm.open) return make("span", { class: "chip aside" }, null, "▪ closed" + (is("acknowledged") ? "" : ", not acknowledged"));
   const [kind, text] = away ? ["aside", "‖ " + away.replaceAll("_", " ")]
     : is("active") ? (is("acknowledged") ? ["seen", "◐ active, acknowledged"] : ["new", "● active"])
     : is("acknowledged") ? ["good", "○ ended, acknowledged"] : ["over", "◌ ended, not acknowledged"];
@@ -241,14 +242,14 @@ async function openAlarm(id, { keep = false } = {}) {
     const parts = [showTime(each.time), each.kind, each.who && "by " + each.who, each.reason, each.comment && "“" + each.comment + "”", each.quiet && "(" + each.quiet + ")"];
     return make("li", {}, null, parts.filter(Boolean).join(" · "));
   }));
-  const may = state.status.role !== "viewer", engineer = state.status.role === "engineer", closed = alarm.history.some((each) => each.kind === "closed");
+  const may = state.status.role !== "viewer", engineer = state.status.role === "engineer";
   const buttons = [
     ["acknowledge", "Acknowledge", may && !is("acknowledged")], ["confirm", "Confirm", may && is("acknowledged") && !is("confirmed")],
     ["reset", "Reset", may && is("latched") && !is("active") && is("acknowledged")],
     ["shelve", "Shelve for these hours", may], ["unshelve", "Unshelve", may && is("shelved")], ["comment", "Comment", may],
     ["suppress", "Suppress", engineer && !is("suppressed")], ["unsuppress", "End suppression", engineer && is("suppressed")],
     ["out_of_service", "Out of service", engineer && !is("out_of_service")], ["in_service", "In service again", engineer && is("out_of_service")],
-  ].filter((each) => each[2] && !closed);
+  ].filter((each) => each[2] && alarm.open);
   $("actions").replaceChildren(...buttons.map(([action, text], i) =>
     make("button", { type: "button", "data-action": action, class: i ? "" : "first" }, null, text)));
   $("work").hidden = !buttons.length;
