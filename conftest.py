@@ -18,6 +18,9 @@ import pytest
 
 # Before anything imports SciPy: otherwise scikit-learn skips one of its estimator checks.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# As many processes as cores run tests: threads of BLAS would wait for each other, and take processor time to do so.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Dask samples what its workers do a hundred times a second: a fifth of the time of a small fit.
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED", "False")

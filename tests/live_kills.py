@@ -41,13 +41,16 @@ class Kill:
 class Killer:
     """Watches one file to its end through many kills."""
 
-    def __init__(self, folder: Path, arguments: list[str], expected: bytes, chance: random.Random) -> None:
+    def __init__(
+        self, folder: Path, arguments: list[str], expected: bytes, alarms: bytes, chance: random.Random
+    ) -> None:
         folder.mkdir()
         self._errors = folder / "stderr.txt"
-        self._output = folder / "out.jsonl"
+        self._output, self._alarms = folder / "out.jsonl", folder / "alarms.jsonl"
         self._state = folder / "state"
-        self._command = ["watch", *arguments, "--output", str(self._output), "--state", str(self._state)]
-        self._expected = expected
+        files = ["--output", str(self._output), "--alarms", str(self._alarms), "--state", str(self._state)]
+        self._command = ["watch", *arguments, *files]
+        self._expected, self._expected_alarms = expected, alarms
         self._chance = chance
         self._process = 0
 
@@ -60,6 +63,7 @@ class Killer:
             status = self._kill(aim)
             if os.WIFEXITED(status):
                 identical = self._output.read_bytes() == self._expected
+                identical = identical and self._alarms.read_bytes() == self._expected_alarms
                 return {"kills": kills, "identical": identical, "last_code": os.WEXITSTATUS(status)}
             half_written = [name for name in self._temporary() if f".{self._process}-" in name]
             kills.append(
@@ -122,16 +126,20 @@ class Killer:
 def kill_again_and_again(folder: Path, variants: list[list[str]], kills: int, half_written: int, seed: int) -> None:
     """Sequences of the variants in turn, until there were so many kills of runs at work, and in snapshots."""
     chance = random.Random(seed)
-    expected = []
+    expected, expected_alarms = [], []
     for number, arguments in enumerate(variants):
         unbroken = folder / f"unbroken-{number}.jsonl"
-        assert main(["watch", *arguments, "--output", str(unbroken), "--quiet"]) == 0
+        alarms = folder / f"alarms-{number}.jsonl"
+        assert main(["watch", *arguments, "--output", str(unbroken), "--alarms", str(alarms), "--quiet"]) == 0
         expected.append(unbroken.read_bytes())
+        expected_alarms.append(alarms.read_bytes())
+    assert sum(b'"raised"' in alarms for alarms in expected_alarms) > 1
     sequences: list[dict[str, Any]] = []
     hits = snapshot_hits = 0
     while len(sequences) < len(variants) or hits < kills or snapshot_hits < half_written:
         variant = len(sequences) % len(variants)
-        killer = Killer(folder / f"sequence-{len(sequences)}", variants[variant], expected[variant], chance)
+        place = folder / f"sequence-{len(sequences)}"
+        killer = Killer(place, variants[variant], expected[variant], expected_alarms[variant], chance)
         sequences.append(killer.run())
         hits += sum(kill.mid_work for kill in sequences[-1]["kills"])
         snapshot_hits += sum(bool(kill.half_written) for kill in sequences[-1]["kills"])

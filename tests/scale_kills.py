@@ -158,8 +158,8 @@ def killing(client, marks, aims):
 def wait_for_all_workers(client):
     """Until every worker is there, and its nanny knows it: one that dies sooner is not started again."""
     nannies = client.cluster.workers.values()
-    assert wait_until(lambda: all(nanny.status == Status.running for nanny in nannies), 60)
-    client.wait_for_workers(len(nannies), timeout=60)
+    assert wait_until(lambda: all(nanny.status == Status.running for nanny in nannies), 300)
+    client.wait_for_workers(len(nannies), timeout=300)
 
 
 async def _add(scheduler, plugin):

@@ -1,12 +1,18 @@
-"""Settings of a study: what is read, what is refused, how a study is reduced."""
+"""Settings of studies of one's own, and the data sets that they name."""
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 
-from penstock.bench import Method, parse_settings
+from penstock.bench import Method, load_file, parse_settings
 from penstock.bench.methods import build
 from penstock.bench.settings import SettingsError, example_settings
+from penstock.io import TableError
 
 ONE = """
 [[method]]
@@ -90,3 +96,106 @@ def test_only_some_data_sets_and_seeds() -> None:
     assert (cut.seeds, cut.methods[0].seeds, cut.methods[1].seeds) == ((7,), (4,), None)
     assert study.only(seeds=5).seeds == (0, 1, 2, 3, 4)
     assert study.limited(3).time_limit == 3.0
+
+
+def written(folder: Path, text: str, name: str = "pump.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["outlier", "Label", "ANOMALY", "is_anomaly", "y", "Class", "target"])
+def test_finds_the_label_by_its_name(tmp_path: Path, name: str) -> None:
+    data = load_file(written(tmp_path, f"a,{name},b\n1,0,2.5\n3,1,4\n5,0,6\n"))
+    np.testing.assert_array_equal(data.X, [[1, 2.5], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(data.y, [0, 1, 0])
+    assert (data.name, data.n_anomalies, data.y.dtype) == ("pump", 1, np.int64)
+    assert data.X.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("normal", "anomalous"),
+    [("0", "1"), ("false", "TRUE"), ("no", "Yes"), ("Normal", "anomaly"), ("inlier", "outlier"), ("0.0", "1.0")],
+)
+def test_words_for_normal_and_anomalous(tmp_path: Path, normal: str, anomalous: str) -> None:
+    data = load_file(written(tmp_path, f"a,label\n1,{normal}\n2,{anomalous}\n3,{normal}\n"))
+    assert data.y.tolist() == [0, 1, 0]
+
+
+def test_the_label_column_can_be_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "label,fault\n1,no\n0,yes\n")
+    assert load_file(f"{path}::fault").y.tolist() == [0, 1]
+    assert load_file(path, label="fault").X.tolist() == [[1.0], [0.0]]
+
+
+@pytest.mark.parametrize("name", ["pump.csv.gz", "PUMP.CSV.GZ"])
+def test_gzip(tmp_path: Path, name: str) -> None:
+    with gzip.open(tmp_path / name, "wt") as file:
+        file.write("a,label\n1,0\n2,1\n")
+    data = load_file(tmp_path / name)
+    assert (data.n, data.name.lower()) == (2, "pump")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"a": [1.0, 2.0], "anomaly": [False, True]}).to_parquet(tmp_path / "pump.parquet")
+    data = load_file(tmp_path / "pump.parquet")
+    assert (data.X.tolist(), data.y.tolist(), data.name) == ([[1.0], [2.0]], [0, 1], "pump")
+
+
+def test_the_time_is_no_input_and_rows_keep_their_order(tmp_path: Path) -> None:
+    rows = "2024-01-02 00:00,5,1\n2024-01-01 00:00,6,0\n2024-01-03 00:00,7,0\n"
+    data = load_file(written(tmp_path, f"time,a,label\n{rows}"))
+    assert (data.X.tolist(), data.y.tolist()) == ([[5.0], [6.0], [7.0]], [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a,b\n1,0\n2,1\n",
+            r"no column called outlier, .* or target .* columns are 'a', 'b'\. Name .*pump\.csv::column",
+        ),
+        ("a,Label,y\n1,0,0\n2,1,1\n", r"more than one column that may be the label: 'Label', 'y'\. Name"),
+        ("a,label\n1,0\n2,2\n", r"'label' holds '2' in row 1 \(counted from 0\), .* Write 0 for normal rows and 1"),
+        ("a,label\n1,0\n2,-1\n3,1\n", r"holds '-1' in row 1"),
+        ("a,label\n1,no\n2,trip\n3,yes\n", r"holds 'trip' in row 1"),
+        ("a,label\n1,0\n2,1\n3,\n", r"holds nothing in row 2"),
+        (
+            "a,s,label\n1,on,0\n2,off,1\n",
+            r"column 's' holds text, 'on' in row 0 \(counted from 0\)\. .* take numbers only",
+        ),
+        ("a,s,t2,label\n1,on,x,0\n2,off,y,1\n", r"column 's' holds text.* \(as do 't2'\)"),
+        ("a,b,label\n1,2,0\n3,,1\n,5,0\n", r"2 values cannot be used, the first in column 'b', row 1 .* fill the gaps"),
+    ],
+)
+def test_refusals(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        load_file(written(tmp_path, text))
+
+
+def test_rows_without_a_time_are_not_dropped(tmp_path: Path) -> None:
+    rows = "".join(f"2024-01-01 00:{minute:02},{minute},0\n" for minute in range(30))
+    with pytest.raises(
+        TableError, match=r"column 'time' is taken for the time, and 1 row .* row 30 \(counted from 0\)"
+    ):
+        load_file(written(tmp_path, f"time,a,label\n{rows},5,1\n"))
+
+
+def test_no_such_file_or_column(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"There is no file .*pomp\.csv"):
+        load_file(str(tmp_path / "pomp.csv"))
+    path = written(tmp_path, "a,fault\n1,0\n2,1\n")
+    with pytest.raises(TableError, match=r"no column 'fuult' \(given as label\).*Did you mean 'fault'"):
+        load_file(f"{path}::fuult")
+    with pytest.raises(TableError, match="no column after '::'"):
+        load_file(f"{path}::")
+
+
+def test_columns_that_are_no_inputs_are_named_after_the_label(tmp_path: Path) -> None:
+    file = tmp_path / "pump.csv"
+    file.write_text("flow,shift,again,fault\n1,3,0,0\n2,3,0,0\n9,4,1,1\n")
+    with pytest.raises(TableError, match=r"'again' is equal to the label in every row.*::fault::again"):
+        load_file(f"{file}::fault")
+    assert load_file(f"{file}::fault::again").p == 2
+    assert load_file(f"{file}::fault::again, shift").X.tolist() == [[1.0], [2.0], [9.0]]

@@ -401,6 +401,13 @@ def test_a_reader_that_has_had_enough(
     assert capfd.readouterr().err == ""
 
 
+def test_a_closed_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdout", None)  # what Python has for one that was closed before it began
+    assert main(["detect", table, *QUICK, "-o", "findings.csv"]) == 0
+    assert capfd.readouterr().err == ""
+    assert Path("findings.csv").exists()
+
+
 def test_a_full_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)

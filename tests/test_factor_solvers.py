@@ -320,14 +320,16 @@ def test_blas_threads_are_lowered_and_restored_on_any_thread():
         with one_blas_thread():
             seen.append(limits())
 
-    before, seen = limits(), []
-    with one_blas_thread():
-        assert set(limits()) <= {1}
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert seen
-    assert limits() == before
+    seen = []
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        assert set(limits()) == {2}
+        with one_blas_thread():
+            assert set(limits()) == {1}
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+        assert set(limits()) == {2}
+    assert set(seen[0]) == {1}
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def plant_like_csv(path: Path) -> None:
     rng = np.random.default_rng(7)
     rows = rng.random((N_ROWS, 3)) @ rng.random((3, N_COLUMNS)) + 0.01 * rng.random((N_ROWS, N_COLUMNS))
     rows[::199, 2] += 4.0
+    rows[700:720, 2] += 4.0
     lines = ["time," + ",".join(f"sensor{column}" for column in range(N_COLUMNS))]
     for number, row in enumerate(rows):
         fields = [f"{value:.6f}" for value in row]
@@ -34,7 +35,7 @@ def plant_like_csv(path: Path) -> None:
             fields[number % N_COLUMNS] = ""
         if number % 333 == 0:
             fields[1] = "broken"
-        lines.append(f"2026-03-14T{number},{','.join(fields)}")
+        lines.append(f"t{number},{','.join(fields)}")
     path.write_text("\n".join(lines), encoding="ascii")
 
 
@@ -63,7 +64,8 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
     in_snapshots = kills // 5
     plant_like_csv(tmp_path / "plant.csv")
     live = learn_from_good_months(tmp_path)
-    common = [str(tmp_path / "plant.csv"), "--components", "3", "--snapshot-every", "100"]
+    short = ["--on-delay", "1min", "--off-delay", "2min"]
+    common = [str(tmp_path / "plant.csv"), "--components", "3", "--snapshot-every", "100", *short]
     variants = [
         common,
         [*common, "--threshold", "drifting-peaks", "--snapshot-every", "73", "--warmup", "900"],

@@ -22,15 +22,14 @@ from sklearn.exceptions import NotFittedError
 from strategies import examples
 from test_missing_detectors import agreeing_rows, holey_rows
 from test_saving import alike, assert_same_detector, saved_and_loaded
-from test_saving_refusals import at, changed, places, spoiled, wrong_values
+from test_saving_refusals import refuse_or_work
 from test_views import few_draws, make_table, new_rows
 
-import penstock
 from penstock import Detector
 from penstock._threads import thread_limit
 from penstock.detectors import views as composite
 from penstock.detectors.views import VIEWS, Sampling
-from penstock.storage import StorageError, read_state, write_state
+from penstock.thresholds import Exceedance
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:
@@ -373,66 +372,14 @@ def test_whatever_part_of_a_file_does_not_fit_is_refused(
 ) -> None:
     X = TABLES[name][:24] if name == "holes" else TABLES[name][15:40]
     Detector().fit(X).save(tmp_path / "saved")
-    sound = read_state(tmp_path / "saved")[1]
-    model = ("fitted", "model")
-    taken, refused = set(), 0
-    for way in places(at(sound, model)):
-        for value in wrong_values(at(sound, model + way)):
-            state = changed(sound, model + way, value)
-            monkeypatch.setattr(
-                "penstock.detection._model_files.read_state", lambda *_, state=state: ("detector", state)
-            )
-            try:
-                loaded = penstock.load("file")
-            except StorageError:
-                refused += 1
-                continue
-            taken.add(way)
-            assert np.isfinite(loaded.anomaly_score(X * 1.1)).all()
-            assert np.isfinite(loaded.explain(X * 1.1).variables.to_numpy()).all()
+
+    def works(loaded: Detector) -> None:
+        assert np.isfinite(loaded.anomaly_score(X * 1.1)).all()
+        assert np.isfinite(loaded.explain(X * 1.1).variables.to_numpy()).all()
+
+    refused, taken = refuse_or_work(tmp_path / "saved", monkeypatch, works, ("fitted", "model"))
     assert taken <= HARMLESS
     assert refused > 500
-
-
-MODEL = "fitted/model"
-
-
-@pytest.mark.parametrize(
-    ("way", "change", "message"),
-    [
-        (f"{MODEL}/views/rows", lambda A: np.where(np.arange(len(A)) == 3, np.nan, A.T).T, "some of them in each row"),
-        (f"{MODEL}/views/rows", lambda A: np.where(np.arange(4) == 3, np.nan, A), "each row and each column"),
-        (f"{MODEL}/views/rows", lambda A: A[1:], r"rows.*of shape \(150, 4\)"),
-        (f"{MODEL}/views/encoding/unit", lambda u: u * 0, "unit.* should be positive"),
-        (f"{MODEL}/views/encoding/spread", lambda s: -s, "spread.*≥ 0"),
-        (f"{MODEL}/views/encoding/center", lambda c: c + 3, "center.*≤ 1"),
-        (f"{MODEL}/views/plain/reach", lambda r: r * 0, "reach.* should be positive"),
-        (f"{MODEL}/views/plain/around", lambda r: -r, "around.*≥ 0"),
-        (f"{MODEL}/views/logged/own", lambda r: -r, "own.*≥ 0"),
-        (f"{MODEL}/views/logged/joins", lambda j: j + 1000, "joins.*≤ 149"),
-        (f"{MODEL}/views/coarse", lambda m: m + 1000, "coarse.*≤ 149"),
-        (f"{MODEL}/views/coarse", lambda m: m[:0], r"of shape \(128, 4\)"),
-        (f"{MODEL}/views/fine", lambda m: m[:, :0], r"of shape \(64, 32\)"),
-        (f"{MODEL}/views/marginal/width", lambda w: w * 0, "width.* should be positive"),
-        (f"{MODEL}/views/marginal/total", lambda w: w * 0, "total.* should be positive"),
-        (f"{MODEL}/views/marginal/counts", lambda c: -c, "counts.*≥ 0"),
-        (f"{MODEL}/views/marginal/counts", lambda c: c[:, :2].copy(), "at least one bin between two empty"),
-        (f"{MODEL}/views/standards/coarse/floor", lambda _: 0.0, "floor.* should be positive"),
-        (f"{MODEL}/views/standards/fine/spread", lambda _: 0.0, "spread.* should be"),
-        (f"{MODEL}/views/standards/plain/mean", lambda _: 1e300, "mean.* should be"),
-        (f"{MODEL}/views/standards/logged/spread", lambda _: 1e-300, "spread.* should be"),
-        (f"{MODEL}/views/standards/marginal/spread", lambda _: 1e300, "spread.* should be"),
-        (f"{MODEL}/parts", lambda parts: parts[:, :3].copy(), r"parts.*of shape \(150, 4\)"),
-        (f"{MODEL}/tree/edges", lambda e: e[[0] * len(e)], "reaches every row"),
-        (f"{MODEL}/copies/kept", lambda k: k * 0, "for that row itself"),
-        ("parameters/random_state", lambda _: "seed", "cannot be used to seed"),
-    ],
-)
-def test_what_does_not_fit_is_named(tmp_path: Path, way: str, change: Any, message: str) -> None:
-    Detector().fit(mixed_rows()).save(tmp_path / "saved")
-    write_state(tmp_path / "saved", "detector", spoiled(read_state(tmp_path / "saved")[1], way, change))
-    with pytest.raises(StorageError, match=f"(?s)the file is sound, but .*{message}"):
-        penstock.load(tmp_path / "saved")
 
 
 @pytest.mark.parametrize("name", ["plain", "holes"])
@@ -469,3 +416,32 @@ def test_seeds() -> None:
     for bad in ("seed", 1.5, -1):
         with pytest.raises(ValueError, match=r"cannot be used to seed|must be|Seed"):
             Detector(random_state=bad).fit(X)
+
+
+def slow_rows(n: int, p: int, seed: int) -> np.ndarray:
+    """AR(1) with a coefficient of 0.99, of unit variance."""
+    X = plain_rows(n, p, seed)
+    for i in range(1, n):
+        X[i] = 0.99 * X[i - 1] + np.sqrt(1 - 0.99**2) * X[i]
+    return X
+
+
+def test_rates_of_rows_close_in_time_are_those_of_blocks_left_out(tmp_path: Path) -> None:
+    X = slow_rows(2400, 6, 1)
+    detector, later = Detector().fit(X[:800]), X[800:]
+    own = Exceedance.of(detector.scores_).rate_of(detector.anomaly_score(later))
+    assert (own <= 0.01).mean() > 0.2
+    rates = detector.false_alarm_rate(later)
+    assert (rates <= 0.01).mean() < 0.02
+    np.testing.assert_array_equal(saved_and_loaded(detector, tmp_path).false_alarm_rate(later), rates)
+    assert (detector.set_false_alarm_rate(0.01).predict(later) == -1).mean() < 0.02
+    mixed = Detector().fit(X[:800][np.random.default_rng(0).permutation(800)])  # no order: nothing changes
+    np.testing.assert_array_equal(mixed.model_.scores_as_new, mixed.scores_)
+
+
+def test_a_column_read_in_one_block_only_does_not_stop_rates_of_rows_close_in_time() -> None:
+    X = slow_rows(400, 4, 2)
+    X[80:, 3] = np.nan
+    detector = Detector().fit(X)
+    assert len(detector.model_.scores_as_new) == 320  # of the first block nothing else can say
+    assert np.isfinite(detector.false_alarm_rate(X)).all()

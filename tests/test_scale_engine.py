@@ -115,8 +115,8 @@ def test_a_wrong_engine_in_a_configuration(table: str, capfd: pytest.CaptureFixt
 def test_methods_that_a_cluster_cannot_fit(table: str, method: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", table, "--engine", "dask", "--method", method]) == 2
     assert capfd.readouterr().err == (
-        f"penstock: --engine dask cannot fit --method {method}, only detector, nsnmf, laplacian, nmf. Choose one of "
-        f"these, or --engine local.\n"
+        f"penstock: --engine dask cannot fit --method {method}, only detector, sensors, nsnmf, laplacian, nmf. Choose "
+        f"one of these, or --engine local.\n"
     )
 
 

@@ -475,7 +475,7 @@ def test_many_parts_need_few_open_files(client, tmp_path):
     detector = quick()
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 48, before[1]))
     try:
-        fit(detector, plain_rows(800), client, folder=tmp_path / "job", n_parts=24)
+        fit(detector, plain_rows(800), client, folder=tmp_path / "job", n_parts=16)
         detector.anomaly_score(plain_rows(seed=1))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -53,7 +53,7 @@ class Driver:
         self.process = subprocess.Popen([sys.executable, str(DRIVER), json.dumps(task)], stderr=subprocess.PIPE)
 
     def wait(self):
-        errors = self.process.communicate(timeout=120)[1]
+        errors = self.process.communicate(timeout=300)[1]
         return self.process.returncode, errors.decode()
 
     def worker_pids(self):

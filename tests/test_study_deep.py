@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from naive import deep as naive
 from sklearn.exceptions import ConvergenceWarning
-from test_saving_refusals import count_refused
+from test_saving_refusals import refuse_or_work
 
 import penstock
 from penstock.graph.similarities import binary_knn_graph
@@ -282,9 +282,10 @@ def test_files_that_do_not_fit_are_refused_or_harmless(kind, tmp_path: Path, mon
     kind(hidden=(3,), max_iter=3, random_state=0).fit(X).save(tmp_path / "saved")
 
     def works(loaded) -> None:
-        assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all()
+        if hasattr(loaded, "scores_"):
+            assert np.isfinite(loaded.anomaly_score(np.r_[X, 1e300 * X])).all()
 
-    assert count_refused(tmp_path / "saved", monkeypatch, works) > 200
+    assert refuse_or_work(tmp_path / "saved", monkeypatch, works)[0] > 200
 
 
 def test_layers_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
 
 
 def fetched(server: Server, name: str = "Parkinson") -> list[Path]:
-    return download([name], home=server.home, timeout=5)
+    return download([name], home=server.home, timeout=60)
 
 
 def left_in(cache: Path) -> list[str]:

@@ -62,15 +62,15 @@ def block_maxima(values, most=50, fewest_rows=20):
 def time_layer(channels, quantile=0.95):
     """Channels per horizon, each (n, p) → one score per row.
 
-    Ratios above 1 are taken to a power: 0.25 / log(0.95 quantile of the block maxima / their median), from 0.25 to 1.
+    Ratios above 1 are taken to a power: 0.15 / log(third quartile of the block maxima / their median), from 0.5 to 1.
     """
     n, p = np.shape(channels[0])
     squares = [0.0] * n
     for channel in channels:
         maxima = [block_maxima([channel[i][j] for i in range(n)]) for j in range(p)]
         by = [np.quantile(each, quantile) for each in maxima]
-        tails = [math.log(max(np.quantile(each, 0.95), 1e-12) / max(np.median(each), 1e-12)) for each in maxima]
-        powers = [max(0.25, min(1.0, 0.25 / max(tail, 1e-12))) for tail in tails]
+        tails = [math.log(max(np.quantile(each, 0.75), 1e-12) / max(np.median(each), 1e-12)) for each in maxima]
+        powers = [max(0.5, min(1.0, 0.15 / max(tail, 1e-12))) for tail in tails]
         ratios = [[channel[i][j] / by[j] if by[j] > 0 else 0.0 for j in range(p)] for i in range(n)]
         ratios = [[min(r**power, 20.0) if r > 1 else r for r, power in zip(row, powers, strict=True)] for row in ratios]
         for top in (1, 5):

@@ -11,8 +11,11 @@ try:
 
     import penstock
     from penstock.cli._console import CommandError, printable
+    from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.refit import refit
+    from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet
@@ -28,6 +31,9 @@ app.command()(detect)
 app.command()(fit)
 app.command()(score)
 app.command()(watch)
+app.command()(serve)
+app.command()(refit)
+app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +20,8 @@ from penstock.cli._console import CommandError, Stages, children_without_interru
 from penstock.cli._options import place_of
 from penstock.detection import METHODS, Findings, Model, make_detector
 from penstock.detection.model import FitRows
+from penstock.detectors import SeriesDetector
+from penstock.registry import AUTO
 
 _ADDRESS = re.compile(r"dask://((?:[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5}))/?")
 _LOST = "The cluster has dropped the work. Was it closed, or the connection lost? Start it, and run this command again."
@@ -46,7 +48,7 @@ class Engine:
 
             method = context.params["method"]
             able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
-            if method.lower() not in able:
+            if method.lower() not in (AUTO, *able):
                 raise CommandError(
                     f"{place} {text} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or "
                     f"--engine local.",
@@ -61,7 +63,7 @@ class Engine:
             yield None
             return
         with _quiet_dask(), self._client(stages) as client:
-            yield lambda detector, rows: self._fit(detector, rows, client, stages)
+            yield lambda detector, rows, **order: self._fit(detector, rows, client, stages, order)
 
     def noted(self, result: Result) -> Result:
         """Return findings or a model with the engine in the settings, unless it is the usual one."""
@@ -81,12 +83,14 @@ class Engine:
                     client = opened.enter_context(scale.connect(self.scheduler))
             yield client
 
-    def _fit(self, detector: Any, rows: FloatArray, client: Any, stages: Stages) -> None:
+    def _fit(self, detector: Any, rows: FloatArray, client: Any, stages: Stages, order: Mapping[str, Any]) -> None:
         from penstock import scale
 
-        _refuse_missing(rows, f"{self.place} {self.text}")
+        if not isinstance(detector, SeriesDetector):
+            _refuse_missing(rows, f"{self.place} {self.text}")
         with self._plain_errors(), _quiet_dask():  # again, as the fit reports the detector's warnings
-            scale.fit(detector, rows, client, progress=lambda what, done, total: stages(f"{what}, {done} of {total}"))
+            progress = lambda what, done, total: stages(f"{what}, {done} of {total}")  # noqa: E731
+            scale.fit(detector, rows, client, **order, progress=progress)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

@@ -9,14 +9,14 @@ import typer
 
 from penstock.cli._console import CommandError
 from penstock.cli._options import chosen_options, plain_errors, with_options
-from penstock.live.options import WatchOptions
+from penstock.live.options import AlarmRules, WatchOptions
 
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No status, no summary; errors are shown.", rich_help_panel="Output")
 ]
 
 
-@with_options(WatchOptions)
+@with_options(WatchOptions, AlarmRules)
 def watch(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
     """Watch a stream: rows in, one line of JSON per sample out, as soon as it is known.
 
@@ -25,18 +25,19 @@ def watch(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
     Row is the number of the sample, from 1; malformed lines are reported on standard error and not counted. Variables
     are those that fit worst: what was measured minus what was expected. Null is for what is not known yet (warm-up) or
     cannot be; then a reason may say why. With --state, a watch that ended in any way goes on where it was: start it
-    again as before.
+    again as before. With --alarms, rows that stand out become alarms: docs/alarms.md.
     """
     from penstock._parameters import ParameterError
 
     try:
-        return _run(WatchOptions(**chosen_options(WatchOptions, context)), quiet=quiet)
+        chosen, rules = (chosen_options(job, context) for job in (WatchOptions, AlarmRules))
+        return _run(WatchOptions(**chosen), AlarmRules(**rules), quiet=quiet)
     except ParameterError as error:
         with plain_errors(context):
             raise error
 
 
-def _run(options: WatchOptions, *, quiet: bool) -> int:
+def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
     """Monitor until the end, and return the exit code of the command."""
     from penstock.cli._console import StopSignals
     from penstock.cli._narrator import Narrator
@@ -50,7 +51,7 @@ def _run(options: WatchOptions, *, quiet: bool) -> int:
     counts = None
     try:
         with StopSignals() as stop, narrator.warnings():
-            monitor = Monitor(options, narrator.observer())
+            monitor = Monitor(options, narrator.observer(), rules)
             narrator.begin(monitor)
             counts = monitor.run(stop.requested)
     except BrokenPipeError:  # the reader of the output has closed it

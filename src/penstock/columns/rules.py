@@ -1,4 +1,4 @@
-"""Rules that select rows, such as `power > 5 and state == running`, and durations, such as `30 min`.
+"""Rules that select rows, such as `power > 5 and state == running`.
 
 Rules come from command lines and from model files, so no part of a rule is ever executed. A rule is split into tokens,
 each operand is replaced by a placeholder, and `ast.parse` makes the tree of what is left: `_0 > _1 and _2 == _3`. Only
@@ -9,14 +9,12 @@ neither true nor false (three-valued logic, as pandas has it for nullable boolea
 from __future__ import annotations
 
 import ast
-import datetime as dt
 import math
 import operator
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -26,6 +24,7 @@ from pandas.arrays import BooleanArray
 
 from penstock._messages import quoted
 from penstock._types import BoolArray
+from penstock.columns.times import order_to_stamp
 from penstock.io import Table, TableError, refuse_unknown
 
 _MOST_CHARACTERS = 2000
@@ -430,7 +429,10 @@ def _compare(left: _Side, sign: str, right: _Side) -> BooleanArray:
         if not isinstance(right, str):
             stamps = "'2024-05-31' or '2024-05-31 14:30'"
             raise RuleError(f"The time is compared with a time stamp in quotes, such as {stamps}.")
-        before, after = order_to_stamp(left, right)
+        try:
+            before, after = order_to_stamp(left, right)
+        except ValueError as error:
+            raise RuleError(str(error)) from None
         return _known(meaning(after.astype(np.int8) - before.astype(np.int8), 0))
     assert isinstance(left, pd.Series)
     assert not isinstance(right, pd.DatetimeIndex)
@@ -469,101 +471,3 @@ def _check_alike(left: pd.Series[Any], sign: str, right: float | str | pd.Series
         raise RuleError(f"Column {name} holds text, but {shown} is a number. Write '{shown}' in quotes.")
     if not numbers and sign not in ("==", "!="):
         raise RuleError(f"Column {name} holds text, which is only equal or not: use == or !=, not {sign}.")
-
-
-# Time stamps and durations.
-
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
-_WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")  # without a day, where Python would take its Monday
-_FIRST, _LAST = dt.datetime(1, 1, 3), dt.datetime(9999, 11, 1)
-
-
-def order_to_stamp(time: pd.DatetimeIndex, text: str) -> tuple[BoolArray, BoolArray]:
-    """Return which times are before a time stamp, and which after it.
-
-    A day or a month stands for all of it, so that `time <= '2024-05'` ends with the 31st. A stamp without a zone is in
-    that of the table.
-
-    >>> time = pd.DatetimeIndex(["2024-04-30 12:00", "2024-05-31 12:00", "2024-06-01"])
-    >>> before, after = order_to_stamp(time, "2024-05")
-    >>> before.tolist(), after.tolist()
-    ([True, False, False], [False, False, True])
-    """
-    try:
-        start, stop = _span(text.strip())
-    except ValueError:
-        raise RuleError(
-            f"{quoted(text)} is no time stamp. Write the year first, as in '2024-05-31' or '2024-05-31 14:30'."
-        ) from None
-    first = _in_zone(start, time, text)
-    after = time > first if stop is None else time >= _in_zone(stop, time, text)
-    return np.asarray(time < first), np.asarray(after)
-
-
-def _span(text: str) -> tuple[dt.datetime, dt.datetime | None]:
-    """Return the start of what a text names, and where the day or month is over; None for an instant."""
-    if _WEEK.match(text):
-        raise ValueError("a week is no day")
-    if _MONTH.fullmatch(text):
-        start = _within_reach(dt.datetime.fromisoformat(f"{text}-01"))
-        return start, (start + dt.timedelta(days=31)).replace(day=1)
-    start = _within_reach(dt.datetime.fromisoformat(text))
-    try:
-        dt.date.fromisoformat(text)
-    except ValueError:
-        return start, None
-    return start, start + dt.timedelta(days=1)
-
-
-def _within_reach(stamp: dt.datetime) -> dt.datetime:
-    """Return the stamp, or the last (first) that every zone can still show: 9999-12-31 is written for "always"."""
-    return min(max(stamp.replace(tzinfo=None), _FIRST), _LAST).replace(tzinfo=stamp.tzinfo)
-
-
-def _in_zone(stamp: dt.datetime, time: pd.DatetimeIndex, text: str) -> pd.Timestamp:
-    if time.tz is None and stamp.tzinfo is not None:
-        raise RuleError(f"The time stamp {quoted(text)} has a zone, but those of the table have none.")
-    if time.tz is None or stamp.tzinfo is not None:
-        return pd.Timestamp(stamp)
-    return pd.Timestamp(stamp).tz_localize(time.tz, ambiguous=True, nonexistent="shift_forward")
-
-
-_UNITS = {
-    Fraction(1, 1000): ("ms", "millisecond", "milliseconds"),
-    Fraction(1): ("s", "sec", "second", "seconds"),
-    Fraction(60): ("min", "mins", "minute", "minutes"),
-    Fraction(3600): ("h", "hr", "hrs", "hour", "hours"),
-    Fraction(86_400): ("d", "day", "days"),
-    Fraction(7 * 86_400): ("w", "week", "weeks"),
-}
-_SECONDS = {word: seconds for seconds, words in _UNITS.items() for word in words}
-_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]+)\s*")
-_LONGEST_DURATION = 100  # characters
-_MOST_DAYS = 100_000
-
-
-def parse_duration(text: str) -> pd.Timedelta:
-    """Read a duration: a number and its unit (ms, s, min, h, d, w), or several of them.
-
-    >>> parse_duration("90 s"), parse_duration("1h30min"), parse_duration("1.5 days")
-    (Timedelta('0 days 00:01:30'), Timedelta('0 days 01:30:00'), Timedelta('1 days 12:00:00'))
-    >>> parse_duration("30")
-    Traceback (most recent call last):
-    ValueError: '30' is no duration. Write a number and its unit, such as '30 min', '2 h' or '1 d'.
-    """
-    seconds, at = Fraction(0), 0
-    while part := _PART.match(text, at) if len(text) <= _LONGEST_DURATION else None:
-        number, unit = part.groups()
-        if unit.lower() not in _SECONDS:
-            hint = " Write min for minutes." if unit in ("m", "M") else ""
-            known = "known are ms, s, min, h, d and w"
-            raise ValueError(f"{quoted(text)} has an unknown unit {quoted(unit)}; {known}.{hint}")
-        seconds += Fraction(number) * _SECONDS[unit.lower()]
-        at = part.end()
-    if not at or at < len(text):
-        raise ValueError(
-            f"{quoted(text)} is no duration. Write a number and its unit, such as '30 min', '2 h' or '1 d'."
-        )
-    if seconds > _MOST_DAYS * 86_400:
-        raise ValueError(f"The duration {quoted(text)} is longer than {_MOST_DAYS:,} days.")
-    return pd.Timedelta(microseconds=round(seconds * 1_000_000))

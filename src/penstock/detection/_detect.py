@@ -166,8 +166,6 @@ def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
 def _no_series(options: FitOptions, table: Table) -> str:
     """Return why a table is not judged as a series; "" if it is."""
     n = len(table.values)
-    if options.fit_rows is not None:
-        return "series are not fitted on a cluster"
     if options.parameters and any(value is not None for value in options.parameters.values()):
         return "parameters of a method are given"
     if table.time is None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from penstock._messages import counted, listed
 from penstock._types import BoolArray
-from penstock.columns import RowRule, RuleError, order_to_stamp, parse_duration
+from penstock.columns import RowRule, order_to_stamp, parse_duration
 from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError
 
@@ -132,7 +132,7 @@ def check_moment(name: str, moment: Any) -> None:
         raise TableError(f"{name} = {moment!r:.100} is not a time. {_FORM}.", name)
     try:
         order_to_stamp(pd.DatetimeIndex([], tz="UTC"), _text(moment))  # whether a zone fits depends on the table
-    except RuleError:
+    except ValueError:
         raise TableError(f"{name} is not a time; got {str(moment)!r:.100}. {_FORM}.", name) from None
 
 
@@ -152,7 +152,7 @@ def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
         raise TableError(f"{name}: {table.source} has time stamps, but {moment} is a row number. {_FORM}.", name)
     try:
         return order_to_stamp(table.time, _text(moment))
-    except RuleError as error:
+    except ValueError as error:
         raise TableError(f"{name}: {error}", name) from None
 
 

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,11 @@ from penstock.thresholds import Contamination, Exceedance, score_threshold
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
 
-FitRows = Callable[[Any, FloatArray], Any]  # a detector and its training rows: fits the one to the other
+# Called with a detector and its training rows, of a series also with time= and runs=: fits the one to the other.
+FitRows = Callable[..., Any]
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
+_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
 
 
 class ModelError(ValueError):
@@ -114,12 +117,14 @@ class Model:
 
         A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
         the training rows. "auto" of a detector that judges series is the score that one episode is expected to reach by
-        chance in a period as long as that learnt from, where that is known.
+        chance in a period as long as that learnt from; where that is not known, at least three spreads above the usual
+        maximum of a block of time.
         """
         if contamination == "auto" and self.judges_series:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
+            return max(score_threshold(self.later_scores, contamination), _WELL_ABOVE_USUAL)
         if self.tells_rates and isinstance(contamination, Real):
             return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
         return score_threshold(self.later_scores, contamination)
@@ -223,10 +228,11 @@ def _fit_part(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if fit_rows is not None:
+            if is_series(detector):
+                fit = detector.fit if fit_rows is None else partial(fit_rows, detector)
+                fit(rows, **order)
+            elif fit_rows is not None:
                 fit_rows(detector, rows if scaling is None else scaling.apply(rows))
-            elif is_series(detector):
-                detector.fit(rows, **order)
             else:
                 detector.fit(rows if scaling is None else scaling.apply(rows))
         except ValueError as error:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.detectors.sensors import SensorDetector as SensorDetector
     from penstock.detectors.sensors import SeriesDetector as SeriesDetector
     from penstock.detectors.sensors import SeriesMonitor as SeriesMonitor
+    from penstock.detectors.sensors import read_runs as read_runs
     from penstock.detectors.sensors import read_time as read_time
     from penstock.detectors.sensors import restore_monitor as restore_monitor
     from penstock.detectors.snmf import SNMF as SNMF
@@ -57,7 +58,7 @@ _HOMES = {
     "_saving": ("load", "restore", "state_of"),
     "recommended": ("ViewsModel",),
     "refitting": ("scores_without_the_highest",),
-    "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "read_time", "restore_monitor"),
+    "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "read_runs", "read_time", "restore_monitor"),
 }
 _OTHERS = {name: f"penstock.detectors.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = [*DETECTORS, *_OTHERS]  # noqa: PLE0604

@@ -20,6 +20,7 @@ from penstock.detectors._saving import restore
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.rows import shares_seen
 from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
+from penstock.sensors.blocks import join_blocks
 from penstock.sensors.packing import pack, unpack
 from penstock.sensors.rates import EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
@@ -98,6 +99,22 @@ class SeriesDetector(BaseDetector):
             scores = self._fit_series(table, seconds, labels, pandas_index(X))
             return self.finish_fit(scores, seen=shares_seen(table), table=X)
 
+    def learn_rows(self, table: FloatArray, time: FloatArray | None = None, runs: Any = None) -> FloatArray:
+        """Learn from checked rows, and return their scores for `finish_fit`: a step of a fit outside `fit`.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n, p)
+        time : ndarray of shape (n,), default=None
+            In seconds, or any unit.
+        runs : ndarray of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._fit_series(table, time, runs, None)
+
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         return self._fit_series(A, None, None, None)
 
@@ -109,7 +126,7 @@ class SeriesDetector(BaseDetector):
         self.rate_ = learn_rate(learnt.judgement.scores, starts)
         self.as_new_ = bounded(learnt.as_new)
         self.later_rate_ = learn_rate(self.as_new_, starts)
-        self.alone_ = bounded(self._score_rows(table, table))
+        self.alone_ = bounded(join_blocks(self.model_.score_alone, table))
         return learnt.judgement.scores
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:

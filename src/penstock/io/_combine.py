@@ -69,12 +69,12 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         said = f"{counted(len(empty), 'column')} of {raw.name} with neither name nor values left out."
         notebook.add("empty columns", said, len(empty), tuple(empty))
     first, numbered = frame.columns[0], list[str]()
-    numbers = frame[first].to_numpy() if frame[first].dtype.kind in "iu" and len(frame) > 1 else np.zeros(2)
-    counts = bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
-    if some_named and first in unnamed and counts:
-        numbered = [first]
-        said = f"The first column of {raw.name} has no name and numbers the rows ({frame[first].iloc[0]}, …); it is"
-        notebook.add("row numbers", f"{said} left out.", 1, (first,))
+    if some_named and first in unnamed and frame[first].dtype.kind in "iu" and len(frame) > 1:
+        numbers = frame[first].to_numpy()
+        if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+            numbered = [first]
+            said = f"The first column of {raw.name} has no name and numbers the rows ({numbers[0]}, …); it is left out."
+            notebook.add("row numbers", said, 1, (first,))
     called = [name for name in unnamed if name not in (*empty, *numbered)]
     if called and some_named:
         said = f"{counted(len(called), 'column')} of {raw.name} without a name, called by the place: {listed(called)}."

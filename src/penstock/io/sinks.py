@@ -73,8 +73,11 @@ class JsonLinesSink:
         reasons: Mapping[int, str] | None = None,
     ) -> None:
         """Write the verdicts on samples number `first_row` and following; `reasons` say why some have no score."""
-        data = memoryview(format_verdicts(first_row, times, scores, self._names, reasons))
-        written = 0
+        self.write_lines(format_verdicts(first_row, times, scores, self._names, reasons))
+
+    def write_lines(self, lines: bytes) -> None:
+        """Write lines as they are."""
+        data, written = memoryview(lines), 0
         try:
             while written < len(data):
                 try:
@@ -127,13 +130,13 @@ def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
 
 
 def continue_sink(
-    path: Path | None, mark: OutputMark | None, next_row: int, *, keep: bool = False
+    path: Path | None, mark: OutputMark | None, next_row: int | None, *, keep: bool = False
 ) -> tuple[JsonLinesSink, int]:
     """Return a sink that goes on where a snapshot was made, and how many lines after the snapshot it keeps.
 
-    Lines written after the snapshot, from row number `next_row` on, are cut off, to be written again. With `keep`,
-    for an input that cannot be read again, only an unfinished last line is. Nothing is cut unless the file is known to
-    be the one that the snapshot belongs to.
+    Lines written after the snapshot, from row number `next_row` on (None: lines that are no verdicts), are cut off, to
+    be written again. With `keep`, for an input that cannot be read again, only an unfinished last line is. Nothing is
+    cut unless the file is known to be the one that the snapshot belongs to.
     """
     if mark is None:  # it went to a pipe then: a file is no part of it
         return open_sink(path), 0
@@ -147,12 +150,12 @@ def continue_sink(
         if sink.length is None:  # of a pipe nothing can be taken back
             return sink, 0
         tail, rest = _parts(path, sink.length, mark)
-        kept, expected = b"", b'{"row": %d,' % next_row
-        if keep:
+        kept, expected = b"", b'{"' if next_row is None else b'{"row": %d,' % next_row
+        if keep and next_row is not None:
             kept = _kept_lines(path, rest, next_row)
-        # An output that was empty at the snapshot must begin like a verdict now; a power cut may leave zeros.
+        # An output that was empty at the snapshot must begin like a line of ours; a power cut may leave zeros.
         elif not mark["length"] and not expected.startswith(rest[: len(expected)].rstrip(b"\0")):
-            raise _not_ours(path, "it was empty at the last snapshot, and does not hold verdicts now")
+            raise _not_ours(path, "it was empty at the last snapshot, and holds something else now")
         sink.cut_back(mark["length"] + len(kept), tail + kept)
     except BaseException:
         sink.close()

@@ -1,4 +1,4 @@
-"""Monitor a stream of rows: verdicts out, snapshots in between, so that a run that is killed can be continued."""
+"""Monitor a stream of rows: verdicts and alarms out, snapshots in between, so that a killed run can be continued."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than this mod
 if TYPE_CHECKING:
     from typing import Any
 
+    from penstock.live.alarms import AlarmBook as AlarmBook
+    from penstock.live.alarms import Verdict as Verdict
     from penstock.live.monitor import Counts as Counts
     from penstock.live.monitor import Monitor as Monitor
     from penstock.live.monitor import Observer as Observer
+    from penstock.live.options import AlarmRules as AlarmRules
     from penstock.live.options import WatchOptions as WatchOptions
     from penstock.live.scorers import with_names as with_names
 
 _HOMES = {
+    "AlarmBook": "alarms",
+    "AlarmRules": "options",
     "Counts": "monitor",
     "Monitor": "monitor",
     "Observer": "monitor",
+    "Verdict": "alarms",
     "WatchOptions": "options",
     "with_names": "scorers",
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
     Batch,
@@ -29,7 +31,8 @@ from penstock.io import (
     open_feed,
     open_sink,
 )
-from penstock.live.options import WatchOptions
+from penstock.live.alarm_files import AlarmWriter, read_labels, stream_name
+from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 
 _MOST_LINES = 1 << 16  # at once, where no snapshot is due before
@@ -75,6 +78,8 @@ class Monitor:
     ----------
     options : WatchOptions
     observer : Observer, default=Observer()
+    rules : AlarmRules, default=AlarmRules()
+        For `options.alarms`.
 
     Attributes
     ----------
@@ -94,7 +99,9 @@ class Monitor:
     50
     """
 
-    def __init__(self, options: WatchOptions, observer: Observer | None = None) -> None:
+    def __init__(
+        self, options: WatchOptions, observer: Observer | None = None, rules: AlarmRules | None = None
+    ) -> None:
         options.check()
         self._options = options
         self._observer = observer or Observer()
@@ -110,8 +117,17 @@ class Monitor:
             **self._scorer.settings(),
             "n_variables": options.n_variables,
         }
+        self._alarms: AlarmWriter | None = None
+        if options.alarms is None and (rules not in (None, AlarmRules()) or options.labels is not None):
+            raise ParameterError("alarms", " is needed where rules for alarms or labels are given.")
+        if options.alarms is not None:
+            labels = [] if options.labels is None else read_labels(options.labels)
+            name = stream_name(Path(options.input))
+            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._warn, labels)
+            self._settings |= self._alarms.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
+        self._changed = False  # whether alarms have changed since the last snapshot
         self._answered = True  # whether all lines that were read have a verdict or a report
         self._snapshots: Snapshots | None = None
         self._sink: JsonLinesSink | None = None
@@ -155,7 +171,7 @@ class Monitor:
 
     def close(self) -> None:
         """Close input, output and state."""
-        for part in (self._source, self._sink, self._snapshots):
+        for part in (self._source, self._sink, self._alarms, self._snapshots):
             if part is not None:
                 part.close()
 
@@ -174,8 +190,11 @@ class Monitor:
     def _open(self, path: Path | None) -> None:
         options, saved = self._options, None
         output = options.output
-        if path is not None and output is not None and path.exists() and output.exists() and path.samefile(output):
-            raise OutputError(f"{output} is the input; choose another --output.")
+        files = {"input": path, "--output": output, "--alarms": options.alarms}
+        there = [(name, file) for name, file in files.items() if file is not None and file.exists()]
+        for (name, file), (other_name, other) in combinations(there, 2):
+            if file.samefile(other):
+                raise OutputError(f"{other} is the {name} already; choose another {other_name}.")
         if options.state is not None:
             self._snapshots = Snapshots(
                 Path(options.state), every=options.snapshot_every, seconds=options.snapshot_seconds
@@ -183,6 +202,8 @@ class Monitor:
             saved = self._snapshots.newest(self._restored, self._observer.warning)
         if saved is None:
             self._sink = open_sink(output, overwrite=options.overwrite)
+            if self._alarms is not None:
+                self._alarms.open(overwrite=options.overwrite)
         else:
             self._continue(*saved)
 
@@ -195,6 +216,8 @@ class Monitor:
                 names = _check_saved(state, self._table).variable_names
                 if state["detector"] is not None:
                     scorer.restore(state["detector"])
+                if self._alarms is not None:
+                    self._alarms.restore(state["alarms"])
                 scorer.begin(names)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"it is not what this version writes ({error}).") from error
@@ -211,6 +234,8 @@ class Monitor:
             self._options.output, _output_mark(saved), self.counts.samples + 1, keep=not self._feed.can_seek
         )
         self.counts.samples += kept
+        if self._alarms is not None:
+            self._alarms.open(saved["alarms"])
         self._snapshots.continue_at(self.counts.samples)
         self._sink.name_variables(scorer.variable_names)
         self._begun = True
@@ -228,7 +253,8 @@ class Monitor:
             self._begin(self._source.columns)
         elif self._begun and not self._sealed:
             due = snapshots is not None and snapshots.due(self.counts.samples)
-            if due or self._source.provisional:
+            lost = self._changed and not self._feed.can_seek  # rows of a pipe cannot be read again
+            if due or lost or self._source.provisional:
                 self._write_snapshot()
         self._sealed = self._source.provisional
 
@@ -265,8 +291,14 @@ class Monitor:
         counts.unknown += sum(verdicts.unknown_texts.values())
         self._report_unknown(set(verdicts.unknown_texts))
         self._sink.write(first, batch.times, scores, verdicts.reasons)
+        if self._alarms is not None:
+            changed = self._alarms.take(first, batch.times, verdicts, self._scorer.variable_names)
+            self._changed = self._changed or changed
         self._observer.verdicts(counts, batch, scores)
         return verdicts.refused
+
+    def _warn(self, text: str) -> None:
+        self._observer.warning(text)
 
     def _report_unknown(self, found: set[tuple[str, str]]) -> None:
         """Report each text that the model has not learnt once, up to a number of them."""
@@ -282,7 +314,7 @@ class Monitor:
             return
         assert self._sink is not None
         self._sink.sync()  # first: a snapshot must not know of output that a power cut could take
-        mark = self._sink.mark()
+        mark, self._changed = self._sink.mark(), False
         state = {
             "settings": self._settings,
             "input": self._source.position(),
@@ -290,6 +322,7 @@ class Monitor:
             "output_tail": mark and mark["tail"],
             "counts": asdict(self.counts),
             "detector": self._scorer.state(),
+            "alarms": None if self._alarms is None else self._alarms.state(),
         }
         self._snapshots.write(state, self.counts.samples)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,13 +14,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock._parameters import ParameterError
-from penstock._types import StreamScores
+from penstock._types import FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.io import Batch, InputError, TableOptions, is_number, quoted
+from penstock.live.alarms import Readings, Sensor, Verdict
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 
 _LEAST_WARMUP = 200  # samples: fewer make poor ranges of columns
+_MOST_SENSORS = 12  # of a verdict
+_MOST_EVIDENCE = 1e9
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -30,12 +34,81 @@ class Verdicts:
     reasons : by position in the batch, why a row has no score.
     unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
     refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
+    readings, evidence : of the inputs (n, p); None where that is not known.
+    by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
+    groups : the unit or machine of each row, where the model was fitted with groups.
     """
 
     scores: StreamScores
     reasons: dict[int, str] = field(default_factory=dict)
     unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
+    readings: FloatArray | None = None
+    evidence: FloatArray | None = None
+    by_chance: FloatArray | None = None
+    groups: Sequence[str] | None = None
+
+    def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
+        """Return the verdicts as `AlarmBook.update` takes them; the assets of groups are "asset/group".
+
+        Parameters
+        ----------
+        asset : str
+        seconds : sequence of float
+            The time of each row.
+        names : sequence of str
+            Of the inputs.
+        """
+        scores = self.scores
+        places = {name: place for place, name in enumerate(names)}
+        readings = self.readings
+        assets = [f"{asset}/{group}" if group else asset for group in self.groups or [""] * len(scores.scores)]
+        empty = set() if readings is None else set(np.flatnonzero(np.isnan(readings).all(axis=1)).tolist())
+        out = (
+            np.zeros(len(scores.scores), dtype=np.bool_) if self.evidence is None else (self.evidence >= 1).any(axis=1)
+        )
+        named = (scores.flags | out).tolist()
+        chances = [math.nan] * len(named) if self.by_chance is None else self.by_chance.tolist()
+        columns = zip(seconds, scores.scores.tolist(), scores.thresholds.tolist(), chances, strict=True)
+        return [
+            Verdict(
+                assets[place],
+                time,
+                _finite(score),
+                _finite(threshold),
+                _finite(by_chance),
+                self._sensors(place, names) if named[place] else (),
+                None if readings is None else Readings(places, readings[place]),
+                self.reasons.get(place, ""),
+                place not in empty,
+            )
+            for place, (time, score, threshold, by_chance) in enumerate(columns)
+        ]
+
+    def _sensors(self, place: int, names: Sequence[str]) -> tuple[Sensor, ...]:
+        """Return the sensors with evidence in a row, the most first."""
+        variables, residuals = self.scores.variables[place].tolist(), self.scores.residuals[place].tolist()
+        known = {number: value for number, value in zip(variables, residuals, strict=True) if number >= 0}
+        weights = dict.fromkeys(known, 1.0)
+        if self.evidence is not None:
+            row = self.evidence[place]
+            out = np.flatnonzero(row >= 1)
+            out = out[np.argsort(-row[out], kind="stable")][:_MOST_SENSORS]
+            weights = {number: float(row[number]) for number in [*out.tolist(), *known]}
+        readings = None if self.readings is None else self.readings[place]
+        return tuple(
+            Sensor(
+                names[number],
+                min(weight, _MOST_EVIDENCE),
+                _finite(known.get(number)),
+                None if readings is None else _finite(float(readings[number])),
+            )
+            for number, weight in weights.items()
+        )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
 
 
 class Scorer(Protocol):
@@ -57,6 +130,9 @@ class Scorer(Protocol):
 
     def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
         """Score rows in turn, and learn what is to be learnt from them. Batches of any size give the same verdicts."""
+
+    def expected(self, batch: Batch) -> FloatArray | None:
+        """Return what each input should have been in these rows, NaN where that is not known; None: nowhere."""
 
     def settings(self) -> dict[str, Any]:
         """Return what the verdicts depend on apart from the rows, in plain values."""
@@ -95,6 +171,9 @@ class OnlineScorer:
         check_columns(self._detector, names)
         self.variable_names = names
 
+    def expected(self, batch: Batch) -> None:
+        """Return None: the factors have changed since."""
+
     def settings(self) -> dict[str, Any]:
         chosen = {**self._detector.get_params(deep=False), "model": self._origin}
         return {name: value if isinstance(value, _PLAIN) else repr(value) for name, value in chosen.items()}
@@ -114,7 +193,7 @@ class OnlineScorer:
         """
         self._begun = True
         try:
-            return Verdicts(self._detector.process(batch.values, n_variables))
+            return Verdicts(self._detector.process(batch.values, n_variables), readings=batch.values)
         except ValueError:
             if self._detector.scale is not None:
                 raise  # then no row can be the reason
@@ -135,7 +214,7 @@ class OnlineScorer:
         joined = {
             each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(StreamScores)
         }
-        return Verdicts(StreamScores(**joined), refused=refused)
+        return Verdicts(StreamScores(**joined), refused=refused, readings=batch.values)
 
 
 def check_columns(detector: Any, names: tuple[str, ...]) -> None:

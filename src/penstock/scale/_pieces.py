@@ -7,7 +7,9 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -245,6 +247,19 @@ def check_array(array: Any, label: str, wish: Sequence[str] | None = None) -> No
         )
 
 
+_takes_missing: ContextVar[bool] = ContextVar("missing values are taken", default=False)
+
+
+@contextmanager
+def taking_missing(taken: bool = True) -> Iterator[None]:
+    """Let `check_finite` pass missing values inside this block."""
+    token = _takes_missing.set(taken)
+    try:
+        yield
+    finally:
+        _takes_missing.reset(token)
+
+
 def check_finite(
     table: FloatArray, label: str, columns: Sequence[str] | None, first_row: int = 0, part: str = "", whole: str = ""
 ) -> None:
@@ -253,7 +268,7 @@ def check_finite(
     The rows are a `part` of a `whole` in which they begin at `first_row`; without a part, rows are counted in what the
     label names.
     """
-    bad = ~np.isfinite(table)
+    bad = np.isinf(table) if _takes_missing.get() else ~np.isfinite(table)
     if not bad.any():
         return
     row, column = (int(index) for index in np.argwhere(bad)[0])

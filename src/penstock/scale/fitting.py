@@ -25,6 +25,7 @@ from penstock.detectors import (
     FactorDetector,
     FactorModel,
     LaplacianNSNMF,
+    SensorDetector,
     ViewsModel,
     load,
     restore_on_failure,
@@ -41,12 +42,13 @@ from penstock.scale.plan import (
     settled_plan,
 )
 from penstock.scale.rows import cut_into_parts, given, joint_extent, measure, scale_rows
-from penstock.scale.sources import Source, SourceError, open_source, read_piece
+from penstock.scale.series_fit import fit_series, order_digest
+from penstock.scale.sources import Source, SourceError, open_source, read_piece, taking_missing
 from penstock.scale.tree import LaidRows, PartsSearch
 from penstock.scale.views_fit import fit_views
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, pickle_by_path, save_array
 
-SUPPORTED = (Detector, NSNMF, LaplacianNSNMF, NMF)
+SUPPORTED = (Detector, SensorDetector, NSNMF, LaplacianNSNMF, NMF)
 _VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
 AnyDetector = TypeVar("AnyDetector", bound=BaseDetector)
@@ -61,6 +63,8 @@ def fit(
     columns: Sequence[str] | None = None,
     n_parts: int | None = None,
     tree: Literal["exact", "approximate"] | Approximation = "exact",
+    time: Any = None,
+    runs: Any = None,
     progress: Progress | None = None,
 ) -> AnyDetector:
     """Fit a detector on a Dask cluster, and return it.
@@ -93,6 +97,9 @@ def fit(
         longer; `tree_excess_` then says by what share they were longer on a sample of the rows. The local view of a
         `Detector` is then approximate, and so are its false-alarm rates; of its two trees, of rows as they are and
         encoded, `tree_excess_` is that of the worse.
+    time, runs : array-like of shape (n,), optional
+        Of the rows of a series, for a `SensorDetector`, as in its `fit`. Its rows must come in order of time, piece
+        after piece: of a folder, by the names of the files.
     progress : callable, optional
         Called with (what is done, how many of its tasks are done, how many there are). By default a bar on a terminal,
         nothing elsewhere.
@@ -118,6 +125,9 @@ def fit(
     if isinstance(detector, FactorDetector):
         check_solver(detector)
     n_parts = _asked_parts(detector, n_parts)
+    is_series = isinstance(detector, SensorDetector)
+    if (time is not None or runs is not None) and not is_series:
+        raise TypeError(f"{type(detector).__name__} does not look at time. Leave out time and runs.")
     if not isinstance(tree, Approximation):
         check_choice("tree", tree, ("exact", "approximate"))
     with (
@@ -129,9 +139,16 @@ def fit(
         detector.check_parameters()
         cluster.check()
         cluster.check_sees(space.folder)
-        opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+        with taking_missing(is_series):
+            opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
         check_pieces(cluster, opened)
-        space.begin(_described(detector, opened, n_parts, tree))
+        order = {"order": order_digest(time, runs)} if is_series else {}
+        space.begin(_described(detector, opened, n_parts, tree) | order)
+        if isinstance(detector, SensorDetector):
+            keeps = folder is not None
+            scores, seen = fit_series(cluster, space, detector, opened, source, time, runs, keeps_files=keeps)
+            detector.finish_fit(scores, seen=seen, table=source)
+            return detector
         approximate = None if tree == "exact" else tree if isinstance(tree, Approximation) else Approximation()
         scores = _fit(cluster, space, detector, opened, n_parts, approximate, keeps_files=folder is not None)
         detector.finish_fit(scores, table=source)

@@ -22,7 +22,7 @@ from penstock.graph.rows import first_copies
 from penstock.prepare import MinMaxScaling
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan, check_largest_part, gather_bytes, part_bytes
-from penstock.scale.sources import Piece, Source, SourceError, read_piece
+from penstock.scale.sources import Piece, Source, SourceError, read_piece, taking_missing
 from penstock.scale.workspace import (
     Workspace,
     create_array,
@@ -49,7 +49,7 @@ class Extent:
     @classmethod
     def of(cls, rows: FloatArray) -> Extent:
         nothing = np.full(rows.shape[1], np.nan)
-        return cls(len(rows), rows.min(axis=0), rows.max(axis=0)) if len(rows) else cls(0, nothing, nothing)
+        return cls(len(rows), np.fmin.reduce(rows), np.fmax.reduce(rows)) if len(rows) else cls(0, nothing, nothing)
 
 
 def given(piece: Piece) -> tuple[Any, str]:
@@ -57,11 +57,11 @@ def given(piece: Piece) -> tuple[Any, str]:
     return (piece if piece.delayed is None else piece.delayed), piece.label
 
 
-def measure(cluster: Cluster, space: Workspace, source: Source) -> list[Extent]:
+def measure(cluster: Cluster, space: Workspace, source: Source, *, takes_missing: bool = False) -> list[Extent]:
     """Find the extent of each piece of a source: the first pass over it."""
     folder = space / "extents"
     if not folder.exists():
-        pieces = [(*given(piece), source.columns, source.n_columns) for piece in source.pieces]
+        pieces = [(*given(piece), source.columns, source.n_columns, takes_missing) for piece in source.pieces]
         found = cluster.run("looking at the rows", measure_piece, pieces)
         if not sum(extent.n_rows for extent in found):
             raise SourceError("The source has no rows.")
@@ -73,9 +73,10 @@ def measure(cluster: Cluster, space: Workspace, source: Source) -> list[Extent]:
     return [Extent(int(count), low, high) for count, low, high in zip(*columns, strict=True)]
 
 
-def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: int) -> Extent:
+def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: int, takes_missing: bool) -> Extent:
     """Task: find the extent of a piece."""
-    rows = read_piece(given, label, columns)
+    with taking_missing(takes_missing):
+        rows = read_piece(given, label, columns)
     if rows.shape[1] != n_columns:
         raise SourceError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
     return Extent.of(rows)

@@ -22,9 +22,18 @@ import numpy as np
 from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.scale import _pieces
-from penstock.scale._pieces import Piece, Source, SourceError, as_table, brief, check_array, check_finite
+from penstock.scale._pieces import (
+    Piece,
+    Source,
+    SourceError,
+    as_table,
+    brief,
+    check_array,
+    check_finite,
+    taking_missing,
+)
 
-__all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece"]
+__all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece", "taking_missing"]
 
 _ACCEPTED = (
     "Pass the path of a Parquet file, a folder or list of them, a Zarr array or its path, a Dask array or dataframe, "

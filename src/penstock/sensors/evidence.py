@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ from penstock.sensors._kernels import (
     slow_levels,
     two_sided_means,
 )
-from penstock.sensors.readings import BoolArray, Spacing, row_blocks
+from penstock.sensors.blocks import add_up, each_block, fill_blocks, join_blocks, take_rows
+from penstock.sensors.readings import BoolArray, Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
@@ -37,11 +38,13 @@ ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is fol
 _LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
-_USUAL_TAIL = 0.25  # log of the 0.95 quantile of block maxima over their median, of readings without bursts
-_LEAST_POWER = 0.25
-_MOST_IN_TAIL = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
+_USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
+_LEAST_POWER = 0.5
+_CUT_AT = 0.99  # quantile at which residuals are cut where their usual spread is learnt: a fault must not decide it
+_MOST_DRAWN = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
+_FORGOTTEN = 1e-20  # of a moving mean
 SLOW = 1 / 1000  # the weight of a row in a slow level
 
 
@@ -89,9 +92,7 @@ def activity_features(
     Z: FloatArray, spacing: Spacing, center: FloatArray, directions: FloatArray, state: ActivityState
 ) -> FloatArray:
     """Return the six features of each row, not yet divided by their means; `state` goes on from row to row."""
-    places = np.empty((len(Z), directions.shape[1]))
-    for rows in row_blocks(len(Z)):
-        multiply_rows(np.ascontiguousarray(Z[rows] - center), directions, places[rows])
+    places = join_blocks(partial(_places, center, directions), Z)
     shares = spacing.shares_over(ACTIVITY_HORIZONS)
     features = np.empty((len(Z), 6))
     state.since = int(activity_rows(places, spacing.starts, shares, state.last, state.means, state.since, features))
@@ -100,15 +101,9 @@ def activity_features(
 
 def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
     """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
-    center, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
-    for rows in row_blocks(len(Z)):
-        center += Z[rows][kept[rows]].sum(axis=0)
-    center /= kept.sum()
+    center = add_up(_sum_of_kept, Z, kept) / kept.sum()
     with one_blas_thread():
-        for rows in row_blocks(len(Z)):
-            deviations = Z[rows][kept[rows]] - center
-            products += deviations.T @ deviations
-        _, vectors = np.linalg.eigh(products)
+        _, vectors = np.linalg.eigh(add_up(partial(products_about, center), Z, kept))
     directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(_DIRECTIONS, Z.shape[1] // 4)])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
@@ -116,15 +111,44 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-        totals, begin = np.zeros((len(squares), residuals.shape[1])), 0
-        for rows in row_blocks(len(Z)):
-            part = residuals[rows][kept[rows]] ** 2
-            totals += used[begin : begin + len(part)].T @ part
-            begin += len(part)
-        targets = np.linalg.solve(root, totals)
+        largest = np.quantile(np.abs(_some_rows(residuals)[_some_rows(kept)]), _CUT_AT, axis=0) ** 2
+        work = partial(_squares_by_feature, typical, largest)
+        targets = np.linalg.solve(root, add_up(work, features, residuals, kept))
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
+
+
+def _places(center: FloatArray, directions: FloatArray, Z: FloatArray) -> FloatArray:
+    places = np.empty((len(Z), directions.shape[1]))
+    multiply_rows(np.ascontiguousarray(Z - center), directions, places)
+    return places
+
+
+def _sum_of_kept(Z: FloatArray, kept: BoolArray) -> FloatArray:
+    total: FloatArray = Z[kept].sum(axis=0)
+    return total
+
+
+def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+    """Return the sums of products (p, p) of deviations from the center, over the rows that are kept."""
+    deviations = (Z if kept is None else Z[kept]) - center
+    with one_blas_thread():
+        products: FloatArray = deviations.T @ deviations
+    return products
+
+
+def _squares_by_feature(
+    typical: FloatArray, largest: FloatArray, features: FloatArray, residuals: FloatArray, kept: BoolArray
+) -> FloatArray:
+    with one_blas_thread():
+        totals: FloatArray = (features[kept] / typical).T @ np.minimum(residuals[kept] ** 2, largest)
+    return totals
+
+
+def _some_rows(array: Any) -> Any:
+    """Return at most some 50,000 rows, evenly drawn, for quantiles."""
+    return take_rows(array, slice(None, None, 1 + len(array) // _MOST_DRAWN))
 
 
 @dataclass(frozen=True)
@@ -157,7 +181,7 @@ class Calibration:
         learnt = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
         for channel, (by, powers, edges, tops) in zip(channels, learnt, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(channel, by, powers, edges, evidence), tops)
+            total = total + _squares(_largest(by, powers, edges, channel, evidence), tops)
             del channel  # before the next one is made
         return np.sqrt(total / self.tops.size), evidence
 
@@ -167,7 +191,7 @@ def calibrate(
 ) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
-    Ratios count less where the logarithm of the 0.95 quantile of the maxima over their median exceeds `usual_tail`.
+    Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
     Returns
     -------
@@ -181,14 +205,14 @@ def calibrate(
     total: Any = 0.0
     evidence: Any = None
     for channel in channels:
-        evidence = np.zeros(channel.shape) if evidence is None else evidence
-        middle, third, high, wanted = np.quantile(block_maxima(channel), [0.5, 0.75, 0.95, quantile], axis=0)
+        evidence = fill_blocks(channel.shape[1], np.zeros_like, channel) if evidence is None else evidence
+        middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
         by.append(wanted)
-        tails = np.log(np.maximum(high, _SMALLEST) / np.maximum(middle, _SMALLEST))
+        tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
         powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        largest = _largest(channel, by[-1], powers[-1], edges[-1], evidence)
+        largest = join_blocks(partial(_largest, by[-1], powers[-1], edges[-1]), channel, evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
@@ -211,13 +235,50 @@ def trailing_channels(
 
 def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
     """Yield per horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
-    back, state = spacing.reversed(), np.zeros(evidence.shape[1])
+    back = spacing.reversed()
     for horizon in HORIZONS:
-        smaller = np.empty_like(evidence)
-        shares = spacing.shares(horizon), back.shares(horizon)
-        two_sided_means(evidence, spacing.starts, shares[0], back.starts, shares[1], state, smaller)
-        yield smaller
-        del smaller  # before the next one is made
+        shares, shares_back = spacing.shares(horizon), back.shares(horizon)[::-1]
+        yield fill_blocks(
+            evidence.shape[1],
+            _two_sided,
+            evidence,
+            spacing.starts,
+            shares,
+            back.starts[::-1],
+            shares_back,
+            around=_rows_remembered(min(shares.min(), shares_back.min())),
+        )
+
+
+def trailing_blocks(
+    evidence: FloatArray, spacing: Spacing, horizons: tuple[int, ...] = TRAILING_HORIZONS
+) -> Iterator[FloatArray]:
+    """Yield what `trailing_channels` yields, of a series that begins with these rows."""
+    for horizon in horizons:
+        shares = spacing.shares(horizon)
+        around = _rows_remembered(shares.min())
+        yield fill_blocks(evidence.shape[1], _trailing, evidence, spacing.starts, shares, around=around)
+
+
+def _two_sided(
+    evidence: FloatArray, starts: BoolArray, shares: FloatArray, ends: BoolArray, shares_back: FloatArray
+) -> FloatArray:
+    smaller, ends = np.empty(evidence.shape), ends[::-1].copy()
+    ends[0] = True  # of the rows seen
+    state = np.zeros(evidence.shape[1])
+    two_sided_means(evidence, starts, shares, ends, shares_back[::-1].copy(), state, smaller)
+    return smaller
+
+
+def _trailing(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+    means = np.empty(evidence.shape)
+    moving_means(evidence, starts, shares, np.zeros(evidence.shape[1]), means)
+    return np.abs(means, out=means)
+
+
+def _rows_remembered(share: float) -> int:
+    """Return after how many rows with at least this weight a moving mean has forgotten what was before, to rounding."""
+    return 0 if share >= 1 else int(np.ceil(np.log(_FORGOTTEN) / np.log1p(-share)))
 
 
 @dataclass(frozen=True)
@@ -340,8 +401,7 @@ def learn_time_layer(
     """
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
-    state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
-    calibration, scores, _ = calibrate(trailing_channels(E, spacing, state))
+    calibration, scores, _ = calibrate(trailing_blocks(E, spacing))
     usual = max(float(np.median(scores)), _SMALLEST)
     relative = over_slow_level(scores, usual, np.array([usual]))
     surprise = learn_surprise(relative)
@@ -358,7 +418,7 @@ class BothSides:
         Scores, and the surprise by what came before alone.
     evidence : array of shape (n, number of judged sensors)
     tail : float
-        Of the median sensor, the 0.999 quantile of its residuals over the 0.95 quantile: 1.7 for normal noise, more
+        Of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 
@@ -375,9 +435,8 @@ def judge_both_sides(
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
-    state = np.zeros((len(TRAILING_HORIZONS), E.shape[1]))
-    _, trailing, _ = calibrate(trailing_channels(E, spacing, state))
-    tails = [np.quantile(np.abs(column), [0.95, 0.999]) for column in E[:: 1 + len(E) // _MOST_IN_TAIL].T]
+    _, trailing, _ = calibrate(trailing_blocks(E, spacing))
+    tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
     tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
     return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 
@@ -392,10 +451,11 @@ def standardise(
     """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
     state = ActivityState(np.zeros(activity.directions.shape[1]))
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
-    standardised = np.empty((len(Z), int(judged.sum())))
-    for rows in row_blocks(len(Z)):
-        standardised[rows] = (residuals[rows] / activity.spread(features[rows] / activity.typical))[:, judged]
-    return standardised
+    return fill_blocks(int(judged.sum()), partial(_over_spread, activity, judged), residuals, features)
+
+
+def _over_spread(activity: Activity, judged: BoolArray, residuals: FloatArray, features: FloatArray) -> FloatArray:
+    return (residuals / activity.spread(features / activity.typical))[:, judged]
 
 
 def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> FloatArray:
@@ -411,14 +471,33 @@ def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> Floa
 
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
-    count = int(min(_BLOCKS, max(4, len(values) // _FEWEST_ROWS), len(values)))
-    edges = np.arange(count + 1) * len(values) // count
-    maxima: FloatArray = np.maximum.reduceat(values, edges[:-1], axis=0)
+    maxima: FloatArray = np.maximum.reduceat(values, _block_edges(len(values))[:-1], axis=0)
     return maxima
 
 
+def _block_edges(n: int) -> NDArray[np.intp]:
+    count = int(min(_BLOCKS, max(4, n // _FEWEST_ROWS), n))
+    return np.arange(count + 1) * n // count
+
+
+def _channel_maxima(channel: FloatArray) -> FloatArray:
+    """Return `block_maxima` of an array of many columns."""
+    edges = _block_edges(len(channel))
+    numbers = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    maxima = np.full((len(edges) - 1, channel.shape[1]), -np.inf)
+    for first, part in each_block(_maxima_by_number, channel, numbers):
+        np.maximum(maxima[first : first + len(part)], part, out=maxima[first : first + len(part)])
+    return maxima
+
+
+def _maxima_by_number(channel: FloatArray, numbers: NDArray[np.intp]) -> tuple[int, FloatArray]:
+    """Return the first of these numbers, which rise, and the largest values of each number's rows."""
+    begins = np.append(0, np.flatnonzero(np.diff(numbers)) + 1)
+    return int(numbers[0]), np.maximum.reduceat(channel, begins, axis=0)
+
+
 def _largest(
-    channel: FloatArray, by: FloatArray, powers: FloatArray, edges: FloatArray, evidence: FloatArray
+    by: FloatArray, powers: FloatArray, edges: FloatArray, channel: FloatArray, evidence: FloatArray
 ) -> FloatArray:
     """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
     tops = np.empty((len(channel), 2))

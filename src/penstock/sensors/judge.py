@@ -9,13 +9,15 @@ surprise is measured in spreads of the view's own maxima over blocks of time: 0 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 from penstock.sensors._kernels import compare_with_past
+from penstock.sensors.blocks import add_up, each_column, fill_blocks, follow_blocks
 from penstock.sensors.evidence import (
     HORIZONS,
     Calibration,
@@ -26,6 +28,7 @@ from penstock.sensors.evidence import (
     judge_both_sides,
     learn_surprise,
     learn_time_layer,
+    trailing_blocks,
     trailing_channels,
 )
 from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
@@ -34,7 +37,7 @@ from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_o
 
 _ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
 _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
-_CALM_TAIL, _BURSTY_TAIL = 1.95, 2.15  # `BothSides.tail` of residuals without bursts, and with: full weight then
+_CALM_TAIL, _BURSTY_TAIL = 2.4, 2.55  # `BothSides.tail` of residuals without bursts, and with: full weight then
 _PASSES = 3
 _SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
 _FOLDS = 10  # contiguous blocks, each judged by a model of the others, for the calibration of later rows
@@ -246,39 +249,57 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     scale = learn_scale(X, spacing.starts)
     if not scale.judged.any():  # nothing but settings and constants: judge what moves at all
         scale = Scale(scale.center, scale.width, np.ones(len(scale.judged), dtype=np.bool_))
-    judged, Z = scale.judged, scale.apply(X)
+    p, judged, Z = X.shape[1], scale.judged, fill_blocks(X.shape[1], scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
-    missing = np.isnan(Z)
-    filled = np.where(missing, 0.0, Z) if missing.any() else Z
-    del missing
+    has_holes = bool(add_up(_count_missing, Z))
+    filled = fill_blocks(p, _with_zeros, Z) if has_holes else Z
     for number in range(_PASSES):
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        R, complete = model.judge(Z)
+        R = fill_blocks(p, model.residuals, Z)
+        complete = fill_blocks(p, model.fill, Z) if has_holes else Z
         found = judge_both_sides(R, complete, spacing, kept, judged)
         tail = found.tail if number == 0 else tail  # later passes do not learn from faults, which then make the tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
-            filled = _with_expected_where_out(complete, R, found.evidence, judged)
+            filled = fill_blocks(p, partial(_with_expected_where_out, judged), complete, R, found.evidence)
             del R, found  # before those of the next pass are made
-    explained = _median_share_explained(Z, R, kept, judged)
+    explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[judged]))
     del R
     own_views = [learn_surprise(found.scores).apply(found.scores), found.trailing]
     others = _residuals_of_other_blocks(Z, filled, kept, model)
     layer, as_new = learn_time_layer(others, complete, spacing, kept, judged)
     del others, filled
-    several = X.shape[1] > 1
+    several = p > 1
     novelty, new, new_so_far = learn_novelty(complete, spacing, random) if several else (None, None, None)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
     if not several or explained < _WELL_EXPLAINED:
-        past, moments, surprises = _learn_past(Z[:, judged].copy(), spacing)
+        past, moments, surprises = _learn_past(Z, judged, spacing)
         unlike.append(surprises)
     blend = learn_blend(tail, explained)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend)
-    judgement = Judgement(blend.combine([*own_views, *unlike], new), layer.on_all_sensors(found.evidence))
+    evidence = found.evidence if judged.all() else fill_blocks(p, layer.on_all_sensors, found.evidence)
+    judgement = Judgement(blend.combine([*own_views, *unlike], new), evidence)
     return Learnt(fitted, judgement, blend.combine([as_new, *unlike], new_so_far))
 
 
-def _with_expected_where_out(Z: FloatArray, R: FloatArray, evidence: FloatArray, judged: BoolArray) -> FloatArray:
+def _against_past(
+    least: float, floors: FloatArray, judged: BoolArray, moments: FloatArray, Z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    readings, moments = Z[:, judged].copy(), moments.copy()
+    found = np.empty_like(readings)
+    compare_with_past(readings, least, floors, moments, found)
+    return found, moments
+
+
+def _count_missing(Z: FloatArray) -> int:
+    return int(np.isnan(Z).sum())
+
+
+def _with_zeros(Z: FloatArray) -> FloatArray:
+    return np.where(np.isnan(Z), 0.0, Z)
+
+
+def _with_expected_where_out(judged: BoolArray, Z: FloatArray, R: FloatArray, evidence: FloatArray) -> FloatArray:
     """Return readings without holes in which those outside the usual are what the other sensors of the row expect.
 
     So a fault of one sensor is not learnt, and what the others read meanwhile still is.
@@ -292,32 +313,48 @@ def _with_expected_where_out(Z: FloatArray, R: FloatArray, evidence: FloatArray,
 
 def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> FloatArray:
     """Return residuals of each of ten blocks of time by a model of the other blocks."""
-    weights = kept.astype(np.float64)
-    blocks = [block for block in np.array_split(np.arange(len(Z)), _FOLDS) if len(block)]
-    sums = [weighted_sums(filled[block], weights[block]) for block in blocks]
-    total, rows, products = (sum(parts) for parts in zip(*sums, strict=True))
-    R = np.empty_like(Z)
-    for block, (one, its_rows, its_products) in zip(blocks, sums, strict=True):
-        usable = total - one > 1
-        others = from_sums(total - one, rows - its_rows, products - its_products) if usable else model
-        R[block] = others.residuals(Z[block])
+    sizes = [len(block) for block in np.array_split(np.arange(len(Z)), _FOLDS) if len(block)]
+    folds = np.repeat(np.arange(len(sizes)), sizes)
+    sums = add_up(partial(_sums_by_fold, len(sizes)), filled, kept.astype(np.float64), folds)
+    total, rows, products = (part.sum(axis=0) for part in sums)
+    others = [
+        from_sums(total - one, rows - its_rows, products - its_products) if total - one > 1 else model
+        for one, its_rows, its_products in zip(*sums, strict=True)
+    ]
+    return fill_blocks(Z.shape[1], partial(_residuals_by_fold, others), Z, folds)
+
+
+def _sums_by_fold(
+    n_folds: int, Z: FloatArray, weights: FloatArray, folds: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `weighted_sums` of the rows of each fold."""
+    p = Z.shape[1]
+    sums = np.zeros(n_folds), np.zeros((n_folds, p)), np.zeros((n_folds, p, p))
+    for fold in np.unique(folds):
+        sums[0][fold], sums[1][fold], sums[2][fold] = weighted_sums(Z[folds == fold], weights[folds == fold])
+    return sums
+
+
+def _residuals_by_fold(models: list[LeaveOneOut], Z: FloatArray, folds: NDArray[np.intp]) -> FloatArray:
+    R = np.empty(Z.shape)
+    for fold in np.unique(folds):
+        R[folds == fold] = models[fold].residuals(Z[folds == fold])
     return R
 
 
-def _median_share_explained(Z: FloatArray, R: FloatArray, kept: BoolArray, judged: BoolArray) -> float:
-    shares = []
-    for sensor in np.flatnonzero(judged):
-        variance, left = np.nanvar(Z[kept, sensor]), (R[kept, sensor] ** 2).mean()
-        shares.append(1 - left / (variance if variance > 0 else 1.0))
-    return float(np.median(shares))
+def _share_explained(readings: FloatArray, residuals: FloatArray, kept: BoolArray) -> float:
+    """Return the share of a sensor's variance that the others explain."""
+    there = kept & ~np.isnan(readings)
+    variance, left = np.var(readings[there]) if there.any() else 0.0, (residuals[kept] ** 2).mean()
+    return float(1 - left / (variance if variance > 0 else 1.0))
 
 
-def _learn_past(Z: FloatArray, spacing: Spacing) -> tuple[Past, FloatArray, FloatArray]:
-    """Learn how far readings are from all earlier ones; also return their moments (3, p) and the surprises (n,)."""
-    least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.nanstd(Z, axis=0)
-    moments, found = np.zeros((3, Z.shape[1])), np.empty_like(Z)
-    compare_with_past(Z, least, floors, moments, found)
-    channels = trailing_channels(found, spacing, np.zeros((len(HORIZONS), Z.shape[1])), HORIZONS)
+def _learn_past(Z: FloatArray, judged: BoolArray, spacing: Spacing) -> tuple[Past, FloatArray, FloatArray]:
+    """Learn how far readings are from all earlier ones; also return their moments (3, q) and the surprises (n,)."""
+    least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.array(each_column(np.nanstd, (Z,)))[judged]
+    q = len(floors)
+    found, moments = follow_blocks(q, partial(_against_past, least, floors, judged), np.zeros((3, q)), Z)
+    channels = trailing_blocks(found, spacing, HORIZONS)
     calibration, scores, _ = calibrate(channels, 0.75, np.inf)  # the last blocks are unlike the first in most series
     surprise = learn_surprise(scores)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)

@@ -7,15 +7,16 @@ time are left out, as a lasting fault is near itself; a level that stays (anothe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import follow_states, moving_means, multiply_rows, third_nearest
-from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_level
-from penstock.sensors.readings import Spacing, row_blocks
+from penstock.sensors.blocks import add_up, join_blocks, take_rows
+from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_level, products_about
+from penstock.sensors.readings import Spacing
 
 _DIRECTIONS = 30
 _REFERENCES = 3000
@@ -65,11 +66,9 @@ class Novelty:
 
     def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
         """Return the distance of each row without holes to its third nearest reference outside its time zone."""
-        squares = np.empty(len(Z))
-        for rows in row_blocks(len(Z)):
-            states = np.empty((len(squares[rows]), self.directions.shape[1]))
-            multiply_rows(np.ascontiguousarray(Z[rows] - self.center), self.directions, states)
-            third_nearest(states, places[rows], self._groups, self.places, self.zone, squares[rows])
+        squares, states = np.empty(len(Z)), np.empty((len(Z), self.directions.shape[1]))
+        multiply_rows(np.ascontiguousarray(Z - self.center), self.directions, states)
+        third_nearest(states, places, self._groups, self.places, self.zone, squares)
         return np.sqrt(np.maximum(squares, 0.0))
 
     @cached_property
@@ -104,20 +103,16 @@ def learn_novelty(
     arrays of shape (n,)
         Surprise at the training rows: by the smaller of what came before and after each, and by what came before.
     """
-    center = Z.mean(axis=0)
-    products = np.zeros((Z.shape[1], Z.shape[1]))
+    center = add_up(partial(np.sum, axis=0), Z) / len(Z)
     with one_blas_thread():
-        for rows in row_blocks(len(Z)):
-            deviations = Z[rows] - center
-            products += deviations.T @ deviations
-        variances, vectors = np.linalg.eigh(products / len(Z))
+        variances, vectors = np.linalg.eigh(add_up(partial(products_about, center), Z) / len(Z))
     kept = slice(None, -_DIRECTIONS - 1, -1)
     directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
     places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
     references = np.empty((len(places), directions.shape[1]))
-    multiply_rows(np.ascontiguousarray(Z[places] - center), directions, references)
+    multiply_rows(np.ascontiguousarray(take_rows(Z, places) - center), directions, references)
     found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
-    distances = found.distances(Z, np.arange(len(Z)))
+    distances = join_blocks(found.distances, Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)
     relative = _relative(distances, spacing, usual, NoveltyState(level=np.array([usual])))
     surprise = learn_surprise(relative)

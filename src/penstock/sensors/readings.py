@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +10,16 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 from penstock.sensors._kernels import scale_rows
+from penstock.sensors.blocks import each_column
 
 BoolArray = NDArray[np.bool_]
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
-_ROWS_AT_ONCE = 65_536
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a flag, which is judged
-
-
-def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of at most 65,536 of n rows: what is computed on the way to a result need not be as large as it."""
-    for start in range(0, n, _ROWS_AT_ONCE):
-        yield slice(start, min(start + _ROWS_AT_ONCE, n))
 
 
 @dataclass(frozen=True)
@@ -69,18 +62,24 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     >>> learn_scale(X, np.arange(200) == 0).judged  # a sensor, a set point, a constant
     array([ True, False, False])
     """
-    bottom, top = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    shrink = np.where(np.maximum(-bottom, top) > _HUGE, _SHRINK, 1.0)
-    if (shrink < 1).any():
-        X = X * shrink
-    shares = [0.05, 0.5, 0.95]
-    low, center, high = np.column_stack([np.nanquantile(X[:, j], shares) for j in range(X.shape[1])])
-    spread = np.array([np.nanstd(X[:, j]) for j in range(X.shape[1])])
+    found = each_column(_scale_of, (X,), starts)
+    center, width, judged = (np.array(values) for values in zip(*found, strict=True))
+    return Scale(center, width, judged)
+
+
+def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool]:
+    """Return center and width of a column, and whether it is judged."""
+    bottom, top = np.nanmin(column), np.nanmax(column)
+    shrink = _SHRINK if max(-bottom, top) > _HUGE else 1.0
+    if shrink < 1:
+        column = column * shrink
+    low, center, high = np.nanquantile(column, [0.05, 0.5, 0.95])
+    spread = np.nanstd(column)
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
-    width = np.where(width > 1e-3 * spread, width, spread)
-    constant = (bottom == top) | ~(width > 0)  # rounding may let a constant column seem to vary
-    judged = np.array([not constant[j] and not _is_setting(X[:, j], starts) for j in range(X.shape[1])])
-    return Scale(center / shrink, np.where(constant, 1.0, width / shrink), judged)
+    width = width if width > 1e-3 * spread else spread
+    constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
+    judged = not constant and not _is_setting(column, starts)
+    return float(center / shrink), 1.0 if constant else float(width / shrink), judged
 
 
 def _is_setting(column: FloatArray, starts: BoolArray) -> bool:

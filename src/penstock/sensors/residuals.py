@@ -20,7 +20,8 @@ from scipy.linalg import solve_triangular
 from penstock._blas import one_blas_thread
 from penstock._types import FloatArray
 from penstock.sensors._kernels import multiply_rows, residual_rows
-from penstock.sensors.readings import BoolArray, row_blocks
+from penstock.sensors.blocks import add_up, row_blocks
+from penstock.sensors.readings import BoolArray
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
 _LEAST_FREE = 0.05  # of 1 − leverage
@@ -49,7 +50,13 @@ class LeaveOneOut:
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
-        return self.judge(Z)[1]
+        missing = np.isnan(Z)
+        rows = np.flatnonzero(missing.any(axis=1))
+        if not len(rows):
+            return Z
+        filled = Z.copy()
+        filled[rows] = np.where(missing[rows], self._complete(Z[rows], missing[rows])[0] + self.mean, Z[rows])
+        return filled
 
     def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `residuals` and `fill` of the same rows at once."""
@@ -57,7 +64,7 @@ class LeaveOneOut:
         if not residual_rows(Z, self.mean, self.precision, holed, found):
             return found, Z
         filled, places = Z.copy(), np.flatnonzero(holed)
-        for some in row_blocks(len(places)):
+        for some in row_blocks(len(places), Z.shape[1]):
             rows = places[some]
             missing = np.isnan(Z[rows])
             deviations, divisors = self._complete(Z[rows], missing)
@@ -85,18 +92,14 @@ class LeaveOneOut:
 
 def learn_leave_one_out(Z: FloatArray, weights: NDArray[np.floating]) -> LeaveOneOut:
     """Learn mean and precision from rows without holes; a weight of 0 leaves a row out."""
-    return from_sums(*weighted_sums(Z, weights))
+    return from_sums(*add_up(weighted_sums, Z, weights))
 
 
 def weighted_sums(Z: FloatArray, weights: NDArray[np.floating]) -> tuple[float, FloatArray, FloatArray]:
     """Return the sums of weights, of weighted rows (p,) and of weighted products (p, p): they add up over parts."""
-    sums, products = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
     with one_blas_thread():
-        for rows in row_blocks(len(Z)):
-            weighted = Z[rows] * weights[rows, None]
-            sums += weighted.sum(axis=0)
-            products += weighted.T @ Z[rows]
-    return float(weights.sum()), sums, products
+        weighted = Z * weights[:, None]
+        return float(weights.sum()), weighted.sum(axis=0), weighted.T @ Z
 
 
 def from_sums(total: float, rows: FloatArray, products: FloatArray) -> LeaveOneOut:

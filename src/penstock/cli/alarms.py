@@ -1,0 +1,155 @@
+"""`penstock alarms report`: how much the alarms of a record ask of operators."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli._options import chosen_options, plain_errors, with_options
+from penstock.live.options import AlarmRules
+
+alarms = typer.Typer(help="Alarms of a record.", no_args_is_help=True)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="As 'penstock watch --alarms' wrote it, or its verdicts, of which alarms are made first.",
+        show_default=False,
+    ),
+]
+
+
+@alarms.callback()
+def before_any_report() -> None:
+    """Alarms of a record."""
+
+
+@alarms.command()
+@with_options(AlarmRules)
+def report(
+    context: typer.Context,
+    file: File,
+    operators: Annotated[int, typer.Option("--operators", min=1, help="Who share the alarms.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    **options: Any,
+) -> int:
+    """Show how many alarms came per operator, in 10 minutes, hours and days, and which of them are a nuisance.
+
+    The targets are those of ISA-18.2 and IEC 62682 as secondary sources give them. Exit code 0: done; 2: the file or
+    an option is wrong.
+    """
+    from penstock.cli._console import print_text
+    from penstock.live.alarm_files import read_alarms
+    from penstock.live.alarm_load import alarm_load
+
+    with plain_errors(context):
+        rules = AlarmRules(**chosen_options(AlarmRules, context))
+        record = read_alarms(file, rules)
+    load = alarm_load(record.changes, record.start, record.end, operators)
+    print_text(_as_json(load) if json else "\n".join(_lines(file, record, load, operators)))
+    return 0
+
+
+_Labels = Annotated[Path, typer.Option("--labels", help="The file of labels, which only grows.", show_default=False)]
+_Who = Annotated[str, typer.Option("--who", help="Who says so.", show_default=False)]
+
+
+@alarms.command()
+def label(
+    context: typer.Context,
+    file: File,
+    alarm: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    reason: Annotated[
+        str,
+        typer.Argument(
+            help="real defect, sensor defect, set-point change, maintenance or false alarm.", show_default=False
+        ),
+    ],
+    labels: _Labels,
+    who: _Who,
+    comment: Annotated[str, typer.Option("--comment", help="Anything worth knowing.")] = "",
+) -> int:
+    """Say what an alarm was. 'penstock watch --labels' and 'penstock refit' act on it; docs/alarms.md says how.
+
+    Exit code 0: done; 2: there is no such alarm, or the label is wrong.
+    """
+    from penstock.live.alarm_files import append_record, read_alarms, read_labels
+    from penstock.live.feedback import FALSE_ALARM, label_alarm
+
+    with plain_errors(context):
+        record = read_alarms(file)
+        known = {change.alarm.id: change.alarm for change in record.changes if change.alarm is not None}
+        if alarm not in known:
+            raise ValueError(f"{file}: there is no alarm {alarm!r:.80}; the last is {list(known)[-1:]}.")
+        made = label_alarm(known[alarm], reason, who, record.end, comment)
+        before = [] if not labels.exists() else read_labels(labels)
+        number = sum(each.alarm == alarm for each in before) + 1
+        append_record(labels, {"kind": "label", **made.as_dict(), "id": f"{alarm}~{number}"})
+    if reason == FALSE_ALARM and not made.pattern:
+        note = "no sensor was outside what is usual for it, so no threshold is raised; a refit may learn it"
+        typer.echo(f"penstock: {note}.", err=True)
+    typer.echo(f"{alarm}~{number}")
+    return 0
+
+
+@alarms.command()
+def withdraw(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    labels: _Labels,
+    who: _Who,
+) -> int:
+    """Take back a label: what it did ends, and the record of it stays.
+
+    Exit code 0: done; 2: there is no such label.
+    """
+    import time
+
+    from penstock.live.alarm_files import append_record, read_labels
+
+    with plain_errors(context):
+        if not any(each.id == label and each.holds for each in read_labels(labels)):
+            raise ValueError(f"{labels}: there is no label {label!r:.80}, or it was taken back already.")
+        if not who.strip():
+            raise ValueError("--who: the name of a person is needed.")
+        append_record(labels, {"kind": "withdrawn", "id": label, "who": who, "at": time.time()})
+    return 0
+
+
+def _as_json(load: Any) -> str:
+    from json import dumps
+
+    plain = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
+    return dumps(plain, indent=2)
+
+
+def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
+    from penstock._messages import counted, duration_in_words
+    from penstock.cli._console import printable
+    from penstock.live.alarms import alarm_in_words
+
+    first, last = (record.clock.text(time) for time in (record.start, record.end))
+    span = "" if first is None else f", {first} to {last}"
+    lines = [f"{file}: {duration_in_words(load.seconds)}{span}, {counted(operators, 'operator')}.", ""]
+    lines.append(f"{'':<50}{'found':>9}  {'target':<9}")
+    for name, value, target in load.rows():
+        shown = "-" if isnan(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+        lines.append(f"{name:<50}{shown:>9}  {target:<9}".rstrip())
+    if load.acknowledged:
+        lines.append(f"{'median time to acknowledge':<50}{duration_in_words(load.median_to_acknowledge):>9}")
+    if load.top:
+        lines += ["", "Most often:", *(f"{count:>6}  {cause}" for cause, count in load.top)]
+    newest = {change.alarm.id: change.alarm for change in record.changes if change.alarm is not None}
+    active = [alarm for alarm in newest.values() if alarm.state.active]
+    if active:
+        lines += ["", "Active at the end:"]
+    for alarm in active:
+        since = record.clock.text(alarm.since)
+        lines.append(
+            f"  {alarm.id}, since {since if since is not None else f'{alarm.since:g} s'}: {alarm_in_words(alarm)}"
+        )
+    return [*(printable(line) for line in lines), "", "Targets: ISA-18.2 and IEC 62682, from secondary sources."]

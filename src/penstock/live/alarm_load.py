@@ -1,0 +1,217 @@
+"""How much alarms ask of operators: the measures of ISA-18.2 and IEC 62682, from the changes of alarms.
+
+The targets are figures from secondary sources (docs/alarms.md), not from the standards themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from penstock.live.alarms import Change
+
+_PERIOD, _HOUR, _DAY = 600.0, 3600.0, 86_400.0
+_FLOOD = 10  # more alarms in 10 minutes are a flood
+_CHATTER, _MINUTE = 3, 60.0
+_SHOWN = ("raised", "returned", "re-alarmed")  # what an operator is shown
+
+
+@dataclass(frozen=True)
+class AlarmLoad:
+    """Alarms per operator, and alarms that nobody can work with.
+
+    Attributes
+    ----------
+    seconds : float
+        Length of the record.
+    alarms, shown : int
+        How many different alarms were shown, and how often: an alarm that returns or is shown again counts once more.
+    mean_10_minutes, mean_hour, mean_day : float
+        Shown per operator.
+    most_10_minutes, most_hour, most_day : float
+        In one period of the clock.
+    flood_share : float
+        Share of the 10-minute periods with more than 10 per operator.
+    chattering : tuple of str
+        Alarms (ids) shown 3 times or more within a minute.
+    fleeting : int
+        How often one ended within a minute, before anybody acknowledged it.
+    stale : tuple of str
+        Alarms that were active for more than 24 hours.
+    most_stale : int
+        So many of them at once.
+    top : tuple of (str, int)
+        The ten assets and causes that were shown most often, and how often.
+    top_share : float
+        Their share of what was shown; NaN if nothing was.
+    acknowledged : int
+        How many alarms were.
+    median_to_acknowledge : float
+        Seconds; NaN if none was.
+    """
+
+    seconds: float
+    alarms: int
+    shown: int
+    mean_10_minutes: float
+    mean_hour: float
+    mean_day: float
+    most_10_minutes: float
+    most_hour: float
+    most_day: float
+    flood_share: float
+    chattering: tuple[str, ...]
+    fleeting: int
+    stale: tuple[str, ...]
+    most_stale: int
+    top: tuple[tuple[str, int], ...]
+    top_share: float
+    acknowledged: int
+    median_to_acknowledge: float
+
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Return the measures in words: what, how much, and the target (secondary sources)."""
+        return [
+            ("alarms", self.alarms, ""),
+            ("shown to operators", self.shown, ""),
+            ("per operator in 10 minutes, mean", self.mean_10_minutes, "about 1"),
+            ("per operator in 10 minutes, most", self.most_10_minutes, "10"),
+            ("per operator in an hour, mean", self.mean_hour, "about 6"),
+            ("per operator in a day, mean", self.mean_day, "about 144"),
+            ("per operator in a day, most", self.most_day, ""),
+            ("% of 10-minute periods with more than 10 (flood)", 100 * self.flood_share, "under 1"),
+            ("chattering (3 or more in a minute)", len(self.chattering), "0"),
+            ("fleeting (ended within a minute)", self.fleeting, "0"),
+            ("stale (active for more than 24 h)", len(self.stale), ""),
+            ("stale at once, most", self.most_stale, "under 5"),
+            ("% of what was shown from the top ten causes", 100 * self.top_share, "1 to 5"),
+            ("acknowledged", self.acknowledged, ""),
+        ]
+
+
+def alarm_load(
+    changes: Iterable[Change], start: float | None = None, end: float | None = None, operators: int = 1
+) -> AlarmLoad:
+    """Measure the load of alarms.
+
+    Parameters
+    ----------
+    changes : iterable of Change
+        In order of time; those of silences are passed over. Alarms that were shelved, suppressed, out of service,
+        silenced or inhibited were not shown.
+    start, end : float, default=None
+        Seconds from which to which the record goes; the first and last change if None.
+    operators : int, default=1
+        Who share the load.
+
+    Returns
+    -------
+    AlarmLoad
+
+    Examples
+    --------
+    >>> from penstock.live.alarms import AlarmBook, Verdict
+    >>> book = AlarmBook()
+    >>> changes = book.update(Verdict("a", 60.0 * row, 9.0 * (row % 100 > 50), 4.0) for row in range(1440))
+    >>> load = alarm_load([each for each in changes if isinstance(each, Change)], 0.0, 86_400.0)
+    >>> load.alarms, load.shown, load.mean_day
+    (1, 14, 14.0)
+    """
+    every = [change for change in changes if change.alarm is not None]
+    times = [change.time for change in every]
+    start = min(times, default=0.0) if start is None else start
+    end = max(times, default=start) if end is None else end
+    shown = [change for change in every if change.kind in _SHOWN and not change.quiet]
+    seconds = max(end - start, 0.0)
+    periods = {width: Counter(math.floor(change.time / width) for change in shown) for width in (_PERIOD, _HOUR, _DAY)}
+    most = {width: max(counts.values(), default=0) / operators for width, counts in periods.items()}
+    n_periods = math.floor(end / _PERIOD) - math.floor(start / _PERIOD) + 1
+    floods = sum(count > _FLOOD * operators for count in periods[_PERIOD].values())
+    causes = Counter(f"{each.asset}: {each.alarm.cause}" for each in shown if each.alarm is not None)
+    top = tuple(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:10])
+    runs = _active_runs(every, end)
+    stale = {name: [run for run in of_one if run[1] - run[0] > _DAY] for name, of_one in runs.items()}
+    waits = _waits(every)
+    return AlarmLoad(
+        seconds=seconds,
+        alarms=len({each.alarm.id for each in shown if each.alarm is not None}),
+        shown=len(shown),
+        mean_10_minutes=len(shown) / operators / max(seconds / _PERIOD, 1.0),
+        mean_hour=len(shown) / operators / max(seconds / _HOUR, 1.0),
+        mean_day=len(shown) / operators / max(seconds / _DAY, 1.0),
+        most_10_minutes=most[_PERIOD],
+        most_hour=most[_HOUR],
+        most_day=most[_DAY],
+        flood_share=floods / n_periods,
+        chattering=_chattering(shown),
+        fleeting=_fleeting(every),
+        stale=tuple(sorted(name for name, of_one in stale.items() if of_one)),
+        most_stale=_most_at_once([(begin + _DAY, until) for of_one in stale.values() for begin, until in of_one]),
+        top=top,
+        top_share=sum(count for _, count in top) / len(shown) if shown else math.nan,
+        acknowledged=len(waits),
+        median_to_acknowledge=median(waits) if waits else math.nan,
+    )
+
+
+def _active_runs(changes: Sequence[Change], end: float) -> dict[str, list[tuple[float, float]]]:
+    """Return from when to when each alarm was active."""
+    runs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    begun: dict[str, float] = {}
+    for change in changes:
+        assert change.alarm is not None
+        if change.kind in ("raised", "returned"):
+            begun[change.alarm.id] = change.time
+        elif change.kind == "ended" and change.alarm.id in begun:
+            runs[change.alarm.id].append((begun.pop(change.alarm.id), change.time))
+    for name, since in begun.items():
+        runs[name].append((since, end))
+    return runs
+
+
+def _chattering(shown: Sequence[Change]) -> tuple[str, ...]:
+    times: dict[str, list[float]] = defaultdict(list)
+    for change in shown:
+        assert change.alarm is not None
+        times[change.alarm.id].append(change.time)
+    found = [
+        name
+        for name, of_one in times.items()
+        if any(place - bisect_left(of_one, time - _MINUTE) + 1 >= _CHATTER for place, time in enumerate(of_one))
+    ]
+    return tuple(sorted(found))
+
+
+def _fleeting(changes: Sequence[Change]) -> int:
+    ended = [change.alarm for change in changes if change.kind == "ended" and change.alarm is not None]
+    return sum(
+        alarm.ended is not None and alarm.ended - alarm.raised <= _MINUTE and not alarm.state.acknowledged
+        for alarm in ended
+    )
+
+
+def _waits(changes: Sequence[Change]) -> list[float]:
+    """Return how long each alarm waited for its first acknowledgement."""
+    first: dict[str, float] = {}
+    for change in changes:
+        if change.kind == "acknowledged" and change.alarm is not None:
+            first.setdefault(change.alarm.id, change.time - change.alarm.raised)
+    return list(first.values())
+
+
+def _most_at_once(spans: Sequence[tuple[float, float]]) -> int:
+    """Return how many spans cover one moment, at most.
+
+    >>> _most_at_once([(0, 5), (1, 3), (3, 4)])
+    2
+    """
+    edges = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
+    now = most = 0
+    for _, step in edges:
+        now += step
+        most = max(most, now)
+    return most

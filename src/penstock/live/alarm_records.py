@@ -1,0 +1,372 @@
+"""Records of alarms: verdicts that go in, alarms and their states, changes and notifications that come out.
+
+All are plain frozen data, and those that come out can be written to JSON and read back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
+LEADING = 3  # sensors that say whether two incidents have the same cause
+
+
+class AlarmError(ValueError):
+    """An action that is not possible; the message says why."""
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """One sensor in a verdict: evidence (1 at the edge of what is usual), measured minus expected, and the reading."""
+
+    name: str
+    evidence: float = 1.0
+    residual: float | None = None
+    value: float | None = None
+
+
+class Readings(Mapping[str, float]):
+    """The readings of a row by the name of the sensor, without those that are missing (NaN).
+
+    Parameters
+    ----------
+    places : dict
+        The place of each sensor in a row.
+    row : sequence of float
+
+    Examples
+    --------
+    >>> dict(Readings({"flow": 0, "head": 1}, [3.5, float("nan")]))
+    {'flow': 3.5}
+    """
+
+    def __init__(self, places: Mapping[str, int], row: Sequence[float]) -> None:
+        self._places, self._row = places, row
+
+    def __getitem__(self, name: str) -> float:
+        value = float(self._row[self._places[name]])
+        if not math.isfinite(value):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, place in self._places.items() if math.isfinite(self._row[place]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def copied(self) -> Readings:
+        """Return the same with a row of its own, which keeps no larger array in memory."""
+        return Readings(self._places, [float(value) for value in self._row])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model says of one row of one asset.
+
+    Parameters
+    ----------
+    asset : str
+        Its name. Assets with names such as "plant1/pump3" are notified in one group, "plant1".
+    time : float
+        Seconds.
+    score, threshold : float or None
+        None: the row was not judged.
+    by_chance : float or None
+        How many episodes of at least this score are expected in a day of normal data; None if that is not known.
+    sensors : tuple of Sensor
+        Those with evidence, the most first; also of rows below the threshold, if they are known: which moved first
+        is told from them.
+    values : mapping, optional
+        Readings by sensor; those of the last normal row are shown as the values before an alarm.
+    reason : str
+        Why the row was not judged.
+    has_data : bool
+        False for a row without any reading: it does not end *no data*.
+    """
+
+    asset: str
+    time: float
+    score: float | None = None
+    threshold: float | None = None
+    by_chance: float | None = None
+    sensors: tuple[Sensor, ...] = ()
+    values: Mapping[str, float] | None = None
+    reason: str = ""
+    has_data: bool = True
+
+
+@dataclass(frozen=True)
+class AlarmState:
+    """The states of an alarm, after OPC UA Part 9; they do not depend on each other except as docs/alarms.md says."""
+
+    active: bool = False
+    acknowledged: bool = False
+    confirmed: bool = False
+    shelved: bool = False
+    suppressed: bool = False
+    out_of_service: bool = False
+    latched: bool = False
+
+    @property
+    def in_use(self) -> bool:
+        """Whether it is neither shelved nor suppressed nor out of service."""
+        return not (self.shelved or self.suppressed or self.out_of_service)
+
+    def names(self) -> list[str]:
+        """Return the states that are true.
+
+        >>> AlarmState(active=True, out_of_service=True).names()
+        ['active', 'out_of_service']
+        """
+        return [name for name, value in vars(self).items() if value]
+
+
+@dataclass(frozen=True)
+class AlarmSensor:
+    """A sensor behind an alarm.
+
+    Attributes
+    ----------
+    name : str
+    evidence : float
+        The highest so far.
+    residual, value : float or None
+        Measured minus expected and the reading, where the evidence was highest: `value - residual` was expected.
+    moved : float
+        Time from which on it was outside what is usual.
+    before : float or None
+        Its reading in the last normal row.
+    """
+
+    name: str
+    evidence: float
+    residual: float | None
+    value: float | None
+    moved: float
+    before: float | None
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: one asset, one cause, from the first row that was part of it to its closing.
+
+    Attributes
+    ----------
+    id : str
+        The same for the same input, also after a restart.
+    asset, about : str
+        `about` is ALARM, NO_DATA or STALE_MODEL.
+    cause : str
+        The leading sensor and its direction, such as "oil_temp high"; in words where there is none.
+    state : AlarmState
+    since : float
+        Time of the first row that was part of it (before the on-delay).
+    raised : float
+        When it last became active.
+    last : float
+        Time of the last row that was part of it.
+    ended : float or None
+        When it last ended, after the off-delay; None while it is active.
+    occurrences : int
+        How often it became active: fragments of one incident are one alarm.
+    score, threshold : float or None
+        The highest score in terms of its threshold, and that threshold.
+    by_chance : float or None
+        Of the highest score, see `Verdict`.
+    sensors : tuple of AlarmSensor
+        The most evidence first.
+    acknowledged_by : str
+        Who did; "" if it is not acknowledged.
+    acknowledged_at : float or None
+    reason, comment : str
+        Of the last action that had them.
+    shelved_until : float or None
+        None where it is shelved: until it has ended.
+    changes : int
+        How many changes it has had.
+    """
+
+    id: str
+    asset: str
+    about: str
+    cause: str
+    state: AlarmState
+    since: float
+    raised: float
+    last: float
+    ended: float | None = None
+    occurrences: int = 1
+    score: float | None = None
+    threshold: float | None = None
+    by_chance: float | None = None
+    sensors: tuple[AlarmSensor, ...] = ()
+    acknowledged_by: str = ""
+    acknowledged_at: float | None = None
+    reason: str = ""
+    comment: str = ""
+    shelved_until: float | None = None
+    changes: int = 0
+
+    @property
+    def moved_first(self) -> tuple[str, ...]:
+        """The sensors in the order in which they left what is usual."""
+        return tuple(each.name for each in sorted(self.sensors, key=lambda each: each.moved))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, for JSON and `from_dict`."""
+        return {**vars(self), "state": self.state.names(), "sensors": [dict(vars(each)) for each in self.sensors]}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Alarm:
+        """Return the alarm of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        state = AlarmState(**dict.fromkeys(record["state"], True))
+        return cls(**{**record, "state": state, "sensors": tuple(AlarmSensor(**each) for each in record["sensors"])})
+
+
+@dataclass(frozen=True)
+class Silence:
+    """No notifications of assets whose name matches a pattern (`*` for any text), until a time."""
+
+    id: str
+    pattern: str
+    until: float
+    who: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of an alarm.
+
+    Attributes
+    ----------
+    id : str
+        That of the alarm and a number: the same for the same input.
+    time : float
+    kind : str
+        "raised", "returned", "updated", "ended", "closed", "re-alarmed", "unshelved", "silence ended"; of people one of
+        `ACTIONS`, "silenced" and "silence ended".
+    asset : str
+        For the last two kinds the pattern.
+    before : AlarmState or None
+        None if the alarm is new.
+    alarm : Alarm or None
+        As it is after the change; None for silences.
+    who, reason, comment : str
+        Of an action of a person; "" for changes that came by themselves.
+    quiet : str
+        Why it is not notified ("shelved", "silenced", …); "" if it is.
+    """
+
+    id: str
+    time: float
+    kind: str
+    asset: str
+    before: AlarmState | None
+    alarm: Alarm | None
+    who: str = ""
+    reason: str = ""
+    comment: str = ""
+    quiet: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, for JSON: `from` and `to` are the states before and after."""
+        states = {} if self.alarm is None else {"from": [] if self.before is None else self.before.names()}
+        states |= {} if self.alarm is None else {"to": self.alarm.state.names()}
+        said = {name: getattr(self, name) for name in ("who", "reason", "comment", "quiet") if getattr(self, name)}
+        alarm = {} if self.alarm is None else {"alarm": self.alarm.as_dict()}
+        return {"id": self.id, "time": self.time, "kind": self.kind, "asset": self.asset, **states, **said, **alarm}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Change:
+        """Return the change of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        alarm = None if "alarm" not in record else Alarm.from_dict(record["alarm"])
+        new = alarm is None or (record["kind"] == "raised" and not record["from"])
+        before = None if new else AlarmState(**dict.fromkeys(record["from"], True))
+        said = {name: record.get(name, "") for name in ("who", "reason", "comment", "quiet")}
+        return cls(record["id"], float(record["time"]), record["kind"], record["asset"], before, alarm, **said)
+
+
+@dataclass(frozen=True)
+class Notification:
+    """One message about all alarms of a group: what is new, what has ended, and what is active.
+
+    Attributes
+    ----------
+    id : str
+        The same for the same input; whoever gets it twice can tell.
+    time : float
+    group : str
+        What is before the first "/" of the assets' names, "" without.
+    kind : str
+        "new" where something is new or has ended, "repeat" where something is still not acknowledged.
+    new, ended, active : tuples of str
+        Ids of alarms.
+    """
+
+    kind: str
+    id: str
+    time: float
+    group: str
+    new: tuple[str, ...]
+    ended: tuple[str, ...]
+    active: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, for JSON."""
+        lists = {name: list(getattr(self, name)) for name in ("new", "ended", "active")}
+        return {
+            "id": self.id, "time": self.time, "kind": "notification", "group": self.group,
+            "repeat": self.kind == "repeat", **lists,
+        }  # fmt: skip
+
+
+Event = Change | Notification
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a person can do with an alarm: the states that it needs, and those that it sets."""
+
+    needs: dict[str, bool]
+    sets: dict[str, bool]
+
+
+ACTIONS = {
+    "acknowledged": Action({"acknowledged": False}, {"acknowledged": True}),
+    "confirmed": Action({"acknowledged": True, "confirmed": False}, {"confirmed": True}),
+    "reset": Action({"latched": True, "active": False, "acknowledged": True}, {"latched": False}),
+    "shelved": Action({}, {"shelved": True}),
+    "unshelved": Action({"shelved": True}, {"shelved": False}),
+    "suppressed": Action({"suppressed": False}, {"suppressed": True}),
+    "unsuppressed": Action({"suppressed": True}, {"suppressed": False}),
+    "out of service": Action({"out_of_service": False}, {"out_of_service": True}),
+    "in service": Action({"out_of_service": True}, {"out_of_service": False}),
+    "commented": Action({}, {}),
+}
+
+
+def alarm_in_words(alarm: Alarm) -> str:
+    """Return one sentence for operators: what, how sure, which sensors.
+
+    >>> state = AlarmState(active=True)
+    >>> sensor = AlarmSensor("oil_temp", 3.0, 4.5, 61.5, 0.0, 56.0)
+    >>> alarm_in_words(Alarm("a-1", "a", ALARM, "oil_temp high", state, 0, 0, 0, by_chance=0.01, sensors=(sensor,)))
+    'a: oil_temp high; 61.5, expected 57, before 56; by chance once in 100 days'
+    """
+    words = alarm.cause if alarm.about == ALARM or not alarm.reason else f"{alarm.cause} ({alarm.reason})"
+    for sensor in islice(alarm.sensors, 1):
+        if sensor.value is not None and sensor.residual is not None:
+            words += f"; {sensor.value:.4g}, expected {sensor.value - sensor.residual:.4g}"
+            words += "" if sensor.before is None else f", before {sensor.before:.4g}"
+    if len(alarm.sensors) > 1:
+        words += f"; first to move: {', '.join(alarm.moved_first[:LEADING])}"
+    if alarm.by_chance is not None and alarm.by_chance > 0:
+        often = alarm.by_chance
+        words += f"; by chance {f'once in {1 / often:,.3g} days' if often < 1 else f'{often:.2g} times a day'}"
+    return f"{alarm.asset}: {words}"

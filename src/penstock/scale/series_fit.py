@@ -1,0 +1,299 @@
+"""Fit a `SensorDetector` to rows in order of time that lie in a folder: tasks go through blocks of them.
+
+What is learnt is the code of one machine (`penstock.sensors`), which goes through rows by `ClusterBlocks` here. Arrays
+of n rows and many columns are files in the job's folder; vectors of n numbers are on the driver. Each step leaves its
+result in the folder, so that a fit that was cut short goes through its finished steps again without doing them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray
+from penstock.detectors import SensorDetector, read_runs, read_time
+from penstock.graph.rows import shares_seen
+from penstock.scale.cluster import Cluster
+from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
+from penstock.scale.rows import Extent, given, joint_extent, measure
+from penstock.scale.sources import Source, SourceError, read_piece, taking_missing
+from penstock.scale.workspace import (
+    Workspace,
+    WorkspaceError,
+    create_array,
+    fill_rows,
+    load_arrays,
+    save_array,
+    save_arrays,
+)
+from penstock.sensors.blocks import join_blocks, widened, work_elsewhere
+
+_BLOCKS_PER_THREAD = 3
+_FEWEST_ROWS = 256
+_COUNTS_AS = 4  # components: what the driver keeps of each row
+_COPIES = 16  # of a block, at most, that a task holds
+
+
+def read_order(source: Any, n: int, time: Any, runs: Any) -> tuple[FloatArray | None, Any]:
+    """Return the times and runs of n rows as arrays, None where there are none."""
+    return read_time(source, time, n), read_runs(runs, n)
+
+
+def order_digest(time: Any, runs: Any) -> str:
+    """Return a text that differs if the times or runs of the rows do."""
+    parts = [b"" if each is None else np.asarray(each).astype("U").tobytes() for each in (time, runs)]
+    return hashlib.blake2b(b"|".join(parts), digest_size=16).hexdigest()
+
+
+def fit_series(
+    cluster: Cluster, space: Workspace, detector: SensorDetector, source: Source, table: Any, time: Any, runs: Any,
+    *, keeps_files: bool,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Fit all but the threshold; return the scores of the training rows and the share of readings of each."""
+    extents = measure(cluster, space, source, takes_missing=True)
+    extent = joint_extent(extents)
+    empty = np.flatnonzero(np.isnan(extent.minimum))
+    if len(empty):
+        name = empty[0] if source.columns is None else repr(source.columns[empty[0]])
+        raise SourceError(f"Column {name} has no reading at all. Leave out such columns.")
+    seconds, labels = read_order(table, extent.n_rows, time, runs)
+    _check_order(source, extents, seconds, labels)
+    size = extent.n_rows, 2 * source.n_columns, _COUNTS_AS
+    check_memory_of_driver(*size, keeps_files=keeps_files)
+    if not (space / "rows.npy").exists():
+        check_disk(space.folder, *size)
+    detector.begin_fit(extent.n_rows, extent.minimum, extent.maximum, source.columns)
+    rows = lay_rows(cluster, space, source, extents)
+    blocks = ClusterBlocks(cluster, space, *rows.shape)
+    if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
+        shutil.rmtree(blocks.folder, ignore_errors=True)
+    with work_elsewhere(blocks):
+        scores = detector.learn_rows(rows, seconds, labels)
+        seen = join_blocks(shares_seen, rows)
+    _check_there(detector.evidence_)
+    blocks.keeps_files = True  # of the evidence, all others are gone
+    if not keeps_files:
+        detector.evidence_ = np.array(detector.evidence_)
+    return scores, seen
+
+
+def _check_order(source: Source, extents: Sequence[Extent], time: FloatArray | None, runs: Any) -> None:
+    """Refuse pieces that are not in order of time: their rows would be taken as they come."""
+    ends = np.cumsum([extent.n_rows for extent in extents])
+    for number in range(1, len(ends)):
+        last, first = int(ends[number - 1]) - 1, int(ends[number - 1])
+        if time is None or not 0 <= last < first < len(time) or time[first] >= time[last]:
+            continue
+        if runs is None or runs[first] == runs[last]:
+            raise SourceError(
+                f"{source.pieces[number].label} begins before {source.pieces[number - 1].label} ends (by its time). "
+                f"Pieces must come in order of time: sort the source, or say by runs= which rows belong together."
+            )
+
+
+def lay_rows(cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent]) -> FloatArray:
+    """Write all rows, as they are and in their order, to one file, and open it: the second pass over the source."""
+    file, done = space / "rows.npy", space / "rows-done.npy"
+    counts = np.array([extent.n_rows for extent in extents])
+    if not done.exists():
+        create_array(file, (int(counts.sum()), source.n_columns))
+        starts = (np.cumsum(counts) - counts).tolist()
+        tasks = [
+            (*given(piece), source.columns, extent, file, start)
+            for piece, extent, start in zip(source.pieces, extents, starts, strict=True)
+        ]
+        cluster.run("laying out the rows", lay_piece, tasks)
+        save_array(done, np.ones(1))
+    return _opened(file)
+
+
+def lay_piece(given: Any, label: str, columns: list[str] | None, expected: Extent, file: Path, start: int) -> None:
+    """Task: write a piece into its place in the file of all rows."""
+    with taking_missing():
+        rows = read_piece(given, label, columns)
+    now = Extent.of(rows)
+    same = now.n_rows == expected.n_rows and all(
+        np.array_equal(getattr(now, side), getattr(expected, side), equal_nan=True) for side in ("minimum", "maximum")
+    )
+    if not same:
+        raise SourceError(
+            f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
+        )
+    fill_rows(file, start, rows)
+
+
+def _opened(file: Path) -> FloatArray:
+    """Open an array in a file; what is written to it is written to the file."""
+    opened: FloatArray = np.load(file, mmap_mode="r+", allow_pickle=False).view(np.ndarray)
+    return opened
+
+
+def _file_of(array: Any) -> Path | None:
+    """Return the file of an array that `_opened` has opened, None of any other."""
+    mapped = array.base
+    if isinstance(mapped, np.memmap) and mapped.filename is not None and array.shape == mapped.shape:
+        return Path(mapped.filename)
+    return None
+
+
+def _check_there(array: FloatArray) -> None:
+    """Raise if an array stands for a file that is gone, which none but finished steps should need."""
+    if array.ndim == 2 and array.strides == (0, 0) and array.size > 1:
+        raise WorkspaceError("A file of this job is gone from its folder. Delete the folder, and fit anew.")
+
+
+class ClusterBlocks:
+    """Go through blocks of rows by tasks; see `penstock.sensors.blocks.Here`, whose methods these are."""
+
+    def __init__(self, cluster: Cluster, space: Workspace, n: int, p: int) -> None:
+        self.cluster, self.folder, self.n = cluster, space / "steps", n
+        self.folder.mkdir(exist_ok=True)
+        room = room_for_a_task(cluster) / (8 * p * _COPIES)
+        fair = math.ceil(n / (_BLOCKS_PER_THREAD * cluster.n_threads))
+        self.n_rows = max(_FEWEST_ROWS, min(fair, n if math.isinf(room) else int(max(room, 0))))
+        self._steps = 0
+        self.keeps_files = False
+
+    def each(self, work: Any, arrays: tuple[Any, ...]) -> list[Any]:
+        step = self._next_step()
+        if not step.exists():
+            files = self._files(step, arrays)
+            tasks = [(work, files, rows.start, rows.stop) for rows in self._blocks()]
+            self._keep_results(step, self._run(work, do_block, tasks))
+        return _kept_results(step)
+
+    def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], around: int) -> FloatArray:
+        step = self._next_step()
+        out = step.with_suffix(".npy")
+        if not step.exists():
+            files = self._files(step, arrays)
+            create_array(out, (self.n, columns))
+            tasks = []
+            for rows in self._blocks():
+                wide, inner = widened(rows, around, self.n)
+                tasks.append((work, files, wide.start, wide.stop, inner.start, inner.stop, out, rows.start))
+            self._run(work, fill_block, tasks)
+            self._keep_results(step, [])
+        return self._mapped(out, columns)
+
+    def follow(self, columns: int, work: Any, state: Any, arrays: tuple[Any, ...]) -> tuple[FloatArray, Any]:
+        step = self._next_step()
+        out = step.with_suffix(".npy")
+        if not step.exists():
+            files = self._files(step, arrays)
+            create_array(out, (self.n, columns))
+            for rows in self._blocks():  # one after the other, as each needs what the one before has left
+                (state,) = self._run(work, follow_block, [(work, state, files, rows.start, rows.stop, out)])
+            self._keep_results(step, [state])
+        return self._mapped(out, columns), _kept_results(step)[0]
+
+    def each_column(self, work: Any, arrays: tuple[Any, ...], vectors: tuple[Any, ...]) -> list[Any]:
+        step = self._next_step()
+        if not step.exists():
+            files = self._files(step, (*arrays, *vectors))
+            columns = np.arange(arrays[0].shape[1])
+            groups = np.array_split(columns, min(len(columns), _BLOCKS_PER_THREAD * self.cluster.n_threads))
+            tasks = [(work, files, len(arrays), group) for group in groups]
+            found = self._run(work, do_columns, tasks)
+            self._keep_results(step, [each for group in found for each in group])
+        return _kept_results(step)
+
+    def take(self, array: Any, places: Any) -> FloatArray:
+        step = self._next_step()
+        if not step.exists():
+            self._keep_results(step, [np.array(array[places])])
+        found: FloatArray = _kept_results(step)[0]
+        return found
+
+    def _next_step(self) -> Path:
+        self._steps += 1
+        return self.folder / f"{self._steps:04d}"
+
+    def _blocks(self) -> list[slice]:
+        return [slice(start, min(start + self.n_rows, self.n)) for start in range(0, self.n, self.n_rows)]
+
+    def _files(self, step: Path, arrays: tuple[Any, ...]) -> list[Path]:
+        """Return the files of arrays; those in memory are written now."""
+        files = []
+        for number, array in enumerate(arrays):
+            _check_there(array)
+            file = _file_of(array)
+            if file is None:
+                file = step.with_name(f"{step.name}-{number}.npy")
+                save_array(file, array)
+            files.append(file)
+        return files
+
+    def _run(self, work: Any, task: Any, tasks: list[Any]) -> list[Any]:
+        name = getattr(getattr(work, "func", work), "__name__", "rows").strip("_").replace("_", " ")
+        try:
+            return self.cluster.run(f"step {self._steps}, {name}", task, tasks)
+        except BaseException:
+            self.keeps_files = True  # they are still needed, by the next run
+            raise
+
+    def _keep_results(self, step: Path, found: list[Any]) -> None:
+        """Keep what tasks returned, numbers and arrays or tuples of them, and thereby mark the step as done."""
+        arrays = {}
+        for number, each in enumerate(found):
+            kind = "several" if isinstance(each, tuple) else "one"
+            for place, value in enumerate(each if isinstance(each, tuple) else (each,)):
+                arrays[f"{number:06d}-{place}-{kind}-{np.ndim(value)}"] = np.asarray(value)
+        save_arrays(step, arrays)
+        for file in step.parent.glob(f"{step.name}-*.npy"):
+            file.unlink()
+
+    def _mapped(self, file: Path, columns: int) -> FloatArray:
+        """Open an array, whose file goes when it is no longer used; steps that used it are done then."""
+        if not file.exists():
+            return np.broadcast_to(np.nan, (self.n, columns))  # see `_check_there`
+        array = _opened(file)
+        weakref.finalize(array.base, self._let_go, file).atexit = False
+        return array
+
+    def _let_go(self, file: Path) -> None:
+        if not self.keeps_files:
+            file.unlink(missing_ok=True)
+
+
+def _kept_results(step: Path) -> list[Any]:
+    """Return what `_keep_results` has kept."""
+    found: dict[str, list[Any]] = {}
+    kinds = {}
+    for name, value in sorted(load_arrays(step).items()):
+        number, _, kinds[number], dimensions = name.split("-")
+        found.setdefault(number, []).append(value if dimensions != "0" else value.item())
+    return [values[0] if kinds[number] == "one" else tuple(values) for number, values in found.items()]
+
+
+def do_block(work: Any, files: list[Path], start: int, stop: int) -> Any:
+    """Task: work on a block of rows."""
+    return work(*(_opened(file)[start:stop] for file in files))
+
+
+def fill_block(
+    work: Any, files: list[Path], start: int, stop: int, first: int, last: int, out: Path, place: int
+) -> None:
+    """Task: write what work returns for the rows first to last of a run of rows into its place."""
+    fill_rows(out, place, work(*(_opened(file)[start:stop] for file in files))[first:last])
+
+
+def follow_block(work: Any, state: Any, files: list[Path], start: int, stop: int, out: Path) -> Any:
+    """Task: the same with a state; return the next one."""
+    rows, state = work(state, *(_opened(file)[start:stop] for file in files))
+    fill_rows(out, start, rows)
+    return state
+
+
+def do_columns(work: Any, files: list[Path], n_arrays: int, columns: Any) -> list[Any]:
+    """Task: work on some columns, one after the other."""
+    opened = [_opened(file) for file in files]
+    vectors = opened[n_arrays:]
+    return [work(*(np.ascontiguousarray(array[:, j]) for array in opened[:n_arrays]), *vectors) for j in columns]
