@@ -8,10 +8,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: help install demo docs package study test test-all coverage lint bench bench-plant bench-scale bench-quality constraints clean
+.PHONY: help install demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
+	bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
+	@echo "make demo-live  play the simulated plant into a live server, and open its page"
 	@echo "make study     the paper's study, all of it, and docs/reproduction.md from it (hours; goes on where it stopped)"
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
@@ -22,6 +24,7 @@ help:
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
+	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets, kills (a quarter of an hour)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 
@@ -45,6 +48,9 @@ install: $(VENV)/.installed
 
 demo: install
 	@$(BIN)/python examples/demo.py
+
+demo-live: install
+	@$(BIN)/python examples/demo_live.py
 
 # Results are kept in study/: what is there is not run again.
 study: install
@@ -89,6 +95,9 @@ bench-plant: install
 	$(BIN)/python benchmarks/plant.py
 	$(BIN)/python benchmarks/plant.py --causes
 	$(BIN)/python benchmarks/verdicts.py
+
+bench-live: install
+	$(BIN)/python benchmarks/live.py
 
 bench-scale: install
 	$(BIN)/python benchmarks/scale.py

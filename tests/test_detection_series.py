@@ -75,14 +75,13 @@ def test_rows_with_time_stamps_are_judged_as_a_series_and_it_is_said_why(found, 
         (lambda table: table.drop(columns="time"), {}, "there is no time column (--ordered says"),
         (lambda table: table[:49], {}, "49 rows are too few to be a series"),
         (lambda table: table, {"parameters": {"contamination": 0.1}}, "parameters of a method are given"),
-        (lambda table: table, {"fit_rows": lambda detector, rows: detector.fit(rows)}, "not fitted on a cluster"),
         (
             lambda table: table.assign(time=table["time"].to_numpy()[np.arange(len(table)) // 3 * 3]),
             {},
             "67% of the rows share their time stamp with the row before, so that they are not one series (--group",
         ),
     ],
-    ids=["no time", "few rows", "parameters", "cluster", "equal stamps"],
+    ids=["no time", "few rows", "parameters", "equal stamps"],
 )
 def test_other_tables_are_judged_row_by_row_and_it_is_said_why(change, options, reason):
     found = detect(change(healthy(300)), top=5, most_explained=0, **options)

@@ -27,6 +27,9 @@ LAYERS = [
 ]
 # A folder is a home for all its files.
 HOMES = {
+    "apprise": {"live/connectors.py"},
+    "asyncua": {"live/connectors.py"},
+    "confluent_kafka": {"live/connectors.py"},
     "dask": {"scale/"},
     "distributed": {"scale/"},
     "filelock": {"io/", "storage/"},
@@ -34,11 +37,15 @@ HOMES = {
     "matplotlib": {"report/"},
     "numba": {"_jit.py"},
     "openpyxl": {"io/", "report/"},
+    "paho": {"live/connectors.py"},
+    "prometheus_client": {"live/api.py"},
     "pyarrow": {"io/", "scale/"},
     "rich": {"cli/", "scale/"},
     "safetensors": {"storage/"},
+    "starlette": {"live/api.py", "live/web.py", "cli/serve.py"},
     "threadpoolctl": {"_blas.py"},
     "typer": {"cli/"},
+    "uvicorn": {"live/web.py", "cli/serve.py"},
     "zarr": {"scale/"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

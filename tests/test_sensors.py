@@ -267,3 +267,31 @@ def test_rates_of_episodes_are_not_too_small_on_independent_and_on_slow_scores()
 def test_a_record_of_few_blocks_has_no_rate():
     assert learn_rate(np.arange(15.0), np.arange(15) == 0) is None
     assert learn_rate(np.sin(np.arange(500) / 80), np.arange(500) == 0) is None
+
+
+def test_a_large_fault_in_a_short_record_does_not_excuse_itself():
+    rng = np.random.default_rng(0)
+    causes = np.column_stack([np.sin(np.arange(300) / 40), np.cos(np.arange(300) / 23)])
+    X = 10 * causes @ rng.uniform(0.2, 1.0, (2, 5)) + 0.2 * rng.normal(size=(300, 5))
+    X[150:152, 2] -= 9.0
+    judgement = judge(X)[1]
+    assert judgement.scores.argmax() in (150, 151)
+    assert judgement.evidence[150].argmax() == 2
+
+
+def test_readings_outside_the_usual_are_not_learnt_and_those_of_the_others_are():
+    X = plant(800, fault=False)
+    broken = X.copy()
+    broken[300:380, 2] = X[299, 2] + 2.0
+    expected = judge(broken)[0].expected(broken)[300:380, 2]
+    assert np.abs(expected - X[300:380, 2]).mean() < 0.2
+
+
+def test_a_new_state_counts_in_full_where_residuals_come_in_bursts_or_sensors_explain_little():
+    rng = np.random.default_rng(0)
+    causes = np.cumsum(rng.normal(size=(2000, 2)), axis=0) @ rng.normal(size=(2, 6))
+    calm, bursts = rng.normal(size=(2, 2000, 6)) * np.array([1.0, 0.3])[:, None, None]
+    bursts *= np.exp(rng.normal(size=(2000, 6)))
+    assert judge(causes + 0.1 * calm)[0].blend.weight == 0.25
+    assert judge(causes + bursts)[0].blend.weight == 1.0
+    assert judge(calm)[0].blend.weight == 1.0

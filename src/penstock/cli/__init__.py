@@ -15,6 +15,7 @@ try:
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.refit import refit
+    from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet
@@ -46,6 +47,7 @@ app.command()(detect)
 app.command()(fit)
 app.command()(score)
 app.command()(watch)
+app.command()(serve)
 app.command()(refit)
 app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")

@@ -7,7 +7,7 @@ import datetime as dt
 import inspect
 import io
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,8 +30,12 @@ Sources = Annotated[
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def with_options(*jobs: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command with `**options` the fields of dataclasses as options, and `--config`."""
+def with_options(*jobs: type, tables: Mapping[str, type] | None = None) -> Callable[[Callable[..., int]], Any]:
+    """Give a command with `**options` the fields of dataclasses as options, and `--config`.
+
+    tables : further dataclasses by the name of a table of tables in the file, such as [asset.pump1]; what the file has
+    of them is in the `obj` of the command's context: by table and name, the options given.
+    """
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True).parameters.values()
@@ -49,6 +53,7 @@ def with_options(*jobs: type) -> Callable[[Callable[..., int]], Callable[..., in
         )
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {each.name: each.annotation for each in parameters}
+        command.config_tables = tables or {}  # type: ignore[attr-defined]
         return command
 
     return decorate
@@ -147,6 +152,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
     except (ValueError, RecursionError) as error:  # errors of TOML and of UTF-8, and brackets without end
         raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+    tables = getattr(context.command.callback, "config_tables", {})
+    context.obj = {name: _read_tables(path, name, given.pop(name, {}), job) for name, job in tables.items()}
     for key, value in given.items():
         if key not in known or key == "config":
             close = get_close_matches(key.replace("_", "-"), known, n=1)
@@ -155,6 +162,27 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         defaults[known[key]] = _checked(value, hints[known[key]], f"{path}: {key}")
     context.default_map = defaults
     return path
+
+
+def _read_tables(path: Path, table: str, given: Any, job: type) -> dict[str, dict[str, Any]]:
+    """Return the options in the tables of a kind: [asset.pump1], [asset.pump2]."""
+    known = {option.flags.split()[0].lstrip("-"): (name, option) for name, _, option in described(job)}
+    found: dict[str, dict[str, Any]] = {}
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        raise CommandError(f"{path}: {table} must be tables with names, such as [{table}.pump1].", exit_code=2)
+    for name, options in given.items():
+        found[name] = {}
+        for key, value in options.items():
+            if key not in known:
+                close = get_close_matches(key.replace("_", "-"), known, n=1)
+                hint = f"Did you mean {close[0]!r}?" if close else f"The names are {', '.join(known)}."
+                raise CommandError(f"{path}: unknown key {key!r} in [{table}.{name}]. {hint}", exit_code=2)
+            parameter, option = known[key]
+            kind = {"names": str, "repeated": list[str], "values": list[str]}.get(option.kind, option.kind)
+            checked = _checked(value, kind, f"{path}: [{table}.{name}] {key}")
+            checked = Path(checked) if kind is Path else split_names(checked) if option.kind == "names" else checked
+            found[name][parameter] = tuple(checked) if isinstance(checked, list) else checked
+    return found
 
 
 def _checked(value: Any, hint: Any, place: str) -> Any:

@@ -7,7 +7,7 @@
 from penstock.detection._detect import check_options, detect, fit_model, score
 from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load, load_model
-from penstock.detection._parts import Part
+from penstock.detection._parts import Part, rebuilds
 from penstock.detection._preparing import Reading
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError, deviations
@@ -33,5 +33,6 @@ __all__ = [
     "load_model",
     "make_detector",
     "mode_name",
+    "rebuilds",
     "score",
 ]

@@ -233,12 +233,13 @@ def _flag(
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
     if cut.top is None and (cut.threshold is not None or cut.new_only):
-        reference = model.later_scores if cut.new_only else model.training_scores
         wanted = cut.threshold or "auto"
-        if model.tells_rates and isinstance(wanted, Real):
-            limit = Exceedance.of(reference).exceeded_at(float(wanted))  # may be less than one of the rows learnt
+        if cut.new_only:
+            limit = model.threshold_of(wanted)
+        elif model.tells_rates and isinstance(wanted, Real):
+            limit = Exceedance.of(model.training_scores).exceeded_at(float(wanted))  # may be less than one row's share
         else:
-            limit = score_threshold(reference, wanted)
+            limit = score_threshold(model.training_scores, wanted)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
     n = cut.top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 FitRows = Callable[..., Any]
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
+_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
 
 
 class ModelError(ValueError):
@@ -116,12 +117,14 @@ class Model:
 
         A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
         the training rows. "auto" of a detector that judges series is the score that one episode is expected to reach by
-        chance in a period as long as that learnt from, where that is known.
+        chance in a period as long as that learnt from; where that is not known, at least three spreads above the usual
+        maximum of a block of time.
         """
         if contamination == "auto" and self.judges_series:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
+            return max(score_threshold(self.later_scores, contamination), _WELL_ABOVE_USUAL)
         if self.tells_rates and isinstance(contamination, Real):
             return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
         return score_threshold(self.later_scores, contamination)

@@ -328,9 +328,10 @@ class FollowFeed(Feed):
 
     grows = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait: bool = True) -> None:
         self.name = str(path)
         self._path = path
+        self._pause = _POLL if wait else 0.0
         self._descriptor: int | None = None  # None: the file is not there (yet)
         self._queue: list[int] = []  # files to be read after this one, held open: their names may change
         self._offset = 0
@@ -343,7 +344,7 @@ class FollowFeed(Feed):
                 return data
             if self._has_successor():
                 return self._read_on()  # what was written before the new file was begun
-        time.sleep(_POLL)
+        time.sleep(self._pause)
         return None
 
     def next_file(self) -> bool:
@@ -484,8 +485,8 @@ def _rotated(path: Path) -> list[Path]:
     return [file for file in same_beginning if _ROTATED_ENDING.fullmatch(file.name, len(name))]
 
 
-def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
-    """Open the feed of a path; None is standard input."""
+def open_feed(path: Path | None, *, follow: bool = False, wait: bool = True) -> Feed:
+    """Open the feed of a path; None is standard input. Without `wait`, a followed file is looked at without a pause."""
     if path is None:
         if follow:
             raise InputError("--follow needs a file, not standard input (a pipe is followed to its end anyway).")
@@ -506,4 +507,4 @@ def open_feed(path: Path | None, *, follow: bool = False) -> Feed:
         raise InputError(f"{path} is not a regular file, which --follow needs; a pipe is followed to its end anyway.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent}, in which --follow could wait for {path.name}.")
-    return FollowFeed(path)
+    return FollowFeed(path, wait=wait)

@@ -11,6 +11,7 @@ import copy
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
-from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name
+from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
 from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
 from penstock.live.scorers import Verdicts, check_columns, with_names
@@ -29,6 +30,7 @@ from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
 _EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
+_ISO = re.compile(r"(19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _LARGEST_EPOCH = 9e18  # ns
 _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
@@ -186,6 +188,18 @@ class FittedScorer:
                 days = 1000  # a day may be shorter than what is counted in
                 chances[places] = rate.expected(found.scores[places], int(days * 86_400 / step)) / days
         return chances
+
+    def expected(self, batch: Batch) -> FloatArray | None:
+        """Return what each input should have been in these rows; NaN in modes not learnt, None if nothing is known."""
+        rows = self._inputs(batch, {})
+        if self._learns or not rebuilds(self._parts[0].detector):
+            return None
+        modes, found = self._modes.modes_of(self._table(batch)), np.full(rows.shape, np.nan)
+        for part in self._parts:
+            places = np.flatnonzero((modes == part.mode) & ~np.isnan(rows).all(axis=1))
+            if len(places):
+                found[places] = part.expected(rows[places])
+        return found
 
     def _score_part(
         self,
@@ -376,7 +390,7 @@ class _ModeFollower:
     def follow(self, table: Table) -> tuple[NDArray[np.str_], dict[int, str]]:
         """Return the mode of each row, and the reason for each row that is not to be judged."""
         plan, reasons = self._plan, dict[int, str]()
-        modes = self._modes_of(table)
+        modes = self.modes_of(table)
         unread = np.zeros(len(modes), dtype=np.bool_) if table.time is None else np.asarray(table.time.isna())
         numbers = np.arange(self.rows, self.rows + len(modes))
         places = numbers if table.time is None else table.time.as_unit("ns").asi8
@@ -397,7 +411,7 @@ class _ModeFollower:
                     reasons[position] = f"mode {mode} is settling"
         return modes, reasons
 
-    def _modes_of(self, table: Table) -> NDArray[np.str_]:
+    def modes_of(self, table: Table) -> NDArray[np.str_]:
         if self._plan.column is None:
             return ModePlan(rules=self._plan.rules).assign(table)
         return np.array([UNKNOWN if pd.isna(value) else mode_name(value) for value in table.values[self._plan.column]])
@@ -427,6 +441,9 @@ class _ModeFollower:
             if not np.isnat(read[0]):
                 self._day_first, self._zoned = day_first, bool(zoned[0])
                 break
+        if self._zoned is False and all(map(_ISO.fullmatch, texts)):
+            with suppress(ValueError):  # the usual way to write a time, read without finding out how it is written
+                return self._in_zone(pd.DatetimeIndex(np.array(texts, dtype="datetime64[ns]")))
         read, zoned, _ = read_stamps(texts, self._day_first)
         index = pd.DatetimeIndex(np.where(zoned == bool(self._zoned), read, np.datetime64("NaT")))
         return self._in_zone(index.tz_localize("UTC") if self._zoned else index)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +23,7 @@ _THRESHOLD_HELP = (
     "quantile:rate=0.01,window=1000; with --model also auto, or a share of normal rows."
 )
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
+_ASSET_NAME = re.compile(r"[^\W/][\w. -]{0,39}(/[^\W/][\w. -]{0,39})?")
 _WARMUP_HELP = "Samples to learn from before the first score."
 _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
@@ -179,6 +182,105 @@ class WatchOptions:
         names = [each.name for each in fields(self)]
         chosen = {name: getattr(self, name) for name in names[names.index("n_components") :]}
         return {name: value for name, value in chosen.items() if value is not None}
+
+
+_serve, _keep, _safe, _notify = (
+    partial(Option, panel) for panel in ("Service", "Retention", "Security", "Notifications")
+)
+_ASSET_HELP = "What the watched unit is called, such as plant1/pump3; else as the model's or the input's file."
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssetOptions:
+    """One asset of `penstock serve`: its model and its inputs. Rows can be posted to every asset (HTTP).
+
+    Examples
+    --------
+    >>> AssetOptions(model=Path("unit1.penstock"), input=Path("unit1.csv")).input
+    PosixPath('unit1.csv')
+    """
+
+    model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
+    threshold: Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)] = None
+    input: Annotated[
+        Path | None, _in("--input", "A file that grows, CSV or JSON lines, followed through rotation.")
+    ] = None
+    time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
+
+    mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
+    kafka: Annotated[str | None, _in("--kafka", "Read rows of a topic: kafka://HOST:PORT/TOPIC")] = None
+    opcua: Annotated[str | None, _in("--opcua", "Read values of an OPC UA server: opc.tcp://HOST:4840")] = None
+    opcua_nodes: Annotated[tuple[str, ...], _in("--opcua-nodes", "Which: 'flow=ns=2;s=Flow,head=ns=2;s=Head'")] = ()
+    opcua_interval: Annotated[float, _in("--opcua-interval", "Seconds from row to row of OPC UA.")] = 1.0
+
+    def watch_options(self) -> WatchOptions:
+        """Return the same as options of a monitored stream."""
+        return WatchOptions(model=self.model, threshold=self.threshold, time=self.time, delimiter=self.delimiter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """The options of `penstock serve`, apart from assets and rules of alarms (docs/serve.md).
+
+    Examples
+    --------
+    >>> ServeOptions(assets={"unit1": AssetOptions(input=Path("unit1.csv"))}).host
+    '127.0.0.1'
+    """
+
+    asset: Annotated[str | None, _serve("--asset", _ASSET_HELP)] = None
+    store: Annotated[Path, _serve("--store", "The file that everything is kept in; made if it is not there.")] = Path(
+        "penstock-live.db"
+    )
+    host: Annotated[str, _serve("--host", "Address to listen at; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, _serve("--port", "Port to listen at; 0 for any that is free.")] = 8640
+    keep_readings: Annotated[float, _keep("--keep-readings", "Days that readings are kept.")] = 30.0
+    keep_verdicts: Annotated[float, _keep("--keep-verdicts", "Days that verdicts are kept; alarms are for ever.")] = (
+        365.0
+    )
+    min_free: Annotated[float, _keep("--min-free", "Below so many MB of free disk nothing is accepted.")] = 100.0
+    max_body: Annotated[float, _safe("--max-body", "Largest request, in MB.")] = 8.0
+    webhook: Annotated[
+        tuple[str, ...],
+        _notify("--webhook", "POST notifications as JSON to this address; may be repeated.", "repeated"),
+    ] = ()
+    alertmanager: Annotated[
+        tuple[str, ...],
+        _notify(
+            "--alertmanager", "Send alerts to this Alertmanager, such as http://host:9093; may be repeated.", "repeated"
+        ),
+    ] = ()
+    notify: Annotated[
+        tuple[str, ...], _notify("--notify", "An address of Apprise, such as mailto://…; may be repeated.", "repeated")
+    ] = ()
+    mqtt_out: Annotated[str | None, _notify("--mqtt-out", "Publish notifications: mqtt://HOST:PORT/TOPIC")] = None
+    add_token: Annotated[
+        str | None, _safe("--add-token", "NAME:ROLE (viewer, operator, engineer, source): print a new token, and end.")
+    ] = None
+    remove_token: Annotated[str | None, _safe("--remove-token", "Remove the token of a NAME, and end.")] = None
+    tls_certificate: Annotated[Path | None, _safe("--tls-certificate", "For HTTPS: the certificate, PEM.")] = None
+    tls_key: Annotated[Path | None, _safe("--tls-key", "And its key, if it is not in the same file.")] = None
+    assets: Mapping[str, AssetOptions] = field(default_factory=dict)
+    rules: AlarmRules = AlarmRules()
+
+    def check(self) -> None:
+        """Raise a `ParameterError` for a value out of bounds."""
+        if not self.assets:
+            raise ParameterError("input", " is missing: name an --input file, a --model, or assets in --config.")
+        if not 0 <= self.port < 2**16:
+            raise ParameterError("port", f" must be a whole number from 0 to 65535; got {self.port}.")
+        for name in ("keep_readings", "keep_verdicts", "min_free"):
+            check_number(name, getattr(self, name), least=0)
+        check_number("max_body", self.max_body, least=0, above=True)
+        for name, asset in self.assets.items():
+            if not _ASSET_NAME.fullmatch(name):
+                allowed = "1 to 40 letters, digits, blanks, - or _, also after a group and /"
+                raise ParameterError("asset", f" must be {allowed}; got {name!r:.100}.")
+            asset.watch_options().check()
+        self.rules.check()
 
 
 def _is_delimiter(text: str | None) -> bool:

@@ -131,6 +131,9 @@ class Scorer(Protocol):
     def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
         """Score rows in turn, and learn what is to be learnt from them. Batches of any size give the same verdicts."""
 
+    def expected(self, batch: Batch) -> FloatArray | None:
+        """Return what each input should have been in these rows, NaN where that is not known; None: nowhere."""
+
     def settings(self) -> dict[str, Any]:
         """Return what the verdicts depend on apart from the rows, in plain values."""
 
@@ -167,6 +170,9 @@ class OnlineScorer:
     def begin(self, names: tuple[str, ...]) -> None:
         check_columns(self._detector, names)
         self.variable_names = names
+
+    def expected(self, batch: Batch) -> None:
+        """Return None: the factors have changed since."""
 
     def settings(self) -> dict[str, Any]:
         chosen = {**self._detector.get_params(deep=False), "model": self._origin}

@@ -113,7 +113,7 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
         largest = np.quantile(np.abs(_some_rows(residuals)[_some_rows(kept)]), _CUT_AT, axis=0) ** 2
         work = partial(_squares_by_feature, typical, largest)
-        targets = np.linalg.solve(root, add_up(work, features, residuals, kept))
+        targets = np.linalg.solve(root, add_up(work, residuals, features, kept))
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
     return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
@@ -139,7 +139,7 @@ def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = N
 
 
 def _squares_by_feature(
-    typical: FloatArray, largest: FloatArray, features: FloatArray, residuals: FloatArray, kept: BoolArray
+    typical: FloatArray, largest: FloatArray, residuals: FloatArray, features: FloatArray, kept: BoolArray
 ) -> FloatArray:
     with one_blas_thread():
         totals: FloatArray = (features[kept] / typical).T @ np.minimum(residuals[kept] ** 2, largest)

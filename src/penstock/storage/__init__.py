@@ -20,9 +20,17 @@ from penstock.storage.files import (
     remove_leftovers,
     replace_file,
 )
-from penstock.storage.states import FORMAT_VERSION, MAX_HEADER, Record, read_state, write_state
+from penstock.storage.states import (
+    FORMAT_VERSION,
+    MAX_HEADER,
+    Record,
+    read_state,
+    state_from_bytes,
+    state_to_bytes,
+    write_state,
+)
 
 __all__ = [
     "FORMAT_VERSION", "MAX_HEADER", "CorruptFileError", "NewerVersionError", "Record", "StorageError", "WrongKindError",
-    "lock", "read_state", "remove_leftovers", "replace_file", "write_state",
+    "lock", "read_state", "remove_leftovers", "replace_file", "state_from_bytes", "state_to_bytes", "write_state",
 ]  # fmt: skip

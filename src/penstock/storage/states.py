@@ -21,6 +21,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -89,6 +90,22 @@ def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) 
     replace_file(Path(path), _encode_file(kind, state, penstock.__version__))
 
 
+def state_to_bytes(kind: str, state: dict[str, Any]) -> bytes:
+    """Return what `write_state` would write to a file."""
+    import penstock
+
+    return b"".join(_encode_file(kind, state, penstock.__version__))
+
+
+def state_from_bytes(data: bytes, kind: str) -> dict[str, Any]:
+    """Return the state of this kind that `state_to_bytes` was given; StorageError if the bytes are not sound.
+
+    >>> state_from_bytes(state_to_bytes("example", {"rounds": 3}), "example")
+    {'rounds': 3}
+    """
+    return _read_stream(BytesIO(data), len(data), kind)[1]
+
+
 def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[str, dict[str, Any]]:
     """Read the kind and the state in a file; the arrays are writable.
 
@@ -107,18 +124,22 @@ def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[s
     """
     try:
         with open_file(Path(path)) as stream:
-            version, found, state = _decode_file(stream, os.fstat(stream.fileno()).st_size)
-        if kind is not None and found != kind:
-            raise WrongKindError(f"it holds a {found!r:.80}, not a {kind!r}")
-        for step in range(version, FORMAT_VERSION):
-            if step not in UPGRADES:
-                raise StorageError(f"it has format {step}, which this version of penstock no longer reads")
-            state = UPGRADES[step](found, state)
-        return found, state
+            return _read_stream(stream, os.fstat(stream.fileno()).st_size, kind)
     except StorageError as error:
         raise type(error)(f"Cannot read {os.fspath(path)}: {error}") from None
     except MemoryError:
         raise StorageError(f"Cannot read {os.fspath(path)}: it does not fit into memory.") from None
+
+
+def _read_stream(stream: BinaryIO, size: int, kind: str | None) -> tuple[str, dict[str, Any]]:
+    version, found, state = _decode_file(stream, size)
+    if kind is not None and found != kind:
+        raise WrongKindError(f"it holds a {found!r:.80}, not a {kind!r}")
+    for step in range(version, FORMAT_VERSION):
+        if step not in UPGRADES:
+            raise StorageError(f"it has format {step}, which this version of penstock no longer reads")
+        state = UPGRADES[step](found, state)
+    return found, state
 
 
 def _encode_file(kind: str, state: dict[str, Any], program: str) -> list[memoryview]:

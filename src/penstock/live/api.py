@@ -1,0 +1,640 @@
+"""The API of `penstock serve`: what each endpoint does, in one table.
+
+`ENDPOINTS` has the routes, the roles and what is written in the OpenAPI description.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+import penstock
+from penstock.io import Batch, TableError, need_pyarrow
+from penstock.live.alarm_load import alarm_load
+from penstock.live.alarms import Alarm, Change, alarm_in_words
+from penstock.live.connectors import as_lines
+from penstock.live.feedback import REASONS, labels_of, looks_like
+from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, Service
+
+if TYPE_CHECKING:
+    from penstock.live.web import Hub
+
+ROLES = ("viewer", "operator", "engineer", "source")  # a source may only bring rows
+MAY = {  # by the role that an endpoint needs: the roles that have it
+    "viewer": {"viewer", "operator", "engineer"},
+    "operator": {"operator", "engineer"},
+    "engineer": {"engineer"},
+    "source": {"source", "engineer"},
+}
+_MOST_POINTS = 5000
+_MOST_EXPORTED = 1_000_000  # rows
+_COUNTS = {
+    "samples": "Rows that were judged.",
+    "flagged": "Rows above the threshold.",
+    "unscored": "Rows without a score.",
+    "malformed": "Lines that were no rows.",
+    "missing": "Readings that were missing.",
+}
+_KINDS = {
+    "application/json": "json",
+    "application/x-ndjson": "lines",
+    "application/jsonl": "lines",
+    "text/csv": "lines",
+    "text/plain": "influx",
+    "application/x-influx": "influx",
+}
+
+
+class HttpError(Exception):
+    """An answer other than 200."""
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter in the query: its type is that of JSON."""
+
+    name: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method of one path of the API.
+
+    role : who may use it; None: anybody.
+    body : the fields of a JSON body and what they mean; a type of content: another body.
+    """
+
+    method: str
+    path: str
+    role: str | None
+    summary: str
+    run: Callable[[Api, Request], Awaitable[Any]]
+    parameters: tuple[Parameter, ...] = ()
+    body: Mapping[str, str] | tuple[str, ...] | None = None
+
+
+class Api:
+    """What the endpoints do, on a service."""
+
+    def __init__(self, service: Service, hub: Hub) -> None:
+        self.service, self.store, self.hub = service, service.store, hub
+        self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
+
+    def tokens(self) -> list[tuple[str, str, str]]:
+        """Return the tokens, those of some seconds ago."""
+        if time.monotonic() - self._tokens[0] > 2.0:
+            self._tokens = time.monotonic(), self.store.tokens()
+        return self._tokens[1]
+
+    # Rows in.
+
+    async def add_samples(self, request: Request) -> dict[str, Any]:
+        kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        if kind is None:
+            raise HttpError(415, f"The content type must be one of {', '.join(_KINDS)}.")
+        body = await request.body()
+        asset = request.path_params["asset"]
+        known = self.service.assets.get(asset)
+        if known is None:
+            raise HttpError(404, f"There is no asset {asset!r:.80}.")
+        client, number = request.headers.get("penstock-client"), request.headers.get("penstock-sequence")
+        if (client is None) != (number is None):
+            raise HttpError(400, "Penstock-Client and Penstock-Sequence belong together: send both, or none.")
+        position = None
+        if number is not None:
+            if not re.fullmatch(r"\d{1,15}", number) or not re.fullmatch(r"[\w.:-]{1,100}", client or ""):
+                raise HttpError(400, "Penstock-Sequence must be a whole number, Penstock-Client 1 to 100 letters.")
+            position = ("next", int(number))
+        source = f"http {client or ''}".strip()
+        columns = known.record.columns or known.scorer.variable_names
+        convert = partial(as_lines, body, kind, columns)
+        lines = await run_in_threadpool(convert) if len(body) > 100_000 else convert()
+        answer = await asyncio.wrap_future(self.service.deliver(Delivery(asset, lines, source, position)))
+        if not answer["accepted"] and answer.get("malformed"):
+            raise HttpError(422, f"No row could be read: {answer['faults'][0]['reason']}.")
+        return answer
+
+    # What there is.
+
+    async def health(self, request: Request) -> Any:
+        ok = self.service.alive and "disk" not in self.service.problems
+        return JSONResponse({"status": "ok" if ok else "not accepting"}, 200 if ok else 503)
+
+    async def status(self, request: Request) -> dict[str, Any]:
+        service = self.service
+        return {
+            "version": penstock.__version__,
+            "started": service.started,
+            "now": time.time(),
+            "commits": service.commits,
+            "last_commit": service.last_commit,
+            "waiting": service.waiting,
+            "messages_waiting": await run_in_threadpool(self.store.count_waiting),
+            "listeners": self.hub.count,
+            "problems": [asdict(problem) for problem in list(service.problems.values())],
+            "reasons": list(REASONS),
+            "user": request.scope["user"],
+            "role": request.scope["role"],
+        }
+
+    async def assets(self, request: Request) -> list[dict[str, Any]]:
+        found = await run_in_threadpool(self.store.alarms, only_open=True)
+        states = self.service.asset_states()
+        for state in states:
+            mine = [alarm for alarm in found if alarm["asset"] == state["asset"]]
+            state["alarms"] = len([alarm for alarm in mine if "active" in alarm["state"]])
+            state["unacknowledged"] = len([alarm for alarm in mine if "acknowledged" not in alarm["state"]])
+        return states
+
+    async def asset(self, request: Request) -> dict[str, Any]:
+        asset = self._asset(request)
+        record = asset.record
+        return {**asset.summary(), "columns": list(record.columns or ()), "settings": record.settings}
+
+    async def series(self, request: Request) -> dict[str, Any]:
+        asset, query = self._asset(request), request.query_params
+        hours, points = _number(query, "hours", 8.0), int(_number(query, "points", 600.0))
+        after = int(_number(query, "after", 0.0))
+        names = [name for name in query.getlist("sensor") if name]
+        unknown = [name for name in names if name not in (asset.record.columns or ())]
+        if unknown:
+            raise HttpError(404, f"There is no sensor {unknown[0]!r:.80}.")
+        if not 1 <= points <= _MOST_POINTS or len(names) > 50:
+            raise HttpError(400, f"points must be 1 to {_MOST_POINTS}, and there may be 50 sensors.")
+        return await run_in_threadpool(self._series, asset, hours, points, after, names)
+
+    def _series(self, asset: Any, hours: float, points: int, after: int, names: Sequence[str]) -> dict[str, Any]:
+        """Return scores and readings of the last hours; of each stretch the row with the highest score."""
+        record = asset.record
+        since = None if record.newest is None else record.newest - 3600 * hours
+        blocks = list(self.store.verdicts(record.id, after=after, since=since))
+        if not blocks:
+            return {
+                "asset": record.name,
+                "rows": [],
+                "time": [],
+                "score": [],
+                "threshold": [],
+                "flag": [],
+                "sensors": {},
+            }
+        rows = np.concatenate([np.arange(block.first, block.first + len(block.seconds)) for block in blocks])
+        seconds, scores, thresholds, flags = (
+            np.concatenate(parts)
+            for parts in zip(
+                *((b.seconds, b.scores.scores, b.scores.thresholds, b.scores.flags) for b in blocks), strict=True
+            )
+        )
+        kept = (rows > after) & (seconds >= (since or -math.inf))
+        chosen = _highest(np.flatnonzero(kept), scores, points)
+        sensors = self._sensors(asset, rows[chosen], names) if names else {}
+        return {
+            "asset": record.name,
+            "rows": rows[chosen].tolist(),
+            "time": seconds[chosen].tolist(),
+            "score": _plain(scores[chosen]),
+            "threshold": _plain(thresholds[chosen]),
+            "flag": flags[chosen].tolist(),
+            "sensors": sensors,
+        }
+
+    def _sensors(self, asset: Any, rows: Any, names: Sequence[str]) -> dict[str, Any]:
+        """Return readings, and what was expected, at these rows; None where readings are not kept any more."""
+        columns = asset.record.columns
+        values = np.full((len(rows), len(columns)), np.nan)
+        texts: dict[str, list[str | None]] = {}
+        times: list[Any] = [None] * len(rows)
+        place_of = {row: place for place, row in enumerate(rows.tolist())}
+        for block in self.store.readings(asset.record.id, after=int(rows[0]) - 1) if len(rows) else ():
+            for offset in range(len(block.values)):
+                place = place_of.get(block.first + offset)
+                if place is not None:
+                    values[place] = block.values[offset]
+                    times[place] = None if block.times is None else block.times[offset]
+                    for name, column in block.texts.items():
+                        texts.setdefault(name, [None] * len(rows))[place] = column[offset]
+            if block.first > rows[-1]:
+                break
+        expected = asset.scorer.expected(Batch(values, range(len(rows)), times, [], texts))
+        inputs = asset.scorer.variable_names
+        return {
+            name: {
+                "value": _plain(values[:, columns.index(name)]),
+                "expected": None if expected is None or name not in inputs else _plain(expected[:, inputs.index(name)]),
+            }
+            for name in names
+        }
+
+    async def verdicts(self, request: Request) -> Any:
+        asset, query = self._asset(request), request.query_params
+        after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 1000.0))
+        if not 1 <= limit <= 100_000:
+            raise HttpError(400, "limit must be 1 to 100000.")
+        return await run_in_threadpool(lambda: verdict_records(self.service, asset.record.name, after, limit))
+
+    async def export(self, request: Request) -> Response:
+        asset, query = self._asset(request), request.query_params
+        after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 100_000.0))
+        kind = query.get("format", "csv")
+        if kind not in ("csv", "parquet") or not 1 <= limit <= _MOST_EXPORTED:
+            raise HttpError(400, f"format must be csv or parquet, and limit 1 to {_MOST_EXPORTED}.")
+        return await run_in_threadpool(self._export, asset, after, limit, kind)
+
+    def _export(self, asset: Any, after: int, limit: int, kind: str) -> Response:
+        frame = export_frame(self.service, asset.record.name, after, limit)
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
+        headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+        if kind == "csv":
+            return Response(frame.to_csv(index=False), media_type="text/csv", headers=headers)
+        try:
+            need_pyarrow("Parquet")
+        except TableError as error:
+            raise HttpError(501, str(error)) from None
+        return Response(frame.to_parquet(index=False), media_type="application/vnd.apache.parquet", headers=headers)
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(await run_in_threadpool(self._metrics), media_type="text/plain; version=0.0.4")
+
+    def _metrics(self) -> bytes:
+        """Return what Prometheus reads."""
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        registry, service, families = CollectorRegistry(), self.service, list[Any]()
+
+        def add(family: Any, name: str, text: str, values: Mapping[Any, float | None], *labels: str) -> None:
+            metric = family(f"penstock_{name}", text, labels=labels)
+            for key, value in values.items():
+                if value is not None:
+                    metric.add_metric(key, value)
+            families.append(metric)
+
+        gauge, counter = partial(add, GaugeMetricFamily), partial(add, CounterMetricFamily)
+        states, now = service.asset_states(), time.time()
+        for name, text in _COUNTS.items():
+            found = {(each["asset"],): float(each["counts"].get(name, 0)) for each in states}
+            counter(name, text, found, "asset")
+        for name, text in (("score", "Newest score."), ("threshold", "What it is compared with.")):
+            gauge(name, text, {(each["asset"],): each[name] for each in states}, "asset")
+        ages = {(each["asset"],): now - each["received"] for each in states if each["received"] is not None}
+        gauge("last_row_age_seconds", "Since the last row came.", ages, "asset")
+        alarms = self.store.alarms(only_open=True, limit=100_000)
+        by_state = {
+            (each["asset"], state): float(sum(state in a["state"] for a in alarms if a["asset"] == each["asset"]))
+            for each in states
+            for state in ("active", "acknowledged", "shelved")
+        }
+        gauge("open_alarms", "Open alarms that are in this state.", by_state, "asset", "state")
+        load = {(each["name"],): float(each["value"]) for each in self._load(30.0, 1)["figures"]}
+        gauge("alarm_load", "Load of alarms over 30 days of the data's time, one operator.", load, "measure")
+        counter("commits", "Transactions since the start.", {(): float(service.commits)})
+        gauge("waiting_jobs", "Deliveries and actions that wait to be scored.", {(): float(service.waiting)})
+        gauge("waiting_messages", "Notifications that were not taken yet.", {(): float(self.store.count_waiting())})
+        gauge("problems", "Problems of the service itself.", {(): float(len(service.problems))})
+        registry.register(_Families(families))
+        return generate_latest(registry)
+
+    async def alarms(self, request: Request) -> list[dict[str, Any]]:
+        query = request.query_params
+        find = partial(
+            self.store.alarms,
+            only_open=query.get("open") in ("1", "true"),
+            asset=query.get("asset"),
+            limit=min(5000, int(_number(query, "limit", 500.0))),
+        )
+        return [_with_words(each) for each in await run_in_threadpool(find)]
+
+    async def alarm(self, request: Request) -> dict[str, Any]:
+        identity = request.path_params["alarm"]
+
+        def find() -> dict[str, Any]:
+            alarm = self.store.alarm(identity)
+            labels = labels_of(self.store.labels())
+            like = looks_like(_as_alarm(alarm), labels)
+            mine = [label.as_dict() for label in labels if label.alarm == identity]
+            known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
+            return {**_with_words(alarm), "history": self.store.changes(identity), "labels": mine, "looks_like": known}
+
+        return await run_in_threadpool(find)
+
+    async def load(self, request: Request) -> dict[str, Any]:
+        query = request.query_params
+        days, operators = _number(query, "days", 30.0), int(_number(query, "operators", 1.0))
+        if operators < 1:
+            raise HttpError(400, "operators must be a whole number ≥ 1.")
+        return await run_in_threadpool(self._load, days, operators)
+
+    def _load(self, days: float, operators: int) -> dict[str, Any]:
+        times = [asset.record.newest for asset in self.service.assets.values() if asset.record.newest is not None]
+        end = max(times, default=time.time())
+        changes = [Change.from_dict(each) for each in self.store.changes(since=end - 86400 * days)]
+        first = min([each.time for each in changes if each.alarm is not None], default=end)
+        found = alarm_load(changes, first, end, operators)
+        figures = [
+            {
+                "name": name,
+                "value": f"{value:.3g}",
+                "target": f"target: {target}" if target else "",
+                "within": _within(value, target),
+            }
+            for name, value, target in found.rows()
+            if math.isfinite(value)
+        ]
+        return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
+
+    async def labels(self, request: Request) -> list[dict[str, Any]]:
+        return await run_in_threadpool(self.store.labels)
+
+    async def label_lines(self, request: Request) -> Response:
+        lines = "".join(f"{json.dumps(each)}\n" for each in await run_in_threadpool(self.store.labels))
+        return Response(lines, media_type="application/x-ndjson")
+
+    async def audit(self, request: Request) -> list[dict[str, Any]]:
+        return await run_in_threadpool(self.store.audit)
+
+    async def events(self, request: Request) -> Any:
+        return self.hub
+
+    async def openapi(self, request: Request) -> dict[str, Any]:
+        return describe()
+
+    # Commands.
+
+    async def act(self, request: Request) -> dict[str, Any]:
+        action, body = request.path_params["action"], await _json_body(request)
+        if action not in (*OPERATOR_ACTIONS, *ENGINEER_ACTIONS):
+            raise HttpError(404, f"There is no action {action!r:.40}.")
+        if action in ENGINEER_ACTIONS and request.scope["role"] != "engineer":
+            raise HttpError(403, f"Only an engineer may do this ({action}).")
+        hours = _hours(body)
+        given = {"reason": _text(body, "reason", 200), "comment": _text(body, "comment", 2000), "hours": hours}
+        who = _who(request, body)
+        _refuse_others(body, ("reason", "comment", "hours", "name"))
+        return await asyncio.wrap_future(self.service.act(action, request.path_params["alarm"], who, **given))
+
+    async def silence(self, request: Request) -> list[dict[str, Any]]:
+        body = await _json_body(request)
+        _refuse_others(body, ("pattern", "reason", "hours", "name"))
+        hours, pattern = _hours(body), _text(body, "pattern", 100)
+        if hours is None or not pattern:
+            raise HttpError(400, "pattern and hours are needed.")
+        who = _who(request, body)
+        return await asyncio.wrap_future(self.service.silence(pattern, who, hours, _text(body, "reason", 200)))
+
+    async def withdraw(self, request: Request) -> dict[str, Any]:
+        body = await _json_body(request)
+        _refuse_others(body, ("name",))
+        await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request, body)))
+        return {"withdrawn": request.path_params["label"]}
+
+    def _asset(self, request: Request) -> Any:
+        name = request.path_params["asset"]
+        if name not in self.service.assets:
+            raise HttpError(404, f"There is no asset {name!r:.80}.")
+        return self.service.assets[name]
+
+
+_COMMENT = {"reason": "why, in a word", "comment": "anything else", "name": "who does it, where there are no tokens"}
+_SHELVED = {"hours": "for so long, in the data's time; absent: until the alarm has ended"}
+ENDPOINTS = (
+    Endpoint("GET", "/healthz", None, "Whether rows are accepted (200) or not (503).", Api.health),
+    Endpoint("GET", "/openapi.json", None, "This description.", Api.openapi),
+    Endpoint("GET", "/metrics", "viewer", "Measures for Prometheus.", Api.metrics),
+    Endpoint("GET", "/api/v1/status", "viewer", "The service itself: commits, what waits, problems.", Api.status),
+    Endpoint("GET", "/api/v1/events", "viewer", "Server-sent events: what each commit has changed.", Api.events),
+    Endpoint("GET", "/api/v1/assets", "viewer", "All assets with the newest verdict and open alarms.", Api.assets),
+    Endpoint("GET", "/api/v1/alarms", "viewer", "Alarms, the newest first.", Api.alarms, (
+        Parameter("open", "boolean", "only those that are not closed"),
+        Parameter("asset", "string", "only of this asset"),
+        Parameter("limit", "integer", "at most so many; 500"),
+    )),
+    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm with its history and labels.", Api.alarm),
+    Endpoint("POST", "/api/v1/alarms/{alarm}/{action}", "operator",
+        f"Work on an alarm: {', '.join(OPERATOR_ACTIONS)}; engineers also {', '.join(ENGINEER_ACTIONS)}.",
+        Api.act, (), {**_COMMENT, **_SHELVED}),
+    Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
+        Api.silence, (), {"pattern": "of asset names, * for any text", "hours": "for so long", **_COMMENT}),
+    Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
+        Parameter("days", "number", "of the data's time; 30"),
+        Parameter("operators", "integer", "who share the load; 1"),
+    )),
+    Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
+    Endpoint("GET", "/api/v1/labels.jsonl", "viewer", "The same as a file for penstock refit.", Api.label_lines),
+    Endpoint("POST", "/api/v1/labels/{label}/withdraw", "engineer", "Take back a label.", Api.withdraw, (),
+        {"name": _COMMENT["name"]}),
+    Endpoint("GET", "/api/v1/audit", "viewer", "Who did what, the newest first.", Api.audit),
+    Endpoint("POST", "/api/v1/assets/{asset:path}/samples", "source",
+        "Bring rows; answered when they are scored and on the disk.", Api.add_samples, (), tuple(_KINDS)),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/series", "viewer", "Scores and readings of the last hours.",
+        Api.series, (
+        Parameter("hours", "number", "of the data's time; 8"),
+        Parameter("points", "integer", "at most so many, of each stretch the row with the highest score; 600"),
+        Parameter("after", "integer", "only rows after this number"),
+        Parameter("sensor", "string", "readings of this sensor too; may be repeated"),
+    )),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/verdicts", "viewer", "All verdicts, row by row.", Api.verdicts, (
+        Parameter("after", "integer", "rows after this number"), Parameter("limit", "integer", "at most so many; 1000"),
+    )),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/export", "viewer", "Verdicts and readings as a file.", Api.export, (
+        Parameter("format", "string", "csv or parquet; csv"), Parameter("after", "integer", "rows after this number"),
+        Parameter("limit", "integer", "at most so many rows; 100000"),
+    )),
+    Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
+)  # fmt: skip
+
+
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI description of all endpoints."""
+    paths: dict[str, dict[str, Any]] = {}
+    for each in ENDPOINTS:
+        names = re.findall(r"\{(\w+)", each.path)
+        given = [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
+        given += [
+            {"name": p.name, "in": "query", "description": p.text, "schema": {"type": p.kind}} for p in each.parameters
+        ]
+        entry: dict[str, Any] = {
+            "summary": each.summary,
+            "operationId": each.run.__name__,
+            "parameters": given,
+            "responses": {"200": {"description": "Done."}, "default": {"description": 'A problem: {"error": "…"}'}},
+        }
+        if each.role is not None:
+            entry["security"] = [{"token": []}]
+            entry["description"] = f"For the role {each.role}."
+        if isinstance(each.body, tuple):
+            entry["requestBody"] = {"content": {kind: {} for kind in each.body}}
+            headers = {
+                "Penstock-Client": "name of the sender",
+                "Penstock-Sequence": "number of this request, from any on",
+            }
+            entry["parameters"] += [
+                {"name": n, "in": "header", "description": text, "schema": {"type": "string"}}
+                for n, text in headers.items()
+            ]
+        elif each.body is not None:
+            fields = {name: {"description": text} for name, text in each.body.items()}
+            entry["requestBody"] = {
+                "content": {"application/json": {"schema": {"type": "object", "properties": fields}}}
+            }
+        paths.setdefault(re.sub(r":path\}", "}", each.path), {})[each.method.lower()] = entry
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "penstock serve", "version": penstock.__version__},
+        "paths": paths,
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def verdict_records(service: Service, asset: str, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the verdicts on an asset after a row, in the form of `penstock watch`."""
+    record, names = service.store.asset(asset), service.assets[asset].scorer.variable_names
+    found: list[dict[str, Any]] = []
+    for block in service.store.verdicts(record.id, after=after):
+        scores = block.scores
+        plain = zip(_plain(scores.scores), _plain(scores.thresholds), scores.flags.tolist(), strict=True)
+        for place, (score, threshold, flag) in enumerate(plain):
+            if block.first + place <= after:
+                continue
+            pairs = zip(scores.variables[place].tolist(), _plain(scores.residuals[place]), strict=True)
+            verdict: dict[str, Any] = {"row": block.first + place}
+            if block.times is not None:
+                verdict["time"] = block.times[place]
+            verdict |= {"score": score, "threshold": threshold, "flag": flag}
+            verdict["variables"] = {names[number]: residual for number, residual in pairs if number >= 0}
+            found.append(verdict | ({"reason": block.reasons[place]} if place in block.reasons else {}))
+            if limit is not None and len(found) >= limit:
+                return found
+    return found
+
+
+def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> pd.DataFrame:
+    """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
+    record = service.store.asset(asset)
+    readings = {block.first: block.values for block in service.store.readings(record.id, after=after)}
+    parts: list[pd.DataFrame] = []
+    for block in service.store.verdicts(record.id, after=after):
+        n, scores = len(block.seconds), block.scores
+        part = pd.DataFrame({
+            "row": np.arange(block.first, block.first + n),
+            "time": pd.to_datetime((block.seconds * 1e6).astype(np.int64), unit="us", utc=True),
+            "score": scores.scores,
+            "threshold": scores.thresholds,
+            "flag": scores.flags,
+            "reason": [block.reasons.get(place, "") for place in range(n)],
+        })  # fmt: skip
+        columns = list(record.columns or ())
+        values = readings.get(block.first, np.full((n, len(columns)), np.nan))
+        named = [f"{name} (reading)" if name in part.columns else name for name in columns]
+        parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1))
+        if sum(map(len, parts)) >= limit + (after - parts[0]["row"].iloc[0] + 1 if after else 0):
+            break
+    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
+    return whole[whole["row"] > after].head(limit)
+
+
+def _as_alarm(record: dict[str, Any]) -> Alarm:
+    return Alarm.from_dict({name: value for name, value in record.items() if name != "open"})
+
+
+def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
+    known = _as_alarm(alarm)
+    return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
+
+
+def _highest(places: Any, scores: Any, points: int) -> Any:
+    """Return at most so many places, in order: of each stretch the one with the highest score, and the last."""
+    if len(places) <= points:
+        return places
+    parts = np.array_split(places, max(1, points - 1))
+    known = np.nan_to_num(scores, nan=-np.inf)
+    chosen = [part[np.argmax(known[part])] for part in parts]
+    return np.unique(np.array([*chosen, places[-1]]))
+
+
+def _plain(values: Any) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _within(value: float, target: str) -> bool:
+    """Return whether a measure is within its target, as `AlarmLoad.rows` writes it."""
+    numbers = re.findall(r"\d+", target)
+    return not numbers or (value < float(numbers[-1]) if target.startswith("under") else value <= float(numbers[-1]))
+
+
+def _number(query: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        value = float(query.get(name, default))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1e12:
+        raise HttpError(400, f"{name} must be a number ≥ 0.")
+    return value
+
+
+async def _json_body(request: Request) -> dict[str, Any]:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HttpError(415, "The content type must be application/json.")
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except (ValueError, RecursionError):
+        raise HttpError(400, "The body is not JSON.") from None
+    if not isinstance(body, dict):
+        raise HttpError(400, "The body must be a JSON object.")
+    return body
+
+
+def _refuse_others(body: Mapping[str, Any], known: Sequence[str]) -> None:
+    other = next((name for name in body if name not in known), None)
+    if other is not None:
+        raise HttpError(400, f"{other!r:.40} is not known here; {', '.join(known)} are.")
+
+
+def _text(body: Mapping[str, Any], name: str, most: int) -> str:
+    value = body.get(name) or ""
+    if not isinstance(value, str) or len(value) > most:
+        raise HttpError(400, f"{name} must be a text of at most {most} characters.")
+    return value.strip()
+
+
+def _hours(body: Mapping[str, Any]) -> float | None:
+    value = body.get("hours")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 24 * 366:
+        raise HttpError(400, "hours must be a number above 0 and at most a year.")
+    return float(value)
+
+
+def _who(request: Request, body: Mapping[str, Any]) -> str:
+    """Return who acts: the name of the token, or on loopback without tokens the name that is given."""
+    user: str = request.scope["user"]
+    return user or _text(body, "name", 80) or "local"
+
+
+class _Families:
+    """Measures as Prometheus' library collects them."""
+
+    def __init__(self, families: list[Any]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Any]:
+        return self._families

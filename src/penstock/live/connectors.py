@@ -1,0 +1,547 @@
+"""Read rows from MQTT, Kafka and OPC UA, and send notifications to webhooks, Alertmanager, MQTT and Apprise.
+
+In: a message is acknowledged to a broker when its rows are committed; what a broker sends again is not counted again.
+Out: a message is sent after the commit that it belongs to, until its target has taken it: at least once, with an id by
+which a receiver can tell that it has it already. Each target gets its messages in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import json
+import logging
+import queue
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from penstock._parameters import ParameterError
+from penstock.live.alarms import Alarm, alarm_in_words
+from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.service import Delivery, RefusedError, Service
+
+log = logging.getLogger("penstock.serve")
+_TIMEOUT = 10.0  # seconds
+_LONGEST_WAIT = 600.0  # seconds between two attempts
+_PAUSE = 0.25
+_LONGEST_PAUSE = 30.0  # seconds until an input is tried again
+_MOST_INFLIGHT = 100  # messages that a broker sends before the first is acknowledged; fewer than digests are kept
+_MOST_MESSAGES = 500  # of Kafka at once
+Send = Callable[[Mapping[str, Any]], None]
+
+
+# Rows in.
+
+
+def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
+    """Return rows as lines of CSV or JSON.
+
+    >>> as_lines(b'[{"time": 1, "flow": 2.5}, {"time": 2, "flow": 2.6}]', "json")
+    b'{"time": 1, "flow": 2.5}\\n{"time": 2, "flow": 2.6}'
+    >>> as_lines(b"pump,site=a flow=2.5,head=3i 1700000000000000000", "influx")
+    b'{"time": 1700000000000000000, "flow": 2.5, "head": 3}'
+    """
+    if kind == "lines":
+        return body
+    if kind == "influx":
+        return _influx_lines(body, frozenset(columns))
+    try:
+        rows = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(f"The body is not JSON: {error}.") from None
+    if isinstance(rows, dict) and set(rows) == {"columns", "rows"}:
+        names, table = rows["columns"], rows["rows"]
+        if not isinstance(names, list) or not isinstance(table, list):
+            raise RefusedError("columns and rows must be lists.")
+        if not all(isinstance(row, list) and len(row) == len(names) for row in table):
+            raise RefusedError(f"Each row must be a list of {len(names)} values, as there are columns.")
+        rows = [dict(zip(map(str, names), row, strict=True)) for row in table]
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list) or not rows:
+        raise RefusedError('The body must be an object, a list of objects, or {"columns": […], "rows": [[…], …]}.')
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+_INFLUX = re.compile(
+    r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? "
+    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d+))?"
+)
+_INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)+)=(\"(?:[^\"\\]|\\.)*\"|[^\s,]+)(?:,|$)")
+
+
+def _influx_lines(body: bytes, columns: frozenset[str]) -> bytes:
+    """Return the lines of Influx' line protocol as JSON objects; neighbours with one time stamp are one row.
+
+    A field is the sensor of its name or, with its measurement before it and a dot or underscore between, of that.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(body.decode("utf-8", errors="replace").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        found = _INFLUX.fullmatch(text)
+        fields = [] if found is None else _INFLUX_FIELD.findall(found["fields"])
+        if found is None or sum(len(f"{key}={value}") + 1 for key, value in fields) != len(found["fields"]) + 1:
+            raise RefusedError(f"Line {number} is not line protocol (measurement,tag=… field=… time): {text[:80]!r}.")
+        time_stamp = None if found["time"] is None else int(found["time"])
+        if not rows or time_stamp is None or rows[-1].get("time") != time_stamp:
+            rows.append({} if time_stamp is None else {"time": time_stamp})
+        measurement = re.sub(r"\\(.)", r"\1", found["name"])
+        for key, value in fields:
+            field = re.sub(r"\\(.)", r"\1", key)
+            names = (field, f"{measurement}.{field}", f"{measurement}_{field}", measurement)
+            rows[-1][next((name for name in names if name in columns), field)] = _influx_value(value)
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _influx_value(text: str) -> Any:
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    if text.lower() in ("t", "true", "f", "false"):
+        return 1.0 if text.lower().startswith("t") else 0.0
+    number = text[:-1] if text[-1:] in ("i", "u") else text
+    try:
+        return int(number) if number != text else float(number)
+    except ValueError:
+        return text  # reported as not a number, with the name of the sensor
+
+
+class Input:
+    """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
+
+    Parameters
+    ----------
+    service : Service
+    asset : str
+    name : str
+        What it is called in messages.
+    """
+
+    def __init__(self, service: Service, asset: str, name: str) -> None:
+        self.service, self.asset, self.name = service, asset, name
+        self.stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock {name} {asset}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self.stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def read(self) -> None:
+        """Bring rows until `stopping` is set; any exception is a problem that is shown."""
+        raise NotImplementedError
+
+    def connected(self) -> None:
+        """Note that rows can come."""
+        self.service.clear_problem(f"{self.name} of {self.asset}")
+
+    def bring(self, lines: bytes, source: str, position: tuple[str, Any] | None) -> None:
+        """Return when rows are committed, or cannot be; waits while the service cannot accept any."""
+        while not self.stopping.is_set():
+            try:
+                answer = self.service.deliver(Delivery(self.asset, lines, source, position)).result()
+            except RefusedError as error:
+                if error.status in (500, 503, 507):
+                    self.stopping.wait(1.0)
+                    continue
+                log.warning("%s of %s: a message cannot be used: %s", self.name, self.asset, error)
+                return
+            if answer.get("malformed"):
+                log.warning("%s of %s: %s", self.name, self.asset, answer["faults"][0]["reason"])
+            return
+
+    def _run(self) -> None:
+        wait = 1.0
+        while not self.stopping.is_set():
+            try:
+                self.read()
+                wait = 1.0
+            except Exception as error:  # whatever a network or a library does
+                text = f"{type(error).__name__}: {error}"[:300]
+                self.service.enter_problem(f"{self.name} of {self.asset}", f"{text}. It is tried again.")
+                self.stopping.wait(wait)
+                wait = min(2 * wait, _LONGEST_PAUSE)
+
+
+def make_inputs(service: Service) -> list[Input]:
+    """Return the inputs of all assets apart from files; ParameterError for one that cannot be used."""
+    inputs: list[Input] = []
+    for name, options in service.options.assets.items():
+        if options.mqtt is not None:
+            inputs.append(MqttInput(service, name, options.mqtt))
+        if options.kafka is not None:
+            inputs.append(KafkaInput(service, name, options.kafka))
+        if options.opcua is not None:
+            inputs.append(OpcUaInput(service, name, options))
+    return inputs
+
+
+def _message_lines(payload: bytes) -> bytes:
+    """Return the rows of a message: JSON, CSV with a header, or line protocol."""
+    text = payload.lstrip()
+    kind = (
+        "json"
+        if text[:1] in (b"{", b"[")
+        else "lines"
+        if b"," in text.partition(b"\n")[0] and b"=" not in text
+        else "influx"
+    )
+    try:
+        return as_lines(payload, "lines" if kind == "json" and b"\n{" in text else kind)
+    except RefusedError:
+        return payload  # the reader says what is wrong with it, and counts it
+
+
+class MqttInput(Input):
+    """Subscribe to a topic with quality of service 1, in a session that the broker keeps."""
+
+    def __init__(self, service: Service, asset: str, url: str) -> None:
+        super().__init__(service, asset, "mqtt")
+        self._parts = mqtt_address("mqtt", url)
+        digest = hashlib.sha256(f"{service.store.path.resolve()} {asset}".encode()).hexdigest()[:12]
+        self._client_id = f"penstock-{digest}"
+
+    def read(self) -> None:
+        parts, topic = self._parts, unquote(self._parts.path[1:])
+        messages: queue.Queue[Any] = queue.Queue()
+        client = mqtt_client(parts, self._client_id, clean=False)
+        client.max_inflight_messages_set(_MOST_INFLIGHT)
+        client.on_connect = lambda *_: client.subscribe(topic, qos=1)
+        client.on_subscribe = lambda *_: self.connected()
+        client.on_message = lambda _, __, message: messages.put(message)
+        client.on_disconnect = lambda *_: messages.put(None)
+        client.connect(parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883))
+        client.loop_start()
+        try:
+            while not self.stopping.is_set():
+                try:
+                    message = messages.get(timeout=_PAUSE)
+                except queue.Empty:
+                    continue
+                if message is None:
+                    raise OSError("the broker has ended the connection")
+                digest = hashlib.sha256(message.topic.encode() + b"\0" + message.payload).hexdigest()[:24]
+                position = ("again" if message.dup else "digest", digest)
+                self.bring(_message_lines(message.payload), f"mqtt {topic}", position)
+                if not self.stopping.is_set():
+                    client.ack(message.mid, message.qos)
+        finally:
+            client.on_disconnect = None
+            client.disconnect()
+            client.loop_stop()
+
+
+class KafkaInput(Input):
+    """Read all partitions of a topic. The store has the offsets: each message counts once."""
+
+    def __init__(self, service: Service, asset: str, url: str) -> None:
+        super().__init__(service, asset, "kafka")
+        parts = urlsplit(url)
+        self._topic = unquote(parts.path[1:])
+        if parts.scheme != "kafka" or not parts.netloc or not self._topic:
+            raise ParameterError("kafka", f" must be kafka://HOST:PORT/TOPIC; got {url!r:.100}.")
+        try:
+            import confluent_kafka  # noqa: F401
+        except ImportError:
+            raise ParameterError("kafka", " needs the package confluent-kafka: pip install 'penstock[kafka]'") from None
+        self._brokers = parts.netloc
+
+    def _source(self, partition: int) -> str:
+        return f"kafka {self._topic} {partition}"
+
+    def read(self) -> None:
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+        # No group: who reads what is in the configuration, and offsets are in the store alone.
+        settings = {
+            "bootstrap.servers": self._brokers,
+            "group.id": "penstock",
+            "enable.auto.commit": False,
+            "enable.partition.eof": False,
+        }
+        consumer = Consumer(settings, logger=log)
+        try:
+            topic = consumer.list_topics(self._topic, timeout=_TIMEOUT).topics[self._topic]
+            if topic.error is not None:
+                raise KafkaException(topic.error)
+            known, places = self.service.assets[self.asset].positions, []
+            for number in topic.partitions:
+                offset = known.get(self._source(number), None)
+                places.append(TopicPartition(self._topic, number, OFFSET_BEGINNING if offset is None else offset + 1))
+            consumer.assign(places)
+            self.connected()
+            while not self.stopping.is_set():
+                together: dict[int, list[Any]] = {}
+                for message in consumer.consume(_MOST_MESSAGES, timeout=_PAUSE):
+                    if message.error():
+                        raise KafkaException(message.error())
+                    together.setdefault(message.partition() or 0, []).append(message)
+                for partition, messages in together.items():
+                    lines = b"\n".join(_message_lines(message.value() or b"") for message in messages)
+                    self.bring(lines, self._source(partition), ("after", messages[-1].offset()))
+        finally:
+            consumer.close()
+
+
+class OpcUaInput(Input):
+    """Subscribe to nodes of an OPC UA server, and bring their newest values as a row at even times.
+
+    There is no memory on the other side: what changes while this is not connected is not seen.
+    """
+
+    def __init__(self, service: Service, asset: str, options: AssetOptions) -> None:
+        super().__init__(service, asset, "opcua")
+        self._url, self._interval = options.opcua or "", options.opcua_interval
+        if urlsplit(self._url).scheme != "opc.tcp":
+            raise ParameterError("opcua", f" must be an address such as opc.tcp://HOST:4840; got {self._url!r:.100}.")
+        if not self._interval > 0:
+            raise ParameterError("opcua_interval", f" must be a number of seconds > 0; got {self._interval!r}.")
+        pairs = [text.partition("=") for text in options.opcua_nodes]
+        if not pairs or not all(name and node for name, _, node in pairs):
+            raise ParameterError("opcua_nodes", " must be SENSOR=NODE for each sensor, such as 'flow=ns=2;s=Flow'.")
+        self._nodes = {node.strip(): name.strip() for name, _, node in pairs}
+        try:
+            import asyncua  # noqa: F401
+        except ImportError:
+            raise ParameterError("opcua", " needs the package asyncua: pip install 'penstock[opcua]'") from None
+
+    def read(self) -> None:
+        asyncio.run(self._read())
+
+    async def _read(self) -> None:
+        from asyncua import Client  # type: ignore[attr-defined]  # it is public, but not named as such
+
+        values: dict[str, Any] = dict.fromkeys(self._nodes.values())
+
+        class Handler:
+            """Note each value that changes; one that is not good is missing."""
+
+            def __init__(self, names: Mapping[str, str]) -> None:
+                self.names, self.newest = names, None
+
+            def datachange_notification(self, node: Any, value: Any, data: Any) -> None:
+                good = data.monitored_item.Value.StatusCode.is_good()
+                plain = value if isinstance(value, bool | int | float) else None
+                values[self.names[node.nodeid.to_string()]] = float(plain) if good and plain is not None else None
+
+            def status_change_notification(self, status: Any) -> None:
+                log.warning("OPC UA: %s", status)
+
+        async with Client(self._url, timeout=_TIMEOUT) as client:
+            nodes = [client.get_node(node) for node in self._nodes]
+            names = {node.nodeid.to_string(): name for node, name in zip(nodes, self._nodes.values(), strict=True)}
+            subscription = await client.create_subscription(1000 * self._interval / 2, Handler(names))
+            await subscription.subscribe_data_change(nodes)
+            self.connected()
+            due = time.time() + self._interval
+            while not self.stopping.is_set():
+                await asyncio.sleep(min(_PAUSE, max(0.0, due - time.time())))
+                if time.time() < due:
+                    continue
+                await client.check_connection()
+                row = json.dumps({"time": _stamp(time.time()), **values}).encode()
+                due = max(due + self._interval, time.time())
+                await asyncio.to_thread(self.bring, row, "opcua", None)
+
+
+# Notifications out.
+
+
+def make_targets(options: ServeOptions) -> dict[str, Send]:
+    """Return how to send to each target of a configuration; ParameterError for one that cannot be used.
+
+    >>> list(make_targets(ServeOptions(webhook=("http://127.0.0.1:9000/hook",))))
+    ['webhook http://127.0.0.1:9000/hook']
+    """
+    targets: dict[str, Send] = {}
+    for kind, send in (("webhook", _send_webhook), ("alertmanager", _send_alertmanager)):
+        for url in getattr(options, kind):
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise ParameterError(
+                    kind, f" must be an address that begins with http:// or https://; got {url!r:.100}."
+                )
+            targets[f"{kind} {url}"] = partial(send, url)
+    for url in options.notify:
+        targets[f"notify {url}"] = _apprise(url)
+    if options.mqtt_out is not None:
+        targets[f"mqtt {options.mqtt_out}"] = partial(_publish, mqtt_address("mqtt_out", options.mqtt_out))
+    return targets
+
+
+def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a title and a text for people."""
+    if message["kind"] == "problem":
+        problem = message["problem"]
+        return f"Penstock: {problem['id']}{' is over' if message['over'] else ''}", problem["text"]
+    alarms = {each["id"]: alarm_in_words(Alarm.from_dict(each)) for each in message["alarms"]}
+    parts = {name: [alarms[each] for each in message[name] if each in alarms] for name in ("new", "ended", "active")}
+    parts["active"] = [each for each in parts["active"] if each not in parts["new"]]
+    counts = [f"{len(parts[name])} {name}" for name in ("new", "active", "ended") if parts[name]]
+    title = f"{message['group'] or 'Penstock'}: alarms {', '.join(counts) or 'as before'}"
+    lines = [f"{name.capitalize()}: {text}" for name in ("new", "active", "ended") for text in parts[name]]
+    return title, "\n".join(lines)
+
+
+def _post(url: str, body: Any, headers: Mapping[str, str]) -> None:
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json", **headers}, method="POST")
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+        answer.read(65536)
+
+
+def _send_webhook(url: str, message: Mapping[str, Any]) -> None:
+    title, text = in_words(message)
+    _post(url, {**message, "title": title, "text": text}, {"penstock-notification": message["id"]})
+
+
+def _send_alertmanager(url: str, message: Mapping[str, Any]) -> None:
+    """Send alerts to Alertmanager's API v2; it knows them again by their labels."""
+    alerts = []
+    for record in message["alarms"]:
+        alarm = Alarm.from_dict(record)
+        labels = {"alertname": alarm.about, "asset": alarm.asset, "cause": alarm.cause, "alarm": alarm.id}
+        alert = {
+            "labels": labels,
+            "annotations": {"summary": alarm_in_words(alarm), "notification": message["id"]},
+            "startsAt": _stamp(alarm.since),
+        }
+        alerts.append(alert if alarm.ended is None or alarm.state.active else {**alert, "endsAt": _stamp(alarm.ended)})
+    if message["kind"] == "problem":
+        problem = message["problem"]
+        labels = {"alertname": "penstock problem", "problem": problem["id"]}
+        alert = {"labels": labels, "annotations": {"summary": problem["text"]}, "startsAt": _stamp(problem["since"])}
+        alerts.append({**alert, "endsAt": _stamp(time.time())} if message["over"] else alert)
+    _post(f"{url.rstrip('/')}/api/v2/alerts", alerts, {})
+
+
+def _stamp(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()
+
+
+def _apprise(url: str) -> Send:
+    try:
+        import apprise
+    except ImportError:
+        raise ParameterError("notify", " needs the package apprise: pip install 'penstock[notify]'") from None
+    sender = apprise.Apprise()
+    if not sender.add(url):
+        raise ParameterError("notify", f" is not an address that Apprise knows: {url!r:.60}.")
+
+    def send(message: Mapping[str, Any]) -> None:
+        title, text = in_words(message)
+        if not sender.notify(title=title, body=f"{text}\n\n{message['id']}"):
+            raise OSError("Apprise could not send it")
+
+    return send
+
+
+def mqtt_address(parameter: str, url: str) -> SplitResult:
+    """Return the parts of mqtt://[user:password@]host[:port]/topic; ParameterError if it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or len(parts.path) < 2:
+        raise ParameterError(parameter, f" must be mqtt://HOST:PORT/TOPIC (mqtts with TLS); got {url!r:.100}.")
+    try:
+        import paho.mqtt.client  # noqa: F401
+    except ImportError:
+        raise ParameterError(parameter, " needs the package paho-mqtt: pip install 'penstock[mqtt]'") from None
+    return parts
+
+
+def mqtt_client(parts: SplitResult, name: str, *, clean: bool) -> Any:
+    """Return a client of an MQTT broker, which is not connected yet."""
+    from paho.mqtt.client import Client
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    client = Client(CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean, manual_ack=not clean)
+    if parts.username is not None:
+        client.username_pw_set(unquote(parts.username), unquote(parts.password or ""))
+    if parts.scheme == "mqtts":
+        client.tls_set()
+    return client
+
+
+def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
+    title, text = in_words(message)
+    client = mqtt_client(parts, "", clean=True)
+    client.connect_timeout = _TIMEOUT
+    client.connect(parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883))
+    client.loop_start()
+    try:
+        body = json.dumps({**message, "title": title, "text": text})
+        sent = client.publish(unquote(parts.path[1:]), body, qos=1)
+        sent.wait_for_publish(_TIMEOUT)
+        if not sent.is_published():
+            raise OSError("the broker has not taken it")
+    finally:
+        client.disconnect()
+        client.loop_stop()
+
+
+class Outbox:
+    """Send what is in the outbox, in a thread of its own.
+
+    Parameters
+    ----------
+    service : Service
+    targets : mapping of str to function
+        As `make_targets` returns them.
+    """
+
+    def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:
+        self._service, self._targets = service, targets
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock outbox", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the message that is being sent."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_PAUSE):
+            try:
+                self.send_waiting()
+            except RefusedError:  # the service ends, or its disk is full
+                continue
+            except Exception:
+                log.exception("Messages could not be sent")
+
+    def send_waiting(self) -> None:
+        """Send all messages that are due; after one that fails, the others of its target wait too."""
+        failed: dict[str, float] = {}
+        for message in self._service.store.waiting_messages(time.time()):
+            if self._stopping.is_set():
+                return
+            target, wait, problem = message["target"], 0.0, None
+            if target in failed:
+                wait, problem = failed[target], "waits for the message before it"
+            elif target not in self._targets:
+                wait, problem = _LONGEST_WAIT, "this target is not configured any more"
+            else:
+                try:
+                    self._targets[target](message["payload"])
+                except Exception as error:  # whatever a network or a library does
+                    problem = f"{type(error).__name__}: {error}"[:300]
+                    wait = failed[target] = min(2.0 ** min(message["attempts"], 12), _LONGEST_WAIT)
+                    log.warning("A message for %s was not taken: %s", target.partition(" ")[0], problem)
+            with suppress(TimeoutError):
+                self._service.note_message(message["number"], problem, wait).result(30)

@@ -1,0 +1,538 @@
+"""Keep everything that a live service knows in one SQLite file: readings, verdicts, alarms, states, positions.
+
+One thread writes, in one transaction per batch (write-ahead log, full sync): what was committed survives a kill and a
+power cut, what was not has not happened. Other threads read through connections of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray, StreamScores
+from penstock.storage import lock
+
+SCHEMA_VERSION = 1
+_APPLICATION = 0x50454E53  # "PENS", in the header of the file
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_SCHEMA = """
+CREATE TABLE assets(
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, columns TEXT,
+    rows INTEGER NOT NULL DEFAULT 0, counts TEXT NOT NULL DEFAULT '{}', newest REAL, received REAL,
+    state_row INTEGER NOT NULL DEFAULT 0, state BLOB);
+CREATE TABLE inputs(asset INTEGER NOT NULL, name TEXT NOT NULL, position TEXT NOT NULL, PRIMARY KEY(asset, name));
+CREATE TABLE readings(
+    asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
+    times TEXT, data BLOB NOT NULL, texts TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+CREATE TABLE verdicts(
+    asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
+    times TEXT, data BLOB NOT NULL, reasons TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+CREATE INDEX verdicts_until ON verdicts(asset, until);
+CREATE TABLE alarms(
+    id TEXT PRIMARY KEY, asset TEXT NOT NULL, began REAL NOT NULL, open INTEGER NOT NULL, record TEXT NOT NULL)
+    WITHOUT ROWID;
+CREATE INDEX alarms_began ON alarms(began);
+CREATE TABLE changes(
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alarm TEXT NOT NULL, at REAL NOT NULL, record TEXT NOT NULL);
+CREATE INDEX changes_alarm ON changes(alarm);
+CREATE TABLE books(name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE labels(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+CREATE TABLE audit(
+    number INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
+    details TEXT NOT NULL);
+CREATE TABLE outbox(
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL, target TEXT NOT NULL, created REAL NOT NULL, payload TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, next_try REAL NOT NULL DEFAULT 0, delivered REAL, problem TEXT,
+    UNIQUE(id, target));
+CREATE INDEX outbox_waiting ON outbox(next_try) WHERE delivered IS NULL;
+CREATE TABLE tokens(name TEXT PRIMARY KEY, role TEXT NOT NULL, hash TEXT NOT NULL, created REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+class StoreError(ValueError):
+    """The store cannot be opened or used; the message says what to do."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left for the store; nothing of the transaction was written."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows of an asset and the verdicts on them.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first row of the asset, from 1.
+    received : float
+        When they came, in seconds since 1970.
+    seconds : array of shape (n,)
+        The time of each row in seconds since 1970; where it cannot be read, when it was received.
+    times : list or None
+        The times as they were written.
+    values : array of shape (n, p)
+    texts : dict
+        Columns of text.
+    scores : StreamScores
+    reasons : dict
+        Why a row has no score, by position.
+    """
+
+    first: int
+    received: float
+    seconds: FloatArray
+    times: list[Any] | None
+    values: FloatArray
+    texts: dict[str, list[str | None]]
+    scores: StreamScores
+    reasons: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class AssetRecord:
+    """What the store knows of an asset: `rows` that were judged, and the model's `state` after `state_row` of them."""
+
+    id: int
+    name: str
+    settings: dict[str, Any]
+    columns: tuple[str, ...] | None
+    rows: int
+    counts: dict[str, int]
+    newest: float | None
+    received: float | None
+    state_row: int
+    state: bytes | None
+
+
+class Store:
+    """The file of a live service. Of two processes that open the same file, the second one is refused.
+
+    Parameters
+    ----------
+    path : str or path
+        Made if it is not there.
+    exclusive : bool, default=True
+        False to change tokens beside a service that runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
+    >>> with store.transaction():
+    ...     unit = store.open_asset("unit 1", {"model": "3f2a"})
+    >>> store.asset("unit 1").rows
+    0
+    >>> store.close()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise StoreError(f"There is no folder {self.path.parent} for the store {self.path.name}. Make it first.")
+        if self.path.is_dir():
+            raise StoreError(f"{self.path} is a folder; name a file for the store.")
+        self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if exclusive and not lock(self._lock):
+                raise StoreError(f"{self.path} is used by another penstock serve. End it, or name another store.")
+            created = not self.path.exists()
+            self._writer = self._connect()
+            if created:
+                self.path.chmod(0o600)
+            self._prepare()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._readers = threading.local()
+        self._all_readers: list[sqlite3.Connection] = []
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file, or check that the file is a store of this version."""
+        writer = self._writer
+        try:
+            version = writer.execute("PRAGMA user_version").fetchone()[0]
+            ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
+            empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.path} is not a store of penstock serve: {error}.") from None
+        if not ours and not empty:
+            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock serve. Name another one.")
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
+                f"{SCHEMA_VERSION}). Update penstock."
+            )
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("PRAGMA synchronous=FULL")
+        if empty:
+            with self.transaction():
+                for statement in _SCHEMA.split(";\n"):
+                    writer.execute(statement)
+                writer.execute(f"PRAGMA application_id={_APPLICATION}")
+                writer.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def close(self) -> None:
+        """Close the file; it can be opened by others then."""
+        for connection in (*self._all_readers, self._writer):
+            connection.close()
+        os.close(self._lock)
+
+    def limit_pages(self, pages: int) -> None:
+        """Let the file have at most so many pages of 4 kB, as on a disk that is full beyond them."""
+        self._writer.execute(f"PRAGMA max_page_count={int(pages)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what is written inside this block, all or nothing.
+
+        Raises
+        ------
+        StoreFullError
+            If there is no room on the disk.
+        """
+        writer = self._writer
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            yield
+            writer.execute("COMMIT")
+        except BaseException as error:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError) and (error.sqlite_errorcode & 0xFF) in _FULL:
+                raise StoreFullError(f"{self.path} cannot grow: {error}. Make room on the disk.") from error
+            raise
+
+    def has_room(self) -> bool:
+        """Return whether something can be written: a page of a table, which is then removed."""
+        try:
+            with self.transaction():
+                self.save_book("room", "." * 100_000)
+            with self.transaction():
+                self._writer.execute("DELETE FROM books WHERE name='room'")
+        except StoreFullError:
+            return False
+        return True
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """Return the rows of a query, through the connection of this thread."""
+        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if connection is None:
+            connection = self._readers.connection = self._connect()
+            connection.execute("PRAGMA query_only=1")
+            self._all_readers.append(connection)
+        return connection.execute(query, values).fetchall()
+
+    # Assets, inputs, readings and verdicts.
+
+    def open_asset(self, name: str, settings: dict[str, Any]) -> AssetRecord:
+        """Return an asset, made if it is new (inside a transaction)."""
+        self._writer.execute(
+            "INSERT OR IGNORE INTO assets(name, settings) VALUES(?, ?)", (name, json.dumps(settings, sort_keys=True))
+        )
+        row = self._writer.execute("SELECT * FROM assets WHERE name=?", (name,)).fetchone()
+        return _asset_record(row)
+
+    def asset(self, name: str) -> AssetRecord:
+        """Return an asset; LookupError if there is none of this name."""
+        rows = self._read("SELECT * FROM assets WHERE name=?", (name,))
+        if not rows:
+            raise LookupError(f"There is no asset {name!r:.80}.")
+        return _asset_record(rows[0])
+
+    def save_asset(self, record: AssetRecord, *, with_state: bool) -> None:
+        """Write what has changed of an asset (inside a transaction)."""
+        columns = None if record.columns is None else json.dumps(record.columns)
+        plain = (columns, record.rows, json.dumps(record.counts), record.newest, record.received)
+        self._writer.execute(
+            "UPDATE assets SET columns=?, rows=?, counts=?, newest=?, received=? WHERE id=?", (*plain, record.id)
+        )
+        if with_state:
+            self._writer.execute(
+                "UPDATE assets SET state_row=?, state=? WHERE id=?", (record.state_row, record.state, record.id)
+            )
+
+    def restart_asset(self, record: AssetRecord, settings: dict[str, Any]) -> None:
+        """Note that an asset goes on with other settings, from a fresh model state (inside a transaction)."""
+        record.settings, record.state, record.state_row = settings, None, record.rows
+        self._writer.execute(
+            "UPDATE assets SET settings=?, state=NULL, state_row=rows WHERE id=?",
+            (json.dumps(settings, sort_keys=True), record.id),
+        )
+
+    def positions(self, asset: int) -> dict[str, Any]:
+        """Return the position in each input of an asset, by the name of the input."""
+        rows = self._writer.execute("SELECT name, position FROM inputs WHERE asset=?", (asset,))
+        return {row["name"]: json.loads(row["position"]) for row in rows}
+
+    def save_position(self, asset: int, name: str, position: Any) -> None:
+        """Write the position in an input (inside a transaction)."""
+        self._writer.execute("INSERT OR REPLACE INTO inputs VALUES(?, ?, ?)", (asset, name, json.dumps(position)))
+
+    def add_block(self, asset: int, block: Block) -> None:
+        """Write rows and verdicts (inside a transaction)."""
+        scores, n = block.scores, len(block.seconds)
+        times = None if block.times is None else json.dumps(block.times)
+        seconds, until = block.seconds.astype("<f8"), float(block.seconds.max())
+        common = (asset, block.first, n, block.received, until, times)
+        texts = json.dumps(block.texts) if block.texts else None
+        data = seconds.tobytes() + block.values.astype("<f8").tobytes()
+        self._writer.execute("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?)", (*common, data, texts))
+        parts = (seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"))
+        data = b"".join(part.tobytes() for part in parts) + scores.flags.astype("u1").tobytes()
+        data += scores.variables.astype("<i4").tobytes() + scores.residuals.astype("<f8").tobytes()
+        reasons = json.dumps({str(place): text for place, text in block.reasons.items()}) if block.reasons else None
+        self._writer.execute("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?)", (*common, data, reasons))
+
+    def readings(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[Readings]:
+        """Yield what was read of an asset, in order: rows after this number, or from this time on."""
+        for row in self._rows_of("readings", asset, after, since):
+            n, data = row["count"], np.frombuffer(row["data"], "<f8")
+            texts = {} if row["texts"] is None else json.loads(row["texts"])
+            yield Readings(row["first"], row["received"], _times(row), data[:n], data[n:].reshape(n, -1), texts)
+
+    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None, limit: int = -1) -> Iterator[Judged]:
+        """Yield the verdicts on an asset, in order: rows after this number, or from this time on; `limit` blocks."""
+        for row in self._rows_of("verdicts", asset, after, since, limit):
+            n, data = row["count"], row["data"]
+            seconds, scores, thresholds = np.frombuffer(data, "<f8", 3 * n).reshape(3, n)
+            flags = np.frombuffer(data, "u1", n, 24 * n).astype(np.bool_)
+            named = (len(data) - 25 * n) // 12
+            variables = np.frombuffer(data, "<i4", named, 25 * n).reshape(n, -1).astype(np.intp)
+            residuals = np.frombuffer(data, "<f8", named, 25 * n + 4 * named).reshape(n, -1)
+            reasons = {int(key): text for key, text in json.loads(row["reasons"] or "{}").items()}
+            found = StreamScores(scores, thresholds, flags, variables, residuals)
+            yield Judged(row["first"], row["received"], seconds, _times(row), found, reasons)
+
+    def _rows_of(
+        self, table: str, asset: int, after: int, since: float | None, limit: int = -1
+    ) -> Iterator[sqlite3.Row]:
+        """Yield rows of a table, some at a time: a connection is not held while they are used."""
+        while limit:
+            most = 256 if limit < 0 else min(256, limit)
+            query = f"SELECT * FROM {table} WHERE asset=? AND first + count - 1 > ? AND first > ? - 100000"
+            values: list[Any] = [asset, after, after]
+            if since is not None:
+                query, values = f"{query} AND until >= ?", [*values, since]
+            found = self._read(f"{query} ORDER BY first LIMIT {most}", values)
+            yield from found
+            if len(found) < most:
+                return
+            after = found[-1]["first"] + found[-1]["count"] - 1
+            limit -= len(found) if limit > 0 else 0
+
+    def remove_old(self, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
+        """Remove what is older than so many days (inside a transaction); at most so many blocks of an asset at once.
+
+        Readings from which a model state is still to be computed again stay.
+        """
+        removed = 0
+        assets = self._writer.execute("SELECT id, state_row FROM assets").fetchall()
+        for table, days in (("readings", reading_days), ("verdicts", verdict_days)):
+            for asset, state_row in assets:
+                removed += self._writer.execute(
+                    f"DELETE FROM {table} WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN "
+                    f"(SELECT first FROM {table} WHERE asset=? ORDER BY first LIMIT ?)",
+                    (asset, now - days * 86400, state_row, asset, most),
+                ).rowcount
+        return removed
+
+    # Alarms, labels, the audit log.
+
+    def add_change(self, identity: str, alarm: str, at: float, record: dict[str, Any]) -> None:
+        """Write a change of an alarm, or of what its id is (inside a transaction)."""
+        self._writer.execute(
+            "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)", (identity, alarm, at, json.dumps(record))
+        )
+
+    def save_alarm(self, identity: str, asset: str, began: float, is_open: bool, record: dict[str, Any]) -> None:
+        """Write an alarm as it is now (inside a transaction)."""
+        self._writer.execute(
+            "INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)",
+            (identity, asset, began, int(is_open), json.dumps(record)),
+        )
+
+    def alarms(self, *, only_open: bool = False, asset: str | None = None, limit: int = 1000) -> list[dict[str, Any]]:
+        """Return alarms, the newest first, with `open`: whether it is not closed."""
+        query, values = "SELECT record, open FROM alarms WHERE 1", list[Any]()
+        if only_open:
+            query += " AND open"
+        if asset is not None:
+            query, values = f"{query} AND asset=?", [asset]
+        rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", [*values, limit])
+        return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
+
+    def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
+        """Return alarms as they are inside the transaction that is being written."""
+        query = "SELECT record FROM alarms WHERE id=?"
+        rows = [self._writer.execute(query, (identity,)).fetchone() for identity in identities]
+        return [json.loads(row["record"]) for row in rows if row is not None]
+
+    def alarm(self, identity: str) -> dict[str, Any]:
+        """Return an alarm, as `alarms` does; LookupError if there is none."""
+        rows = self._read("SELECT record, open FROM alarms WHERE id=?", (identity,))
+        if not rows:
+            raise LookupError(f"There is no alarm {identity!r:.80}.")
+        return {**json.loads(rows[0]["record"]), "open": bool(rows[0]["open"])}
+
+    def changes(self, alarm: str | None = None, *, since: float = 0.0, limit: int = -1) -> list[dict[str, Any]]:
+        """Return changes in order, of one alarm or of all."""
+        where, values = ("at >= ?", [since]) if alarm is None else ("alarm=? AND at >= ?", [alarm, since])
+        rows = self._read(f"SELECT record FROM changes WHERE {where} ORDER BY number LIMIT ?", [*values, limit])
+        return [json.loads(row["record"]) for row in rows]
+
+    def book(self, name: str) -> Any:
+        """Return a part of the state of the alarms; None if it was never saved."""
+        row = self._writer.execute("SELECT state FROM books WHERE name=?", (name,)).fetchone()
+        return None if row is None else json.loads(row["state"])
+
+    def save_book(self, name: str, state: Any) -> None:
+        """Write a part of the state of the alarms (inside a transaction)."""
+        self._writer.execute("INSERT OR REPLACE INTO books VALUES(?, ?)", (name, json.dumps(state)))
+
+    def save_label(self, identity: str, record: dict[str, Any]) -> None:
+        """Write a label, or what it is now (inside a transaction)."""
+        self._writer.execute(
+            "INSERT INTO labels(id, record) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET record=excluded.record",
+            (identity, json.dumps(record)),
+        )
+
+    def labels(self) -> list[dict[str, Any]]:
+        """Return all labels, those taken back too, in their order."""
+        return [json.loads(row["record"]) for row in self._read("SELECT record FROM labels ORDER BY number")]
+
+    def add_audit(self, at: float, who: str, action: str, subject: str, details: dict[str, Any]) -> None:
+        """Write a line of the audit log (inside a transaction)."""
+        self._writer.execute(
+            "INSERT INTO audit(at, who, action, subject, details) VALUES(?,?,?,?,?)",
+            (at, who, action, subject, json.dumps(details)),
+        )
+
+    def audit(self, limit: int = 1000) -> list[dict[str, Any]]:
+        """Return the last lines of the audit log, the newest first."""
+        rows = self._read("SELECT * FROM audit ORDER BY number DESC LIMIT ?", (limit,))
+        return [{**dict(row), "details": json.loads(row["details"])} for row in rows]
+
+    # The outbox.
+
+    def add_message(self, identity: str, target: str, created: float, payload: dict[str, Any]) -> None:
+        """Put a message into the outbox, once for an id and target (inside a transaction)."""
+        self._writer.execute(
+            "INSERT OR IGNORE INTO outbox(id, target, created, payload) VALUES(?,?,?,?)",
+            (identity, target, created, json.dumps(payload)),
+        )
+
+    def waiting_messages(self, now: float, limit: int = 100) -> list[dict[str, Any]]:
+        """Return messages that are to be sent now."""
+        rows = self._read(
+            "SELECT * FROM outbox WHERE delivered IS NULL AND next_try <= ? ORDER BY number LIMIT ?", (now, limit)
+        )
+        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+
+    def note_message(self, number: int, *, delivered: float | None, problem: str | None, next_try: float) -> None:
+        """Note an attempt to send a message (inside a transaction)."""
+        self._writer.execute(
+            "UPDATE outbox SET attempts=attempts+1, delivered=?, problem=?, next_try=? WHERE number=?",
+            (delivered, problem, next_try, number),
+        )
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the whole outbox, sent or not."""
+        rows = self._read("SELECT * FROM outbox ORDER BY number")
+        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+
+    def count_waiting(self) -> int:
+        """Return how many messages are not delivered."""
+        return int(self._read("SELECT count(*) FROM outbox WHERE delivered IS NULL")[0][0])
+
+    # Tokens.
+
+    def add_token(self, name: str, role: str, now: float) -> str:
+        """Return a new token for a name, which replaces an older one; only its hash is kept."""
+        token = secrets.token_urlsafe(32)
+        with self.transaction():
+            self._writer.execute("INSERT OR REPLACE INTO tokens VALUES(?,?,?,?)", (name, role, _hash(token), now))
+        return token
+
+    def remove_token(self, name: str) -> None:
+        """Remove the token of a name; LookupError if there is none."""
+        with self.transaction():
+            if not self._writer.execute("DELETE FROM tokens WHERE name=?", (name,)).rowcount:
+                raise LookupError(f"There is no token of {name!r:.80}.")
+
+    def tokens(self) -> list[tuple[str, str, str]]:
+        """Return name, role and hash of each token."""
+        return [(row["name"], row["role"], row["hash"]) for row in self._read("SELECT * FROM tokens")]
+
+
+def find_token(token: str, tokens: Sequence[tuple[str, str, str]]) -> tuple[str, str] | None:
+    """Return name and role of a token, in a time that does not depend on which one it is; None if it is unknown."""
+    given, found = _hash(token), None
+    for name, role, known in tokens:
+        if hmac.compare_digest(given, known):
+            found = (name, role)
+    return found
+
+
+def _hash(token: str) -> str:
+    # A token has 256 random bits: a slow hash, as for passwords, would add nothing.
+    return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Rows as they were read; see `Block`."""
+
+    first: int
+    received: float
+    times: list[Any] | None
+    seconds: FloatArray
+    values: FloatArray
+    texts: dict[str, list[str | None]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts on rows; see `Block`."""
+
+    first: int
+    received: float
+    seconds: FloatArray
+    times: list[Any] | None
+    scores: StreamScores
+    reasons: dict[int, str]
+
+
+def _times(row: sqlite3.Row) -> list[Any] | None:
+    found: list[Any] | None = None if row["times"] is None else json.loads(row["times"])
+    return found
+
+
+def _asset_record(row: sqlite3.Row) -> AssetRecord:
+    plain = dict(row)
+    columns = None if plain["columns"] is None else tuple(json.loads(plain["columns"]))
+    return AssetRecord(
+        **{
+            **plain,
+            "settings": json.loads(plain["settings"]),
+            "columns": columns,
+            "counts": json.loads(plain["counts"]),
+        }
+    )

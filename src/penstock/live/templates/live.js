@@ -1,0 +1,546 @@
+// The live page: what the service says, and what people do with alarms. Texts are never read as markup.
+
+const $ = (id) => document.getElementById(id);
+const PAGES = ["alarms", "assets", "load", "service"];
+const AWAY = ["shelved", "suppressed", "out_of_service"];
+const REFRESH = 1000; // milliseconds at least between two requests for the same
+const COLORS = ["--blue", "--green", "--purple", "--yellow", "--sky"];
+const state = {
+  page: "", status: null, assets: new Map(), alarms: [], chosen: null, asset: null, sensors: [], view: null, charts: new Map(),
+  opened: null, alarmView: null, alarmCharts: [], clock: new Clock({ origin: 0 }),
+};
+
+// Requests. A token is sent with each; there are no cookies.
+
+function headers(more) {
+  const token = sessionStorage.getItem("token");
+  return token ? { authorization: "Bearer " + token, ...more } : { ...more };
+}
+
+async function ask(path, options = {}) {
+  const answer = await fetch("/api/v1/" + path, { ...options, headers: headers(options.headers), cache: "no-store" });
+  if (answer.status === 401) {
+    sessionStorage.removeItem("token");
+    show("token");
+    throw new Error("A token is needed.");
+  }
+  const content = await answer.json().catch(() => ({ error: "The service gave no answer." }));
+  if (!answer.ok) throw new Error(content.error || "The service said no.");
+  return content;
+}
+
+function command(path, body) {
+  return ask(path, {
+    method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json", "penstock-command": "1" },
+  });
+}
+
+// Calls a function soon, and at most once in a while.
+function seldom(run, pause = REFRESH) {
+  let timer = null, last = 0;
+  return () => {
+    if (timer !== null) return;
+    timer = setTimeout(() => {
+      timer = null;
+      last = Date.now();
+      Promise.resolve(run()).catch(report);
+    }, Math.max(0, last + pause - Date.now()));
+  };
+}
+
+function report(error) {
+  $("connection").textContent = error.message;
+  $("connection").classList.add("lost");
+}
+
+// Events: read as a stream, because an EventSource cannot send a token.
+
+async function listen() {
+  let wait = 500;
+  for (;;) {
+    try {
+      const answer = await fetch("/api/v1/events", { headers: headers(), cache: "no-store" });
+      if (answer.status === 401) return show("token");
+      if (!answer.ok) throw new Error("The service does not answer (" + answer.status + ").");
+      $("connection").textContent = "Live";
+      $("connection").classList.remove("lost");
+      wait = 500;
+      await loadAll();
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        const parts = (text + value).split("\n\n");
+        text = parts.pop();
+        for (const part of parts) take(part);
+      }
+      throw new Error("The service has ended the connection.");
+    } catch (error) {
+      report(new Error("No connection: what is shown is old. " + error.message));
+      await new Promise((done) => setTimeout(done, wait));
+      wait = Math.min(wait * 2, 10000);
+    }
+  }
+}
+
+function take(text) {
+  const data = text.split("\n").find((line) => line.startsWith("data: "));
+  if (!data || !text.includes("event: news")) return;
+  const news = JSON.parse(data.slice(6));
+  for (const [name, [row, time, score, threshold]] of Object.entries(news.assets)) {
+    Object.assign(state.assets.get(name) || {}, { row, time, score, threshold, received: Date.now() / 1000 });
+  }
+  if (news.changes.length || news.reload) {
+    loadAlarms();
+    loadAssets();
+  }
+  if (state.page === "assets") {
+    if (!Object.keys(news.assets).every((name) => state.assets.has(name))) loadAssets();
+    drawAssets();
+    if (state.asset in news.assets) loadSeries();
+  }
+  if (state.page === "service" || !Object.keys(news.assets).length) loadStatus();
+}
+
+const loadStatus = seldom(async () => {
+  state.status = await ask("status");
+  drawStatus();
+});
+const loadAlarms = seldom(async () => {
+  const all = $("show").value === "all";
+  state.alarms = await ask("alarms?limit=2000" + (all ? "" : "&open=1"));
+  drawAlarms();
+  if (state.page === "load") loadLoad();
+  if (state.opened) openAlarm(state.opened, { keep: true });
+}, 300);
+const loadAssets = seldom(async () => {
+  state.assets = new Map((await ask("assets")).map((each) => [each.asset, each]));
+  drawAssets();
+});
+const drawAssets = seldom(showAssets, 500);
+const loadSeries = seldom(showSeries);
+const loadLoad = seldom(showLoad, 3000);
+
+async function loadAll() {
+  state.status = await ask("status");
+  drawStatus();
+  loadAlarms();
+  loadAssets();
+  if (state.page === "token" || !state.page) turn();
+}
+
+// Pages.
+
+function show(page) {
+  state.page = page;
+  for (const each of ["token", ...PAGES]) $("page-" + each).hidden = each !== page;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === "#" + page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function turn() {
+  const [page, name] = location.hash.slice(1).split("=");
+  show(PAGES.includes(page) ? page : "alarms");
+  if (state.page === "assets") {
+    chooseAsset(name ? decodeURIComponent(name) : null);
+    loadAssets();
+  }
+  if (state.page === "load") loadLoad();
+  if (state.page === "service") {
+    loadStatus();
+    loadAudit();
+  }
+}
+
+function fill(body, rows) {
+  body.replaceChildren(...rows);
+}
+
+function row(...cells) {
+  const made = make("tr", {});
+  for (const cell of cells) {
+    const td = make("td", {}, made);
+    if (cell instanceof Node) td.append(cell);
+    else td.textContent = cell;
+  }
+  return made;
+}
+
+function showTime(seconds) {
+  return seconds === null || seconds === undefined ? "–" : state.clock.show(seconds * 1000);
+}
+
+function showAgo(seconds) {
+  if (seconds === null || seconds === undefined) return "never";
+  const passed = Date.now() - seconds * 1000;
+  return passed < 1000 ? "now" : showDuration(passed) + " ago";
+}
+
+// Alarms.
+
+function chip(alarm) {
+  const is = (name) => alarm.state.includes(name), away = AWAY.find(is);
+  if (!alarm.open) return make("span", { class: "chip aside" }, null, "▪ closed" + (is("acknowledged") ? "" : ", not acknowledged"));
+  const [kind, text] = away ? ["aside", "‖ " + away.replaceAll("_", " ")]
+    : is("active") ? (is("acknowledged") ? ["seen", "◐ active, acknowledged"] : ["new", "● active"])
+    : is("acknowledged") ? ["good", "○ ended, acknowledged"] : ["over", "◌ ended, not acknowledged"];
+  return make("span", { class: "chip " + kind }, null, text + (is("latched") ? ", latched" : "") + (is("confirmed") ? ", confirmed" : ""));
+}
+
+function isShown(alarm) {
+  const is = (name) => alarm.state.includes(name), away = AWAY.some(is);
+  const wanted = {
+    attention: !away && (!is("acknowledged") || is("active")), active: is("active"), open: true, shelved: away, all: true,
+  }[$("show").value];
+  const words = $("words").value.toLowerCase();
+  return wanted && (!$("which").value || alarm.asset === $("which").value) && (!words || alarm.words.toLowerCase().includes(words));
+}
+
+function drawAlarms() {
+  const waiting = state.alarms.filter((each) => each.state.includes("active") && !each.state.includes("acknowledged") && !AWAY.some((name) => each.state.includes(name)));
+  $("open-count").textContent = waiting.length || "";
+  document.title = (waiting.length ? "(" + waiting.length + ") " : "") + "Penstock live";
+  const shown = state.alarms.filter(isShown);
+  if (!shown.some((each) => each.id === state.chosen)) state.chosen = shown.length ? shown[0].id : null;
+  fill($("alarm-rows"), shown.map((alarm) => {
+    const opener = make("button", { type: "button" }, null, alarm.cause);
+    const made = row(chip(alarm), alarm.asset, opener, showTime(alarm.since), showNumber(alarm.score));
+    made.dataset.id = alarm.id;
+    made.setAttribute("aria-selected", String(alarm.id === state.chosen));
+    return made;
+  }));
+  $("no-alarms").hidden = shown.length > 0;
+  $("shown").textContent = shown.length + " of " + state.alarms.length;
+}
+
+function choose(id) {
+  state.chosen = id;
+  for (const each of $("alarm-rows").children) {
+    each.setAttribute("aria-selected", String(each.dataset.id === id));
+    if (each.dataset.id === id) each.scrollIntoView({ block: "nearest" });
+  }
+}
+
+async function openAlarm(id, { keep = false } = {}) {
+  const alarm = await ask("alarms/" + encodeURIComponent(id));
+  if (keep && state.opened !== id) return; // it was closed meanwhile
+  const is = (name) => alarm.state.includes(name);
+  state.opened = id;
+  $("alarm-title").textContent = alarm.asset + ": " + alarm.cause;
+  $("alarm-state").replaceChildren(chip(alarm), " since " + showTime(alarm.since) + (alarm.ended ? ", ended " + showTime(alarm.ended) : ""));
+  const like = alarm.looks_like && alarm.looks_like.label;
+  $("alarm-words").textContent = alarm.words + (like ? "; looks like the " + like.reason + " of " + showTime(like.since) + (like.comment ? " (“" + like.comment + "”)" : "") : "");
+  const moved = alarm.sensors.slice().sort((a, b) => a.moved - b.moved);
+  fill($("alarm-sensors"), moved.map((each) => row(
+    each.name, showTime(each.moved), showNumber(each.value),
+    showNumber(each.value !== null && each.residual !== null ? each.value - each.residual : null), showNumber(each.before),
+  )));
+  fill($("history"), alarm.history.slice().reverse().map((each) => {
+    const parts = [showTime(each.time), each.kind, each.who && "by " + each.who, each.reason, each.comment && "“" + each.comment + "”", each.quiet && "(" + each.quiet + ")"];
+    return make("li", {}, null, parts.filter(Boolean).join(" · "));
+  }));
+  const may = state.status.role !== "viewer", engineer = state.status.role === "engineer";
+  const buttons = [
+    ["acknowledge", "Acknowledge", may && !is("acknowledged")], ["confirm", "Confirm", may && is("acknowledged") && !is("confirmed")],
+    ["reset", "Reset", may && is("latched") && !is("active") && is("acknowledged")],
+    ["shelve", "Shelve for these hours", may], ["unshelve", "Unshelve", may && is("shelved")], ["comment", "Comment", may],
+    ["suppress", "Suppress", engineer && !is("suppressed")], ["unsuppress", "End suppression", engineer && is("suppressed")],
+    ["out_of_service", "Out of service", engineer && !is("out_of_service")], ["in_service", "In service again", engineer && is("out_of_service")],
+  ].filter((each) => each[2] && alarm.open);
+  $("actions").replaceChildren(...buttons.map(([action, text], i) =>
+    make("button", { type: "button", "data-action": action, class: i ? "" : "first" }, null, text)));
+  $("work").hidden = !buttons.length;
+  if (keep) return;
+  $("work-problem").textContent = "";
+  $("comment").value = "";
+  if (!$("alarm").open) $("alarm").showModal();
+  $("alarm-title").focus();
+  drawAlarmChart(alarm).catch(report);
+}
+
+async function act(action) {
+  const body = { reason: $("reason").value, comment: $("comment").value };
+  if (!state.status.user) {
+    body.name = $("who").value;
+    localStorage.setItem("who", body.name);
+  }
+  if (action === "shelve") body.hours = Number($("hours-aside").value);
+  if (action === "acknowledge" && body.reason === "remind me") body.hours = Number($("hours-aside").value);
+  try {
+    await command("alarms/" + encodeURIComponent(state.opened) + "/" + action, body);
+    $("work-problem").textContent = "";
+    $("comment").value = "";
+    await openAlarm(state.opened, { keep: true });
+    loadAlarms();
+  } catch (error) {
+    $("work-problem").textContent = error.message;
+  }
+}
+
+// Charts.
+
+function numbers(values) {
+  return Float64Array.from(values, (each) => (each === null ? NaN : each));
+}
+
+function plot(box, title, view, height, remove) {
+  const frame = make("div", { class: "plot" }, box), head = make("h4", {}, frame);
+  make("span", {}, head, title);
+  if (remove) make("button", { type: "button" }, head, "Remove").addEventListener("click", remove);
+  const chart = new TimeChart(make("div", {}, frame), view, { clock: state.clock, label: title, height, top: 22 });
+  return { frame, chart };
+}
+
+// Where a new stretch begins: after more than five usual steps without a row.
+function begins(places) {
+  const steps = Array.from(places.slice(1), (place, i) => place - places[i]);
+  const usual = steps.slice().sort((a, b) => a - b)[steps.length >> 1] || 0;
+  return steps.flatMap((step, i) => (step > 5 * usual ? [i + 1] : []));
+}
+
+function scoreData(found, places, bands) {
+  const shared = { places, begins: begins(places) };
+  return { bands, series: [
+    { ...shared, values: numbers(found.threshold), color: "--orange", dash: [5, 4] },
+    { ...shared, values: numbers(found.score), color: "--blue" },
+  ] };
+}
+
+function sensorData(sensor, places, color, bands) {
+  const shared = { places, begins: begins(places) }, series = [{ ...shared, values: numbers(sensor.value), color }];
+  if (sensor.expected) series.unshift({ ...shared, values: numbers(sensor.expected), color: "--ink-soft", dash: [5, 4] });
+  return { bands, series };
+}
+
+function bandsOf(asset, until) {
+  return state.alarms.filter((each) => each.asset === asset)
+    .map((each) => ({ from: each.since * 1000, to: (each.ended || until) * 1000, label: each.cause }));
+}
+
+async function drawAlarmChart(alarm) {
+  const names = alarm.sensors.slice(0, 3).map((each) => each.name), known = state.assets.get(alarm.asset);
+  for (const each of state.alarmCharts) each.chart.remove();
+  state.alarmCharts = [];
+  $("alarm-chart").replaceChildren();
+  if (!known || known.time === null) return;
+  const until = alarm.ended || known.time, length = Math.max(until - alarm.since, 600);
+  const query = new URLSearchParams({ hours: (known.time - alarm.since + 2 * length) / 3600, points: 1500 });
+  for (const name of names) query.append("sensor", name);
+  const found = await ask("assets/" + encodeURI(alarm.asset) + "/series?" + query);
+  if (state.opened !== alarm.id || !found.time.length) return;
+  const places = Float64Array.from(found.time, (each) => each * 1000);
+  const bands = [{ from: alarm.since * 1000, to: until * 1000, label: "alarm" }];
+  const view = new TimeView([places[0], Math.max(places[0] + 1000, places[places.length - 1])]);
+  const draw = (title, data, height) => {
+    const made = plot($("alarm-chart"), title, view, height);
+    made.chart.set(data);
+    state.alarmCharts.push(made);
+  };
+  draw("Score, and its threshold (dashed)", scoreData(found, places, bands), 110);
+  names.forEach((name, i) => draw(name + ", and what was expected (dashed)", sensorData(found.sensors[name], places, COLORS[i % COLORS.length], bands), 90));
+  view.show((alarm.since - length) * 1000, (until + length) * 1000);
+}
+
+// Assets.
+
+function showAssets() {
+  const box = $("asset-list"), which = $("which"), before = which.value;
+  box.replaceChildren();
+  for (const each of state.assets.values()) {
+    const silent = each.received === null || each.row === 0;
+    const link = make("a", { class: "asset" + (each.alarms ? " alarm" : silent ? " quiet" : ""), href: "#assets=" + encodeURIComponent(each.asset) }, box);
+    make("b", {}, link, each.asset);
+    make("span", {}, link, each.alarms ? "● " + each.alarms + (each.alarms === 1 ? " alarm" : " alarms") : silent ? "‖ no rows yet" : "✓ no alarm");
+    make("span", { class: "soft" }, make("div", {}, link), "score " + showNumber(each.score) + " of " + showNumber(each.threshold) + ", " + showAgo(each.received));
+  }
+  which.replaceChildren(make("option", { value: "" }, null, "all"), ...[...state.assets.keys()].map((name) => make("option", { value: name }, null, name)));
+  which.value = state.assets.has(before) ? before : "";
+  const known = state.assets.get(state.asset);
+  if (known) $("asset-state").textContent = showNumber(known.row) + " rows, the last of " + showTime(known.time) + (known.reason ? " (" + known.reason + ")" : "");
+  if (!state.asset && state.assets.size === 1 && state.page === "assets") chooseAsset([...state.assets.keys()][0]);
+  if (state.page === "service") drawStatus();
+}
+
+async function chooseAsset(name) {
+  if (name === state.asset) return;
+  for (const each of state.charts.values()) each.chart.remove();
+  state.charts.clear();
+  $("charts").replaceChildren();
+  Object.assign(state, { asset: name, view: null, sensors: [] });
+  $("asset").hidden = !name;
+  if (!name) return;
+  $("asset-name").textContent = name;
+  try {
+    const { columns } = await ask("assets/" + encodeURI(name));
+    const named = state.alarms.filter((each) => each.asset === name).flatMap((each) => each.sensors.map((sensor) => sensor.name));
+    state.sensors = [...new Set([...named.filter((each) => columns.includes(each)), ...columns])].slice(0, 3);
+    $("add-sensor").replaceChildren(make("option", { value: "" }, null, "add one …"), ...columns.map((each) => make("option", { value: each }, null, each)));
+    loadSeries();
+  } catch (error) {
+    report(error);
+  }
+}
+
+async function showSeries() {
+  const name = state.asset;
+  if (!name) return;
+  const query = new URLSearchParams({ hours: $("hours").value, points: 1200 });
+  for (const sensor of state.sensors) query.append("sensor", sensor);
+  const found = await ask("assets/" + encodeURI(name) + "/series?" + query);
+  if (name !== state.asset || !found.time.length) return;
+  const places = Float64Array.from(found.time, (each) => each * 1000);
+  const extent = [places[0], Math.max(places[0] + 1000, places[places.length - 1])];
+  if (state.view) state.view.extend(extent);
+  else state.view = new TimeView(extent);
+  const bands = bandsOf(name, extent[1] / 1000), wanted = ["", ...state.sensors];
+  for (const [key, each] of state.charts) {
+    if (wanted.includes(key)) continue;
+    each.chart.remove();
+    each.frame.remove();
+    state.charts.delete(key);
+  }
+  wanted.forEach((key, i) => {
+    if (key && !found.sensors[key]) return;
+    if (!state.charts.has(key)) {
+      const title = key ? key + ", and what was expected (dashed)" : "Score, and its threshold (dashed)";
+      const remove = key && (() => {
+        state.sensors = state.sensors.filter((each) => each !== key);
+        loadSeries();
+      });
+      state.charts.set(key, plot($("charts"), title, state.view, key ? 110 : 160, remove));
+    }
+    const data = key ? sensorData(found.sensors[key], places, COLORS[(i - 1) % COLORS.length], bands) : scoreData(found, places, bands);
+    state.charts.get(key).chart.set(data);
+  });
+}
+
+// The load of alarms, and the service itself.
+
+async function showLoad() {
+  const load = await ask("load");
+  const cards = load.figures.map((each) => {
+    const card = make("div", { class: each.within ? "" : "over" });
+    make("span", {}, card, each.name);
+    make("b", {}, card, (each.within ? "✓ " : "▲ ") + each.value);
+    make("span", { class: "soft" }, card, each.target);
+    return card;
+  });
+  const box = make("div", { class: "kpi" });
+  box.append(...cards);
+  $("kpis").replaceChildren(box);
+  if (load.top.length) {
+    make("h3", {}, $("kpis"), "Most frequent");
+    const body = make("tbody", {}, make("table", {}, $("kpis")));
+    fill(body, load.top.map((each) => row(each.name, each.count)));
+  }
+}
+
+function drawStatus() {
+  const status = state.status;
+  if (!status) return;
+  const known = [...state.assets.values()];
+  const pairs = [
+    ["Version", status.version], ["Running since", new Date(status.started * 1000).toLocaleString()],
+    ["Last commit", showAgo(status.last_commit) + ", " + showNumber(status.commits) + " in all"],
+    ["Waiting to be scored", showNumber(status.waiting)], ["Messages not yet taken", showNumber(status.messages_waiting)],
+    ["Pages that listen", showNumber(status.listeners)], ["You", (status.user || "on this machine") + " (" + status.role + ")"],
+  ];
+  $("status").replaceChildren(...pairs.flatMap(([name, value]) => [make("dt", {}, null, name), make("dd", {}, null, value)]));
+  fill($("inputs"), known.map((each) => row(
+    each.asset, showNumber(each.row), showAgo(each.received), showNumber(each.counts.malformed || 0),
+    showNumber(each.counts.unscored || 0), showNumber(each.counts.missing || 0),
+  )));
+  $("problems").replaceChildren(...status.problems.map((each) => make("p", { class: "notice bad" }, null, each.id + ": " + each.text)));
+  $("who-label").hidden = Boolean(status.user);
+  if (!$("reason").options.length) {
+    for (const reason of ["", ...status.reasons, "remind me"]) make("option", { value: reason }, $("reason"), reason || "(choose)");
+    $("who").value = localStorage.getItem("who") || "";
+  }
+}
+
+async function loadAudit() {
+  try {
+    const lines = await ask("audit");
+    fill($("audit"), lines.map((each) => row(
+      new Date(each.at * 1000).toLocaleString(), each.who, each.action, each.subject,
+      [each.details.reason, each.details.comment].filter(Boolean).join(" · "),
+    )));
+  } catch (error) {
+    report(error);
+  }
+}
+
+// What people do.
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, [role=group]")) return;
+  const open = $("alarm").open, rows = [...$("alarm-rows").children], at = rows.findIndex((each) => each.dataset.id === state.chosen);
+  const work = (action, field) => {
+    const go = () => {
+      const button = $("actions").querySelector("[data-action=" + action + "]");
+      if (button) (field ? $(field) : button).focus();
+    };
+    if (open) return go();
+    if (state.page === "alarms" && state.chosen) openAlarm(state.chosen).then(go).catch(report);
+  };
+  const actions = {
+    j: () => !open && rows[at + 1] && choose(rows[at + 1].dataset.id), k: () => !open && rows[at - 1] && choose(rows[at - 1].dataset.id),
+    Enter: () => !open && state.page === "alarms" && state.chosen && event.target.tagName !== "A" && event.target.tagName !== "BUTTON" && openAlarm(state.chosen).catch(report),
+    a: () => work("acknowledge", "reason"), s: () => work("shelve", "hours-aside"), c: () => work("comment", "comment"),
+  };
+  PAGES.forEach((page, i) => (actions[i + 1] = () => !open && (location.hash = page)));
+  if (!actions[event.key]) return;
+  if (event.key !== "Enter" || event.target === document.body) event.preventDefault();
+  actions[event.key]();
+}
+
+$("alarm-rows").addEventListener("click", (event) => {
+  const found = event.target.closest("tr");
+  if (!found) return;
+  choose(found.dataset.id);
+  openAlarm(found.dataset.id).catch(report);
+});
+$("alarm").addEventListener("close", () => {
+  state.opened = null;
+  for (const each of state.alarmCharts) each.chart.remove();
+  state.alarmCharts = [];
+});
+$("actions").addEventListener("click", (event) => event.target.dataset.action && act(event.target.dataset.action));
+$("work").addEventListener("submit", (event) => event.preventDefault());
+for (const form of document.querySelectorAll("form.bar")) form.addEventListener("submit", (event) => event.preventDefault());
+$("show").addEventListener("change", loadAlarms);
+for (const id of ["which", "words"]) $(id).addEventListener("input", drawAlarms);
+$("hours").addEventListener("change", () => {
+  state.view = null;
+  for (const each of state.charts.values()) each.chart.remove();
+  state.charts.clear();
+  $("charts").replaceChildren();
+  loadSeries();
+});
+$("add-sensor").addEventListener("change", () => {
+  const name = $("add-sensor").value;
+  if (name && !state.sensors.includes(name)) state.sensors.push(name);
+  $("add-sensor").value = "";
+  loadSeries();
+});
+$("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("token", $("token").value.trim());
+  $("token").value = "";
+  listen();
+});
+addEventListener("hashchange", turn);
+addEventListener("keydown", onKey);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  forgetColors();
+  for (const each of [...state.charts.values(), ...state.alarmCharts]) each.chart.draw();
+});
+setInterval(() => {
+  if (state.page === "assets") drawAssets();
+  if (state.page === "service") loadStatus();
+}, 5000);
+turn();
+listen();

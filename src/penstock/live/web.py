@@ -1,0 +1,518 @@
+"""The web server of `penstock serve`: the page, the API, server-sent events, and what is refused.
+
+There are no cookies: a token is sent with each request, so that another site cannot use it; without tokens the service
+listens on loopback alone, and commands need a header that other sites cannot send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from penstock.live.alarms import AlarmError
+from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, HttpError
+from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
+from penstock.live.options import ServeOptions
+from penstock.live.service import RefusedError, Service
+from penstock.live.store import StoreError, find_token
+
+log = logging.getLogger("penstock.serve")
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+COMMAND_HEADER = "penstock-command"
+_MOST_ADDRESSES = 10_000
+_MOST_LISTENERS = 500
+_TICK, _HEARTBEAT = 0.1, 15.0  # seconds
+_MOST_CHANGES = 200  # in one event; beyond, pages are told to load anew
+_SCRIPT = "text/javascript"
+_PAGE = {  # files of the page; the charts are those of the report
+    "/": ("live/templates/live.html", "text/html"),
+    "/live.css": ("live/templates/live.css", "text/css"),
+    "/live.js": ("live/templates/live.js", _SCRIPT),
+    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in ("format", "view", "chart")},
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client may cost.
+
+    header_seconds, body_seconds : a client that is slower is cut off.
+    failures, failure_seconds : so many wrong tokens of an address in so many seconds.
+    rate, burst : requests a second of an address, and how many at once.
+    """
+
+    header_seconds: float = 10.0
+    body_seconds: float = 30.0
+    failures: int = 10
+    failure_seconds: float = 60.0
+    rate: float = 500.0
+    burst: float = 1000.0
+
+
+class Hub:
+    """Send the same events to all pages that listen: what was committed is collected, and sent ten times a second."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        self._pending: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How many pages listen."""
+        return len(self._queues)
+
+    def publish(self, news: dict[str, Any]) -> None:
+        """Take what a commit has changed, from any thread."""
+        with self._lock:
+            pending = self._pending or {"assets": {}, "changes": []}
+            pending["commit"] = news["commit"]
+            pending["assets"] |= {
+                name: [each["row"], each["time"], each["score"], each["threshold"]]
+                for name, each in news["assets"].items()
+            }
+            pending["changes"] += news["changes"]
+            self._pending = pending
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        silent = 0.0
+        while True:
+            await asyncio.sleep(_TICK)
+            with self._lock:
+                pending, self._pending = self._pending, {}
+            silent += _TICK
+            if pending:
+                if len(pending["changes"]) > _MOST_CHANGES:
+                    pending |= {"changes": [], "reload": True}
+                self._send(f"id: {pending['commit']}\nevent: news\ndata: {json.dumps(pending)}\n\n".encode())
+            elif silent >= _HEARTBEAT:
+                self._send(b": still here\n\n")
+            else:
+                continue
+            silent = 0.0
+
+    def close(self) -> None:
+        """End all connections."""
+        for queue in list(self._queues):
+            self._queues.discard(queue)
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(None)
+
+    def _send(self, data: bytes) -> None:
+        for queue in list(self._queues):
+            try:
+                queue.put_nowait(data)
+            except asyncio.QueueFull:  # it does not read: it may come again
+                self._queues.discard(queue)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request with events."""
+        if len(self._queues) >= _MOST_LISTENERS:
+            await JSONResponse({"error": "Too many pages listen."}, 503)(scope, receive, send)
+            return
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
+        self._queues.add(queue)
+        gone = asyncio.ensure_future(_wait_for_end(receive))
+        try:
+            headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"event: hello\ndata: {}\n\n", "more_body": True})
+            gone.add_done_callback(lambda _: queue.put_nowait(None) if not queue.full() else None)
+            while queue in self._queues or not queue.empty():
+                data = await queue.get()
+                if data is None or gone.done():
+                    break
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._queues.discard(queue)
+            gone.cancel()
+
+
+async def _wait_for_end(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class Guard:
+    """Check each request before anything else sees it: host, rate, size, token; and set the headers of answers."""
+
+    def __init__(self, app: ASGIApp, api: Api, options: ServeOptions, limits: Limits) -> None:
+        self._app, self._api, self._limits = app, api, limits
+        self._most = int(options.max_body * 1e6)
+        self._local = is_loopback(options.host)
+        self._hosts = {"localhost", "127.0.0.1", "[::1]", options.host.lower()}
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        try:
+            self._check(scope)
+        except HttpError as error:
+            await _error_response(error, scope)(scope, receive, guarded_send)
+            return
+        await self._app(scope, self._limited(scope, receive), guarded_send)
+
+    def _check(self, scope: Scope) -> None:
+        headers, address = Headers(scope=scope), (scope["client"] or ("?", 0))[0]
+        self._check_rate(address)
+        host = headers.get("host", "").lower()
+        if self._local and re.sub(r":\d+$", "", host) not in self._hosts:
+            raise HttpError(421, "This name is not one of this service.")
+        length = headers.get("content-length")
+        if length is not None and (not length.isdigit() or int(length) > self._most):
+            raise HttpError(413, f"The body may have {self._most:,} bytes at most.")
+        if scope["method"] not in ("GET", "HEAD"):
+            origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
+            if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in ("same-origin", "none"):
+                raise HttpError(403, "Requests from other sites are not accepted.")
+        self._authenticate(scope, headers, address)
+
+    def _authenticate(self, scope: Scope, headers: Headers, address: str) -> None:
+        """Find out who asks; where there are no tokens, whoever is on this machine may do all."""
+        tokens = self._api.tokens()
+        if not tokens and self._local:
+            scope["user"], scope["role"] = "", "engineer"
+            return
+        scope["user"], scope["role"] = "", None
+        given = headers.get("authorization")
+        if given is None:
+            return  # what needs a role says so
+        now = time.monotonic()
+        failed = [at for at in self._failures.get(address, []) if now - at < self._limits.failure_seconds]
+        if len(failed) >= self._limits.failures:
+            raise HttpError(429, "Too many wrong tokens. Wait a minute.", **{"retry-after": "60"})
+        kind, _, token = given.partition(" ")
+        found = find_token(token.strip(), tokens) if kind.lower() == "bearer" else None
+        if found is None:
+            self._failures[address] = [*failed, now]
+            self._failures.move_to_end(address)
+            while len(self._failures) > _MOST_ADDRESSES:
+                self._failures.popitem(last=False)
+            raise HttpError(401, "The token is not valid.", **{"www-authenticate": "Bearer"})
+        scope["user"], scope["role"] = found
+
+    def _check_rate(self, address: str) -> None:
+        now = time.monotonic()
+        burst = self._limits.burst
+        left, at = self._buckets.pop(address, (burst, now))
+        left = min(burst, left + (now - at) * self._limits.rate) - 1
+        self._buckets[address] = (max(left, -1.0), now)
+        while len(self._buckets) > _MOST_ADDRESSES:
+            self._buckets.popitem(last=False)
+        if left < 0:
+            raise HttpError(429, "Too many requests.", **{"retry-after": "1"})
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a `receive` that ends with an error for a body that is too long or takes too long."""
+        read, end = 0, time.monotonic() + self._limits.body_seconds
+        reading = scope["method"] not in ("GET", "HEAD")
+
+        async def limited() -> Message:
+            nonlocal read, reading
+            if not reading:
+                return await receive()
+            try:
+                async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                    message = await receive()
+            except TimeoutError:
+                raise HttpError(408, "The body did not come in time.") from None
+            read += len(message.get("body", b""))
+            reading = message.get("more_body", False)
+            if read > self._most:
+                raise HttpError(413, f"The body may have {self._most:,} bytes at most.")
+            return message
+
+        return limited
+
+
+def _error_response(error: Exception, scope: Scope) -> Response:
+    """Return the answer to an error; what is not expected is logged, and nothing of it is shown."""
+    status, text, headers = 500, "The service could not do this; see its log.", dict[str, str]()
+    if isinstance(error, HttpError):
+        status, text, headers = error.status, str(error), dict(error.headers)
+    elif isinstance(error, RefusedError):
+        status, text = error.status, str(error)
+        headers = {"retry-after": "1"} if status in (503, 507) else {}
+    elif isinstance(error, AlarmError):
+        status, text = 409, str(error)
+    elif isinstance(error, LookupError):
+        status, text = 404, str(error).strip("'\"")
+    elif isinstance(error, ClientDisconnect):
+        status, text = 400, "The client has gone."
+    else:
+        log.error("A request failed: %s %s", scope["method"], scope["path"], exc_info=error)
+    if status in (401, 408, 413, 429):
+        headers["connection"] = "close"  # what it still sends is not read
+    return JSONResponse({"error": text}, status, headers)
+
+
+def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
+    """Return the web application on a service."""
+
+    def endpoint(each: Endpoint) -> Callable[[Request], Awaitable[Any]]:
+        async def run(request: Request) -> Any:
+            try:
+                answer = await checked(request)
+            except Exception as error:
+                return _error_response(error, request.scope)
+            return answer if callable(answer) else JSONResponse(answer)
+
+        async def checked(request: Request) -> Any:
+            role = request.scope["role"]
+            if each.role is not None and role not in MAY[each.role]:
+                if role is None:
+                    raise HttpError(401, "A token is needed.", **{"www-authenticate": "Bearer"})
+                raise HttpError(403, f"This needs the role {each.role}; the token has the role {role}.")
+            if each.method == "POST" and isinstance(each.body, Mapping) and COMMAND_HEADER not in request.headers:
+                raise HttpError(403, "A command needs the header Penstock-Command: 1.")
+            return await each.run(api, request)
+
+        return run
+
+    async def page(request: Request) -> Response:
+        name, kind = _PAGE[request.url.path]
+        return Response(await run_in_threadpool(_template, name), media_type=kind)
+
+    async def missing(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": "There is nothing here."}, getattr(error, "status_code", 404))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        api.service.listeners.append(api.hub.publish)
+        sending = asyncio.create_task(api.hub.run())
+        yield
+        sending.cancel()
+        api.service.listeners.remove(api.hub.publish)
+
+    routes = [Route(each.path, endpoint(each), methods=[each.method]) for each in ENDPOINTS]
+    routes += [Route(path, page) for path in _PAGE]
+    inner = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: missing, 405: missing})
+    inner.router.redirect_slashes = False
+    return Guard(inner, api, options, limits)
+
+
+def _template(name: str) -> bytes:
+    return (resources.files("penstock") / name).read_bytes()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Protocol(H11Protocol):
+    """HTTP, with a limit to the time that a request may take to arrive."""
+
+    header_seconds = Limits.header_seconds
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _await_request(self) -> None:
+        """Start the clock when a request begins to arrive, and stop it when its headers are there."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deadline = None
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.header_seconds, self.transport.abort)
+
+
+class _WebServer(uvicorn.Server):
+    """Uvicorn, which ends the events before it waits for requests to end."""
+
+    hub: Hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.hub.close()
+        await super().shutdown(sockets)
+
+
+class LiveServer:
+    """A service with its web server.
+
+    Parameters
+    ----------
+    options : ServeOptions
+    limits : Limits, default=Limits()
+
+    Examples
+    --------
+    >>> import tempfile, urllib.request
+    >>> from pathlib import Path
+    >>> from penstock.live.options import AssetOptions
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> options = ServeOptions(store=folder / "live.db", port=0, assets={"unit1": AssetOptions()})
+    >>> with LiveServer(options) as server:
+    ...     urllib.request.urlopen(server.url + "healthz").status
+    200
+    """
+
+    def __init__(self, options: ServeOptions, limits: Limits | None = None) -> None:
+        options.check()
+        limits = limits or Limits()
+        self.options = options
+        targets = make_targets(options)
+        self._socket = _bound(options)
+        try:
+            self.service = Service(options, tuple(targets))
+        except BaseException:
+            self._socket.close()
+            raise
+        self.outbox = Outbox(self.service, targets)
+        self.inputs: list[Input] = []
+        self.api = Api(self.service, Hub())
+        try:
+            self.inputs = make_inputs(self.service)
+        except BaseException:
+            self._close()
+            raise
+        local = is_loopback(options.host)
+        if not local and not self.service.store.tokens():
+            self._close()
+            raise StoreError(
+                f"To listen at {options.host}, which other machines may reach, there must be a token: "
+                f"penstock serve --store {options.store} --add-token NAME:ROLE"
+            )
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        scheme = "http" if options.tls_certificate is None else "https"
+        self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"
+        for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._server = _WebServer(
+            uvicorn.Config(
+                create_app(self.api, options, limits),
+                http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds}),
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                limit_concurrency=1000,
+                h11_max_incomplete_event_size=32_768,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=2,
+                ssl_certfile=None if options.tls_certificate is None else str(options.tls_certificate),
+                ssl_keyfile=None if options.tls_key is None else str(options.tls_key),
+            )
+        )
+        self._server.hub = self.api.hub
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until a signal ends it."""
+        self._start()
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._close()
+
+    def _start(self) -> None:
+        self.service.start()
+        self.outbox.start()
+        for each in self.inputs:
+            each.start()
+
+    def __enter__(self) -> LiveServer:
+        self._start()
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                self._close()
+                raise RuntimeError("The web server did not start; see the log.")
+            time.sleep(0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        assert self._thread is not None
+        self._thread.join()
+        self._close()
+
+    def _close(self) -> None:
+        for each in self.inputs:
+            each.stop()
+        self.outbox.stop()
+        self.service.stop()
+        self._socket.close()
+
+
+def _bound(options: ServeOptions) -> socket.socket:
+    """Return a socket that is bound to the address; StoreError if that is not possible."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio sets no TCP_NODELAY
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((options.host, options.port))
+        bound.listen(1024)
+    except OSError as error:
+        bound.close()
+        raise StoreError(
+            f"Cannot listen at {options.host}, port {options.port}: {error.strerror}. Choose another --port (0: any)."
+        ) from None
+    return bound

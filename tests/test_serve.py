@@ -1,0 +1,295 @@
+"""`penstock serve`: rows in, verdicts and alarms kept; what was accepted is neither lost nor counted twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+
+import pytest
+from live_service import HEADER, RULES, Client, csv_of, model, options, rows
+
+from penstock.live import Monitor, WatchOptions
+from penstock.live.api import verdict_records
+from penstock.live.service import Delivery, RefusedError, Service
+from penstock.live.store import Store, StoreError
+from penstock.live.web import LiveServer
+
+LIVE = rows(n=900)[600:]
+
+
+def wait_for_rows(service, count, name="unit1"):
+    end = time.monotonic() + 120
+    while service.assets[name].record.rows < count or service.waiting:
+        assert time.monotonic() < end, service.problems
+        assert service.alive
+        time.sleep(0.005)
+    service.note_message(-1, None, 0).result()  # a transaction later
+
+
+class running:
+    """A service that is stopped at the end of the block."""
+
+    def __init__(self, given, targets=("log",)):
+        self.service = Service(given, targets)
+
+    def __enter__(self):
+        self.service.start()
+        return self.service
+
+    def __exit__(self, *_):
+        self.service.stop()
+
+
+def content(store):
+    """All that must not depend on kills and batches."""
+    outbox = [(each["id"], each["target"], each["payload"]) for each in store.messages()]
+    labels = [{key: each[key] for key in ("id", "reason", "since", "until")} for each in store.labels()]
+    return {"changes": store.changes(), "alarms": store.alarms(), "outbox": outbox, "labels": labels}
+
+
+def whole(service):
+    return {name: verdict_records(service, name) for name in service.assets} | content(service.store)
+
+
+def in_turn(given, text, size):
+    """Deliver lines in pieces, numbered, and return all that is kept."""
+    lines = text.splitlines()[1:]
+    with running(given) as service:
+        for number, at in enumerate(range(0, len(lines), size)):
+            piece = "\n".join([HEADER, *lines[at : at + size]]).encode()
+            service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+        return whole(service)
+
+
+def test_verdicts_are_those_of_watch_however_rows_come(tmp_path):
+    text = csv_of(LIVE)
+    (tmp_path / "live.csv").write_text(text)
+    watched = tmp_path / "verdicts.jsonl"
+    Monitor(WatchOptions(tmp_path / "live.csv", model=model(), output=watched)).run()
+    expected = [json.loads(line) for line in watched.read_text().splitlines()]
+    with running(options(tmp_path, input=tmp_path / "live.csv")) as service:
+        wait_for_rows(service, len(expected))
+        by_file = whole(service)
+    assert by_file["unit1"] == expected
+    kinds = [change["kind"] for change in by_file["changes"]]
+    assert (kinds[0], kinds[-1]) == ("raised", "ended")
+    assert len(by_file["outbox"]) == 2
+    (tmp_path / "posted").mkdir()
+    assert in_turn(options(tmp_path / "posted"), text, 37) == by_file
+
+
+def test_a_restart_goes_on_and_new_rows_of_the_file_are_read(tmp_path):
+    lines = csv_of(LIVE).splitlines(keepends=True)
+    file = tmp_path / "live.csv"
+    file.write_text("".join(lines))
+    with running(options(tmp_path, input=file)) as service:
+        wait_for_rows(service, len(lines) - 1)
+        expected = whole(service)
+    (tmp_path / "parts").mkdir()
+    file = tmp_path / "parts" / "live.csv"
+    given = options(tmp_path / "parts", input=file)
+    for upto in (120, 121, len(lines)):
+        file.write_text("".join(lines[:upto]))
+        with running(given) as service:
+            wait_for_rows(service, upto - 1)
+            found = whole(service)
+    assert found == expected
+
+
+def test_every_prefix_of_the_log_is_a_state_to_go_on_from(tmp_path):
+    """A power cut may leave any prefix of the write-ahead log: what was committed stays, the rest is done again."""
+    text = csv_of(LIVE)
+    (tmp_path / "a").mkdir()
+    size = 17  # six pieces end two rows into the fault, before its alarm is raised
+    expected = in_turn(options(tmp_path / "a"), text, size)
+    lines, given = text.splitlines()[1:], options(tmp_path)
+    service = Service(given, ["log"])
+    service.start()
+    for number in range(6):
+        piece = "\n".join([HEADER, *lines[size * number : size * number + size]]).encode()
+        service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    for file in tmp_path.glob("live.db*"):
+        shutil.copy(file, saved / file.name)
+    service.stop()
+    log = (saved / "live.db-wal").read_bytes()
+    reached = set()
+    for cut in (0, len(log) // 3, len(log) // 2, 2 * len(log) // 3 + 777, len(log)):
+        for file in tmp_path.glob("live.db*"):
+            file.unlink()
+        shutil.copy(saved / "live.db", tmp_path / "live.db")
+        (tmp_path / "live.db-wal").write_bytes(log[:cut])
+        with running(given) as service:
+            reached.add(service.assets["unit1"].record.rows)
+            for number, at in enumerate(range(0, len(lines), size)):  # a client that was not answered sends it again
+                piece = "\n".join([HEADER, *lines[at : at + size]]).encode()
+                service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+            assert whole(service) == expected
+    assert len(reached) > 2
+
+
+def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
+    with LiveServer(options(tmp_path)) as server:
+        client, text = Client(server.url), csv_of(LIVE[:10])
+        assert client.samples(text, sequence=7)[1]["accepted"] == 10
+        assert client.samples(text, sequence=7)[1] == {"accepted": 0, "duplicate": True, "row": 10}
+        status, answer = client.samples(text, sequence=9)
+        assert (status, answer) == (
+            409,
+            {"error": "Sequence 8 is expected next, not 9: what is between them would be lost."},
+        )
+        assert client.samples(text, sequence=1, client="other")[1]["row"] == 20
+        assert client.get("assets/unit1")["row"] == 20
+    with LiveServer(options(tmp_path)) as server:
+        assert Client(server.url).samples(text, sequence=7)[1]["duplicate"]
+
+
+JSON = '[{"time": "2026-01-01T00:00:00", "flow": 5, "head": 5, "power": 5, "oil": 5}]'
+INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 1767225600000000000"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", JSON),
+        (
+            "application/json",
+            '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}',
+        ),
+        ("application/x-ndjson", JSON[1:-1]),
+        ("text/csv", f"{HEADER}\n2026-01-01 00:00:00,5,5,5,5"),
+        ("text/csv", "oil;time;flow;head;power\n5,0;01.01.2026 00:00;5,0;5,0;5,0\n"),
+        ("application/x-influx", INFLUX),
+    ],
+    ids=["json", "columns", "ndjson", "csv", "semicolons", "influx"],
+)
+def test_formats(tmp_path, kind, body):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        status, answer = client.samples(body, kind=kind)
+        assert (status, answer["accepted"]) == (200, 1), answer
+        found = client.get("assets/unit1/series?sensor=oil&sensor=flow")
+        assert found["time"] == [1767225600.0]
+        assert found["sensors"]["oil"]["value"] == found["sensors"]["flow"]["value"] == [5.0]
+        assert abs(found["sensors"]["oil"]["expected"][0] - 5) < 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "message"),
+    [
+        ("application/json", "[1", 400, "not JSON"),
+        ("application/json", "[]", 400, "list of objects"),
+        ("application/json", '{"columns": ["a"], "rows": [[1, 2]]}', 400, "list of 1 values"),
+        ("application/json", '[{"flow": 5}]', 400, 'no column "head"'),
+        ("text/csv", HEADER, 400, "only a header"),
+        ("text/csv", "", 400, "no row"),
+        ("text/csv", f"{HEADER}\n1,2", 422, "2 fields instead of 5"),
+        ("text/csv", f"{HEADER}\n1,2,3,4,off", 422, '"off", which is not a number'),
+        ("application/x-influx", "pump flow 7", 400, "line protocol"),
+        ("image/png", "", 415, "content type"),
+    ],
+)
+def test_rows_that_cannot_be_read(tmp_path, kind, body, status, message):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        assert client.samples(csv_of(LIVE[:1]))[0] == 200
+        found = client.samples(body, kind=kind)
+        assert found[0] == status, found
+        assert message in found[1]["error"]
+        assert client.get("assets/unit1")["row"] == 1
+
+
+def test_some_malformed_lines_are_told_and_counted(tmp_path):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        good = csv_of(LIVE[:3])
+        answer = client.samples(f"{good}2026-01-01 00:00:03,1,2\n")[1]
+        assert answer["accepted"] == 3
+        assert answer["faults"] == [{"line": 5, "reason": "3 fields instead of 5"}]
+        assert client.get("assets/unit1")["counts"]["malformed"] == 1
+
+
+def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
+    with running(options(tmp_path)) as service:
+        rows_of = lambda at: csv_of(LIVE[at : at + 20]).encode()  # noqa: E731
+        service.deliver(Delivery("unit1", rows_of(0), "test", ("next", 0))).result()
+        service.store.limit_pages(1)
+        refused = None
+        for number in range(1, 200):  # there may be room in the pages that are there
+            found = service.deliver(Delivery("unit1", rows_of(20), "test", ("next", number))).exception()
+            if found is not None:
+                refused = number
+                break
+        assert isinstance(found, RefusedError)
+        assert found.status == 507
+        assert "disk" in service.problems
+        with pytest.raises(RefusedError, match="Make room"):
+            service.deliver(Delivery("unit1", rows_of(20), "test"))
+        service.store.limit_pages(10**6)
+        service._next_disk_check = 0.0
+        end = time.monotonic() + 60
+        while "disk" in service.problems:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        before = service.assets["unit1"].record.rows
+        service.deliver(Delivery("unit1", rows_of(20), "test", ("next", refused))).result()
+        assert service.assets["unit1"].record.rows == before + 20
+
+
+def test_stores_that_are_refused(tmp_path):
+    store = Store(tmp_path / "live.db")
+    with pytest.raises(StoreError, match="used by another"):
+        Store(tmp_path / "live.db")
+    store.close()
+    with sqlite3.connect(tmp_path / "live.db") as newer:
+        newer.execute("PRAGMA user_version=99")
+    with pytest.raises(StoreError, match="newer penstock"):
+        Store(tmp_path / "live.db")
+    (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 20)
+    with pytest.raises(StoreError, match="not a store"):
+        Store(tmp_path / "text.db")
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE mine(x)")
+    with pytest.raises(StoreError, match="not a store of penstock"):
+        Store(tmp_path / "other.db")
+    with pytest.raises(StoreError, match="no folder"):
+        Store(tmp_path / "missing" / "live.db")
+
+
+def test_old_readings_are_removed_and_verdicts_stay(tmp_path):
+    with running(options(tmp_path)) as service:
+        service.deliver(Delivery("unit1", csv_of(LIVE[:50]).encode(), "test")).result()
+    store = Store(tmp_path / "live.db")
+    asset = store.asset("unit1")
+    with store.transaction():
+        assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 1
+    assert list(store.readings(asset.id)) == []
+    assert sum(len(block.seconds) for block in store.verdicts(asset.id)) == 50
+    store.close()
+
+
+def test_an_asset_without_a_model_learns(tmp_path):
+    with running(options(tmp_path, model=None)) as service:
+        answer = service.deliver(Delivery("unit1", csv_of(rows()[:250]).encode(), "test")).result()
+        assert answer["row"] == 250
+        before = verdict_records(service, "unit1", after=200)
+        assert any(each["score"] is not None for each in before)
+    with running(options(tmp_path, model=None)) as service:
+        assert verdict_records(service, "unit1", after=200) == before
+
+
+def test_a_new_model_begins_anew_and_is_in_the_audit_log(tmp_path):
+    with running(options(tmp_path)) as service:
+        service.deliver(Delivery("unit1", csv_of(LIVE[:50]).encode(), "test")).result()
+    from penstock.live.options import AssetOptions, ServeOptions
+
+    other = ServeOptions(
+        store=tmp_path / "live.db", assets={"unit1": AssetOptions(model=model(), threshold="fixed:1")}, rules=RULES
+    )
+    with running(other) as service:
+        service.deliver(Delivery("unit1", csv_of(LIVE[50:60]).encode(), "test")).result()
+        assert [each["action"] for each in service.store.audit()] == ["new model"]
+        assert verdict_records(service, "unit1")[-1]["threshold"] == 1.0

@@ -1,0 +1,274 @@
+"""Rows in from brokers, notifications out to receivers: real ones, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from live_service import NAMES, Client, csv_of, model, options, rows
+
+from penstock._parameters import ParameterError
+from penstock.live.api import verdict_records
+from penstock.live.connectors import make_inputs, make_targets
+from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.service import Delivery, Service
+from penstock.live.web import LiveServer
+
+ROWS = rows(n=900, fault=range(700, 850))
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+
+
+def wait_for(truth, seconds=60):
+    end = time.monotonic() + seconds
+    while not truth():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def with_input(folder, **given):
+    assets = {"unit1": AssetOptions(model=model(), **given)}
+    return ServeOptions(store=Path(folder) / "live.db", port=0, assets=assets)
+
+
+def objects(table):
+    return [
+        {"time": each.time, **{name: getattr(each, name) for name in NAMES}} for each in table.dropna().itertuples()
+    ]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    if MOSQUITTO is None:
+        pytest.skip("there is no mosquitto on the path")
+    pytest.importorskip("paho.mqtt.client")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = tmp_path_factory.mktemp("mosquitto") / "mosquitto.conf"
+    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+    process = subprocess.Popen([MOSQUITTO, "-c", settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def is_there():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(is_there)
+    yield f"mqtt://127.0.0.1:{port}/"
+    process.terminate()
+    process.wait()
+
+
+@pytest.fixture
+def publish(broker):
+    from paho.mqtt.client import Client as Mqtt
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    client = Mqtt(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", int(broker.rsplit(":", 1)[1].strip("/")))
+    client.loop_start()
+    yield lambda topic, payload: client.publish(topic, payload, qos=1).wait_for_publish(30)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_mqtt_rows_are_counted_once_through_restarts(tmp_path, broker, publish):
+    given, sent = with_input(tmp_path, mqtt=f"{broker}plant/unit1"), objects(ROWS[600:640])
+    with LiveServer(given) as server:
+        wait_for(lambda: server.inputs[0]._thread.is_alive() and not server.service.problems)
+        time.sleep(0.2)  # until the broker knows of the subscription
+        for row in sent[:10]:
+            publish("plant/unit1", json.dumps(row))
+        publish("plant/unit1", "this is no row")
+        wait_for(lambda: server.service.assets["unit1"].record.rows == 10)
+        wait_for(lambda: server.service.assets["unit1"].record.counts.get("malformed") == 1)
+    for row in sent[10:20]:  # while nobody listens: the broker keeps them
+        publish("plant/unit1", json.dumps(row))
+    with LiveServer(given) as server:
+        publish("plant/unit1", json.dumps(sent[20:]))  # and a list of them
+        wait_for(lambda: server.service.assets["unit1"].record.rows >= len(sent))
+        time.sleep(0.1)
+        verdicts = verdict_records(server.service, "unit1")
+    assert [each["time"] for each in verdicts] == [each["time"] for each in sent]
+
+
+def test_what_a_broker_sends_again_is_not_counted_again(tmp_path):
+    service = Service(options(tmp_path))
+    service.start()
+    text = json.dumps(objects(ROWS[600:601])[0]).encode()
+    for kind, accepted in [("digest", 1), ("again", 0), ("digest", 1), ("again", 0)]:
+        answer = service.deliver(Delivery("unit1", text, "mqtt x", (kind, "3f"))).result()
+        assert answer["accepted"] == accepted
+    service.stop()
+
+
+def test_kafka_goes_on_at_the_offsets_of_the_store(tmp_path):
+    kafka = pytest.importorskip("confluent_kafka")
+    producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})
+    broker = next(iter(producer.list_topics(timeout=30).brokers.values()))
+    given, sent = with_input(tmp_path, kafka=f"kafka://{broker.host}:{broker.port}/plant"), objects(ROWS[600:660])
+    for upto in (25, len(sent)):
+        for row in sent[:25] if upto == 25 else sent[25:]:
+            producer.produce("plant", json.dumps(row), key="unit1")  # one key, one partition, one order
+        producer.flush(30)
+        with LiveServer(given) as server:
+            wait_for(lambda: server.service.assets["unit1"].record.rows >= upto)  # noqa: B023
+            time.sleep(0.1)
+            verdicts = verdict_records(server.service, "unit1")
+    assert [each["time"] for each in verdicts] == [each["time"] for each in sent]
+
+
+class OpcUaServer(threading.Thread):
+    """A server with a variable for each sensor."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.url = f"opc.tcp://127.0.0.1:{free.getsockname()[1]}/"
+        self.ready, self.done, self.nodes = threading.Event(), threading.Event(), {}
+
+    def run(self):
+        asyncio.run(self._serve())
+
+    async def _serve(self):
+        from asyncua import Server
+
+        server = Server()
+        await server.init()
+        server.set_endpoint(self.url)
+        space = await server.register_namespace("plant")
+        for name in NAMES:
+            node = await server.nodes.objects.add_variable(space, name, 5.0)
+            self.nodes[name] = node.nodeid.to_string()
+        async with server:
+            self.ready.set()
+            while not self.done.is_set():
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow  # the server of asyncua takes seconds to load its address space
+def test_opc_ua_values_become_rows(tmp_path):
+    pytest.importorskip("asyncua")
+    plant = OpcUaServer()
+    plant.start()
+    assert plant.ready.wait(60)
+    nodes = tuple(f"{name}={node}" for name, node in plant.nodes.items())
+    given = with_input(tmp_path, opcua=plant.url, opcua_nodes=nodes, opcua_interval=0.1)
+    with LiveServer(given) as server:
+        wait_for(lambda: server.service.assets["unit1"].record.rows >= 3)
+        found = Client(server.url).get("assets/unit1/series?sensor=oil")
+        assert found["sensors"]["oil"]["value"][-1] == 5.0
+        plant.done.set()
+        plant.join()
+        wait_for(lambda: "opcua of unit1" in server.service.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mqtt": "http://host/topic"}, "mqtt must be"),
+        ({"mqtt": "mqtt://host"}, "mqtt must be"),
+        ({"kafka": "host:9092"}, "kafka must be"),
+        ({"opcua": "http://host"}, "opcua must be"),
+        ({"opcua": "opc.tcp://host:4840"}, "opcua_nodes must be"),
+        ({"opcua": "opc.tcp://host:4840", "opcua_nodes": ("flow",)}, "opcua_nodes must be"),
+    ],
+)
+def test_inputs_that_cannot_be(tmp_path, given, message):
+    service = Service(with_input(tmp_path, **given))
+    with pytest.raises(ParameterError, match=message):
+        make_inputs(service)
+    service.store.close()
+
+
+@pytest.mark.parametrize(
+    "given", [{"webhook": ("ftp://host",)}, {"alertmanager": ("host:9093",)}, {"mqtt_out": "host"}]
+)
+def test_targets_that_cannot_be(tmp_path, given):
+    with pytest.raises(ParameterError):
+        make_targets(options(tmp_path, **given))
+
+
+@pytest.fixture
+def receiver():
+    """An HTTP server that keeps what it gets; the first requests fail, as many as `refuse` says."""
+    got = []
+
+    class Handler(BaseHTTPRequestHandler):
+        refuse = 1
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            failing, Handler.refuse = Handler.refuse > 0, Handler.refuse - 1
+            if not failing:
+                got.append((self.path, self.headers["penstock-notification"], body))
+            self.send_response(503 if failing else 200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", got
+    server.shutdown()
+    server.server_close()
+
+
+def test_problems_of_the_service_are_notified_too(tmp_path, receiver):
+    url, got = receiver
+    given = options(
+        tmp_path, input=tmp_path / "unit1.csv", webhook=(f"{url}/hook",), alertmanager=(url,), min_free=1e12
+    )
+    with LiveServer(given) as server:
+        wait_for(lambda: len(got) == 2, 90)
+        client = Client(server.url)
+        assert client("GET", "/healthz")[0] == 503
+        assert client.samples(csv_of(ROWS[600:601]))[0] == 507
+        assert "MB left" in client.get("status")["problems"][0]["text"]
+    found = {path: body for path, _, body in got}
+    assert found["/hook"]["title"] == "Penstock: disk"
+    assert found["/api/v2/alerts"][0]["labels"] == {"alertname": "penstock problem", "problem": "disk"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of apprise, when it is imported
+def test_notifications_reach_their_targets_at_least_once(tmp_path, receiver, broker):
+    pytest.importorskip("apprise")
+    url, got = receiver
+    given = options(
+        tmp_path,
+        webhook=(f"{url}/hook",),
+        alertmanager=(url,),
+        notify=(f"{url.replace('http', 'json')}/apprise",),
+        mqtt_out=f"{broker}out/alarms",
+    )
+    heard = []
+    from paho.mqtt.client import Client as Mqtt
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    listener = Mqtt(CallbackAPIVersion.VERSION2)
+    listener.on_message = lambda _, __, message: heard.append(json.loads(message.payload))
+    listener.connect("127.0.0.1", int(broker.rsplit(":", 1)[1].strip("/")))
+    listener.subscribe("out/alarms", 1)
+    listener.loop_start()
+    with LiveServer(given) as server:
+        Client(server.url).samples(csv_of(ROWS[600:800]))
+        wait_for(lambda: server.service.store.messages() and not server.service.store.count_waiting())
+        expected = {each["id"] for each in server.service.store.messages()}
+        wait_for(lambda: {each["id"] for each in heard} == expected)
+    listener.disconnect()
+    listener.loop_stop()
+    hooks = [body for path, identity, body in got if path == "/hook" and identity == body["id"]]
+    assert {each["id"] for each in hooks} == expected
+    assert hooks[0]["title"] == "Penstock: alarms 1 new"
+    assert "oil high" in hooks[0]["text"]
+    alerts = next(body for path, _, body in got if path == "/api/v2/alerts")
+    assert alerts[0]["labels"]["asset"] == "unit1"
+    assert alerts[0]["startsAt"].startswith("2026-01-01T00:11:4")
+    assert any("oil high" in json.dumps(body) for path, _, body in got if path == "/apprise")

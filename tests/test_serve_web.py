@@ -1,0 +1,383 @@
+"""The web server of `penstock serve`: what it shows, who may do what, and clients that mean no good."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from live_service import Client, csv_of, options, rows
+
+from penstock.cli import main
+from penstock.live.api import ENDPOINTS, ROLES
+from penstock.live.store import Store
+from penstock.live.web import Limits, LiveServer
+
+ROWS = rows(n=900, fault=range(700, 850))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with LiveServer(options(tmp_path_factory.mktemp("live"))) as running:
+        assert Client(running.url).samples(csv_of(ROWS[600:800]))[0] == 200
+        yield running
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server with a token for each role."""
+    folder = tmp_path_factory.mktemp("guarded")
+    store = Store(folder / "live.db")
+    tokens = {role: store.add_token(f"one {role}", role, 0.0) for role in ROLES}
+    store.close()
+    with LiveServer(options(folder)) as running:
+        assert Client(running.url, tokens["source"]).samples(csv_of(ROWS[600:800]))[0] == 200
+        yield running, tokens
+
+
+def test_the_description_has_every_endpoint_and_they_answer(server):
+    client = Client(server.url)
+    described = client("GET", "/openapi.json")[1]
+    named = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
+    assert named == {(each.method, each.path.replace(":path", "")) for each in ENDPOINTS}
+    alarm = client.get("alarms")[0]["id"]
+    for each in ENDPOINTS:
+        if each.method == "GET" and each.path != "/api/v1/events":
+            path = re.sub(r"\{(\w+)(:path)?\}", lambda found: {"asset": "unit1", "alarm": alarm}[found[1]], each.path)
+            assert client("GET", path)[0] == 200, path
+            for parameter in each.parameters:  # each is known and checked, or is a text
+                assert client("GET", f"{path}?{parameter.name}=x")[0] in (200, 400, 404), parameter
+
+
+def test_an_alarm_says_since_when_which_sensors_and_what_was_expected(server):
+    client = Client(server.url)
+    found = client.get("alarms?open=1&asset=unit1")
+    assert len(found) == 1
+    alarm = client.get(f"alarms/{found[0]['id']}")
+    assert alarm["cause"] == "oil high"
+    assert abs(alarm["since"] - 1767225600 - 700) <= 2
+    assert alarm["moved_first"][0] == "oil"
+    sensor = alarm["sensors"][0]
+    assert abs(sensor["residual"] - 3) < 0.7
+    assert alarm["history"][0]["kind"] == "raised"
+    assert client.get("load")["figures"][0] == {"name": "alarms", "value": "1", "target": "", "within": True}
+
+
+def test_the_series_keeps_the_highest_scores_and_shows_what_was_expected(server):
+    client = Client(server.url)
+    every = client.get("assets/unit1/series?points=5000&sensor=oil")
+    few = client.get("assets/unit1/series?points=20&sensor=oil")
+    assert len(every["rows"]) == 200
+    assert len(few["rows"]) <= 20
+    assert max(filter(None, few["score"])) == max(filter(None, every["score"]))
+    assert few["rows"][-1] == 200
+    sensor = every["sensors"]["oil"]
+    assert abs(sensor["value"][150] - sensor["expected"][150] - 3) < 0.7
+    assert client("GET", "/api/v1/assets/unit1/series?sensor=nothing")[0] == 404
+    assert client.get("assets/unit1/series?after=200")["rows"] == []
+
+
+def test_measures_for_prometheus(server):
+    text = Client(server.url)("GET", "/metrics")[1]
+    assert 'penstock_samples_total{asset="unit1"} 200.0' in text
+    assert 'penstock_open_alarms{asset="unit1",state="active"} 1.0' in text
+    assert 'penstock_alarm_load{measure="alarms"} 1.0' in text
+
+
+def test_the_dashboard_shows_what_is_measured(server):
+    board = (Path(__file__).parents[1] / "deploy" / "grafana-dashboard.json").read_text()
+    measured = set(re.findall(r"^(penstock_\w+)", Client(server.url)("GET", "/metrics")[1], re.MULTILINE))
+    shown = {
+        name
+        for each in json.loads(board)["panels"]
+        for t in each["targets"]
+        for name in re.findall(r"penstock_\w+", t["expr"])
+    }
+    assert shown <= measured
+    assert len(shown) >= 8
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_exports(server, kind):
+    path = f"/api/v1/assets/unit1/export?format={kind}&after=10&limit=50"
+    status, content, headers = Client(server.url)("GET", path, whole=True)
+    assert status == 200
+    assert "attachment" in headers["content-disposition"]
+    found = {"csv": pd.read_csv, "parquet": pd.read_parquet}[kind](io.BytesIO(content))
+    assert found["row"].tolist() == list(range(11, 61))
+    assert found["oil"].tolist() == pytest.approx(ROWS["oil"][610:660].round(6).tolist())
+    assert pd.to_datetime(found["time"])[0] == pd.Timestamp(ROWS["time"][610], tz="UTC")
+
+
+def test_actions_are_in_history_audit_and_labels(tmp_path):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        client.samples(csv_of(ROWS[600:800]))
+        alarm = client.get("alarms")[0]["id"]
+        status, answer = client.command(
+            f"alarms/{alarm}/acknowledge", reason="false alarm", comment="a test", name="Ada"
+        )
+        assert (status, answer["state"]) == (200, ["active", "acknowledged"])
+        assert client.command(f"alarms/{alarm}/acknowledge")[0] == 409
+        status, answer = client.command(f"alarms/{alarm}/shelve", hours=2)
+        assert answer["shelved_until"] - answer["since"] > 7200
+        label = client.get("labels")[0]
+        assert (label["reason"], label["who"], label["withdrawn_by"]) == ("false alarm", "Ada", "")
+        assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 200
+        assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 404
+        assert client.get("labels")[0]["withdrawn_by"] == "Bob"
+        assert client.command("silences", pattern="unit*", hours=1)[0] == 200
+        assert client.command("silences", pattern="other*", hours=1)[0] == 404
+        actions = [each["action"] for each in client.get("audit")]
+        assert actions == ["silence", "withdraw label", "shelve", "acknowledge"]
+
+
+def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path):
+    table = rows(n=1800, fault=[first + row for first in (700, 1000, 1300, 1600) for row in range(60)])
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+
+        def play(start, stop):
+            client.samples(csv_of(table[start:stop]))
+            return client.get("alarms")
+
+        first = play(600, 900)
+        assert len(first) == 1
+        client.command(f"alarms/{first[0]['id']}/acknowledge", reason="real defect", comment="bearing")
+        second = play(900, 1200)
+        assert len(second) == 2
+        found = client.get(f"alarms/{second[0]['id']}")
+        assert found["looks_like"]["label"]["comment"] == "bearing"
+        client.command(f"alarms/{second[0]['id']}/acknowledge", reason="false alarm")
+        lines = client("GET", "/api/v1/labels.jsonl")[1].splitlines()
+        assert [json.loads(line)["reason"] for line in lines] == ["real defect", "false alarm"]
+        assert len(play(1200, 1500)) == 2
+    with LiveServer(options(tmp_path)) as server:  # remembered after a restart
+        client = Client(server.url)
+        assert len(play(1500, 1800)) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("alarms/none/acknowledge", {}, 404),
+        ("alarms/none/explode", {}, 404),
+        ("alarms/none/shelve", {"hours": -1}, 400),
+        ("alarms/none/shelve", {"hours": "soon"}, 400),
+        ("alarms/none/comment", {"comment": "x" * 3000}, 400),
+        ("alarms/none/comment", {"colour": "red"}, 400),
+        ("silences", {"pattern": "*"}, 400),
+        ("labels/none/withdraw", {}, 404),
+    ],
+)
+def test_commands_that_make_no_sense(server, path, body, status):
+    found, answer = Client(server.url).command(path, **body)
+    assert found == status
+    assert answer["error"]
+
+
+def test_events_come_when_something_was_committed(tmp_path):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        with urllib.request.urlopen(f"{server.url}api/v1/events", timeout=60) as stream:
+            assert stream.headers["content-type"] == "text/event-stream"
+            assert stream.readline() == b"event: hello\n"
+            client.samples(csv_of(ROWS[600:800]))
+            found = next(json.loads(line[6:]) for line in stream if line.startswith(b'data: {"'))
+        assert found["assets"]["unit1"][:2] == [200, 1767225600.0 + 799]
+        assert found["changes"][0]["kind"] == "raised"
+
+
+WHO = {
+    "viewer": {"GET": 200, "ack": 403, "suppress": 403, "samples": 403},
+    "operator": {"GET": 200, "ack": 404, "suppress": 403, "samples": 403},
+    "engineer": {"GET": 200, "ack": 404, "suppress": 404, "samples": 400},
+    "source": {"GET": 403, "ack": 403, "suppress": 403, "samples": 400},
+    None: {"GET": 401, "ack": 401, "suppress": 401, "samples": 401},
+}
+
+
+@pytest.mark.parametrize("role", WHO)
+def test_roles(guarded, role):
+    server, tokens = guarded
+    client = Client(server.url, tokens.get(role))
+    found = {
+        "GET": client("GET", "/api/v1/alarms")[0],
+        "ack": client.command("alarms/none/acknowledge")[0],
+        "suppress": client.command("alarms/none/suppress")[0],
+        "samples": client.samples("")[0],
+    }
+    assert found == WHO[role]
+    assert client("GET", "/healthz")[0] == 200  # for whoever watches the service
+
+
+def test_who_acts_is_the_name_of_the_token(guarded):
+    server, tokens = guarded
+    client = Client(server.url, tokens["operator"])
+    alarm = client.get("alarms")[0]["id"]
+    answer = client.command(f"alarms/{alarm}/comment", comment="seen", name="somebody else")
+    assert answer[0] == 200
+    assert client.get("audit")[0]["who"] == "one operator"
+
+
+def test_tokens_are_hashed_and_can_be_removed(tmp_path, capsys):
+    store = ["serve", "--store", str(tmp_path / "live.db")]
+    assert main([*store, "--add-token", "Ada:operator"]) == 0
+    token = capsys.readouterr().out.splitlines()[-1]
+    assert token.encode() not in (tmp_path / "live.db").read_bytes()
+    assert main([*store, "--add-token", "Ada"]) == 2
+    assert main([*store, "--add-token", "Ada:king"]) == 2
+    with LiveServer(options(tmp_path)) as server:
+        assert Client(server.url, token)("GET", "/api/v1/alarms")[0] == 200
+        assert main([*store, "--remove-token", "Ada"]) == 0
+        assert main([*store, "--remove-token", "Ada"]) == 2
+        server.api._tokens = (0.0, [])
+        assert Client(server.url, token)("GET", "/api/v1/alarms")[0] == 200  # none is left: loopback alone
+
+
+def test_other_machines_need_a_token(tmp_path, capsys):
+    arguments = ["serve", "--store", str(tmp_path / "live.db"), "--asset", "a", "--host", "0.0.0.0", "--port", "0"]
+    assert main(arguments) == 2
+    assert "--add-token" in capsys.readouterr().err
+
+
+def test_tls(tmp_path):
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    given = options(tmp_path, tls_certificate=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem")
+    with LiveServer(given) as server:
+        context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        assert server.url.startswith("https://")
+        assert urllib.request.urlopen(f"{server.url}healthz", context=context, timeout=60).status == 200
+
+
+def test_other_sites_cannot_send_commands(server):
+    client, body = Client(server.url), "{}"
+    path, kind = "/api/v1/alarms/none/acknowledge", {"content-type": "application/json"}
+    own = server.url.rstrip("/")
+    assert client("POST", path, body, kind)[0] == 403  # without the header
+    sent = {**kind, "penstock-command": "1"}
+    assert client("POST", path, body, {**sent, "origin": own})[0] == 404
+    assert client("POST", path, body, {**sent, "origin": "http://evil.example"})[0] == 403
+    assert client("POST", path, body, {**sent, "sec-fetch-site": "cross-site"})[0] == 403
+    assert client("POST", path, body, {**sent, "content-type": "text/plain"})[0] == 415
+    assert client("GET", "/api/v1/alarms", headers={"host": "evil.example"})[0] == 421  # DNS rebinding
+    samples = {"content-type": "text/plain", "origin": "null"}
+    assert client("POST", "/api/v1/assets/unit1/samples", "a b=1", samples)[0] == 403
+
+
+def test_headers_of_every_answer(server):
+    client = Client(server.url)
+    for path in ("/", "/live.js", "/chart.js", "/api/v1/alarms", "/nothing", "/api/v1/assets/zz", "/../../etc/passwd"):
+        status, content, headers = client("GET", path, whole=True)
+        assert "default-src 'none'" in headers["content-security-policy"], path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+        assert status in (200, 404)
+        assert b"Traceback" not in content
+    assert b"unsafe" not in json.dumps(dict(headers)).encode()
+
+
+def test_wrong_tokens_are_slowed_down(tmp_path):
+    store = Store(tmp_path / "live.db")
+    right = store.add_token("Ada", "engineer", 0.0)
+    store.close()
+    with LiveServer(options(tmp_path)) as server:
+        found = [Client(server.url, f"wrong{n}")("GET", "/api/v1/alarms")[0] for n in range(30)]
+        assert found == [401] * 10 + [429] * 20
+        assert Client(server.url, right)("GET", "/api/v1/alarms")[0] == 429  # whoever guesses learns nothing
+
+
+POST = b"POST /api/v1/assets/unit1/samples HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/csv\r\n"
+
+
+def raw(server, data, wait=60.0):
+    """Send bytes, and return what comes until the connection ends."""
+    with socket.create_connection((server._socket.getsockname()), timeout=wait) as connection:
+        connection.sendall(data)
+        found = b""
+        try:
+            while chunk := connection.recv(65536):
+                found += chunk
+        except (TimeoutError, ConnectionResetError):
+            pass
+        return found
+
+
+def test_malformed_requests_get_an_answer_and_do_no_harm(server):
+    chance = random.Random(0)
+    good = POST + b"Connection: close\r\nContent-Length: 3\r\n\r\nabc"
+    statuses = set()
+    for _ in range(60):
+        data = bytearray(good)
+        for _ in range(chance.randint(1, 8)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        answer = raw(server, bytes(data[: chance.randint(20, len(data))]) + b"\r\n\r\n", wait=0.3)
+        if answer:
+            statuses.add(int(answer.split()[1]))
+        assert b"Traceback" not in answer
+    assert statuses <= {400, 403, 404, 405, 411, 413, 415, 421, 422}
+    assert raw(server, b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400")
+    assert raw(
+        server, b"POST /api/v1/silences HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999999999\r\n\r\n"
+    ).startswith(b"HTTP/1.1 413")
+    assert Client(server.url)("GET", "/healthz")[0] == 200
+
+
+def test_a_body_that_is_too_long_without_saying_so(tmp_path):
+    with LiveServer(options(tmp_path, max_body=0.01)) as server:
+        head = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+        assert raw(server, head + b"4000\r\n" + b"x" * 0x4000 + b"\r\n0\r\n\r\n").startswith(b"HTTP/1.1 413")
+
+
+def test_slow_clients_are_cut_off(tmp_path):
+    with LiveServer(options(tmp_path), Limits(header_seconds=0.3, body_seconds=0.3)) as server:
+        address, ended = server._socket.getsockname(), []
+
+        def drip(start):
+            with socket.create_connection(address, timeout=30) as connection:
+                connection.sendall(start)
+                try:
+                    for _ in range(300):
+                        connection.sendall(b"x")
+                        connection.settimeout(0.02)
+                        try:
+                            if not connection.recv(1000):
+                                break
+                        except TimeoutError:
+                            continue
+                except OSError:
+                    pass
+            ended.append(time.monotonic())
+
+        post = POST + b"Content-Length: 5000\r\n\r\n"
+        threads = [threading.Thread(target=drip, args=(start,)) for start in (b"GET / HTTP/1.1\r\nX: ", post) * 3]
+        begun = time.monotonic()
+        for thread in threads:
+            thread.start()
+        assert Client(server.url)("GET", "/healthz")[0] == 200  # others are served meanwhile
+        for thread in threads:
+            thread.join(60)
+        assert len(ended) == 6
+        assert max(ended) - begun < 5.5  # 300 × 0.02 s, had nobody cut them off
+
+
+def test_a_flood_is_limited(tmp_path):
+    with LiveServer(options(tmp_path), Limits(rate=0.0, burst=5.0)) as server:
+        assert [Client(server.url)("GET", "/healthz")[0] for _ in range(8)] == [200] * 5 + [429] * 3
