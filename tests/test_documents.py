@@ -12,6 +12,7 @@ the pictures of docs/examples.md.
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import re
@@ -24,11 +25,13 @@ import tomllib
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import penstock
 from penstock.cli import main
 from penstock.datasets import load_plant
 from penstock.simulate import write_plant
@@ -157,6 +160,39 @@ def test_the_code_blocks_of_a_page_run(page: Path, slow: bool, tmp_path: Path, m
         printed = at_work.run(block)
         if block["output"] is not None:
             assert same_output(printed, block["output"]), f"{page.name} shows\n{block['output']}\nbut it is\n{printed}"
+
+
+def test_links_into_the_repository_lead_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        if "_build" in page.parts or "generated" in page.parts:
+            continue
+        for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub and MyST give to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    shown = re.findall(r"^   (penstock\.[\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {f"penstock.{name}" for name in penstock.__all__} <= set(shown)
+    for name in shown:
+        module, _, attribute = name.rpartition(".")
+        assert getattr(importlib.import_module(module), attribute).__doc__, name
+
+
+def test_every_page_is_in_the_site() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert [page.stem for page in PAGES[1:] if page.stem != "index" and f"\n{page.stem}\n" not in index] == []
 
 
 def test_output_is_compared() -> None:
