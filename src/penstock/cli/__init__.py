@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     import sys
     from collections.abc import Sequence
-    from typing import Annotated
+    from typing import Annotated, Any
 
     import typer
 
@@ -52,8 +52,9 @@ app.command()(refit)
 app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
-for _entry in (*app.registered_commands, *app.registered_groups):
-    _name = _entry.name or getattr(_entry.callback, "__name__", "")
+_entries: list[Any] = [*app.registered_commands, *app.registered_groups]
+for _entry in _entries:
+    _name = _entry.name or _entry.callback.__name__
     _entry.rich_help_panel = next((group for group, names in _GROUPS.items() if _name in names), None)
 
 
