@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 import penstock
-from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.web import LiveServer
 from penstock.simulate import simulate_hydropower, write_plant
 
@@ -33,7 +33,10 @@ def main() -> None:
     penstock.fit_model(FOLDER / "plant.csv", until=GOOD_UNTIL).save(model, overwrite=True)
     for old in FOLDER.glob("live.db*"):
         old.unlink()
-    options = ServeOptions(store=FOLDER / "live.db", port=0, assets={"hydropower": AssetOptions(model=model)})
+    # Months pass in minutes here: alarms wait to be worked on, and the gaps of the record are no alarms.
+    rules = AlarmRules(no_data="0s", keep="365d")
+    assets = {"hydropower": AssetOptions(model=model)}
+    options = ServeOptions(store=FOLDER / "live.db", port=0, keep_readings=365.0, assets=assets, rules=rules)
     table = pd.read_csv(FOLDER / "plant.csv")
     later = table[table.iloc[:, 0] > f"{GOOD_UNTIL} 23:59"]
     speed = float(sys.argv[1]) if len(sys.argv) > 1 else ROWS_A_SECOND
@@ -42,7 +45,8 @@ def main() -> None:
         webbrowser.open(server.url)
         try:
             play(later, server.url, speed)
-            print("All rows are there. The page stays until Ctrl-C.", flush=True)
+            if sys.stdout.isatty():
+                print("All rows are there. The page stays until Ctrl-C.", flush=True)
             while sys.stdout.isatty():
                 time.sleep(1.0)
         except KeyboardInterrupt:

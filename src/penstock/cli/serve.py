@@ -18,12 +18,12 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but err
 
 @with_options(AssetOptions, ServeOptions, AlarmRules, tables={"asset": AssetOptions})
 def serve(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
-    """Watch assets live: rows in from files and over HTTP, alarms that people can work with on a page.
+    r"""Watch assets live: rows in from files and over HTTP, alarms that people can work with on a page.
 
     penstock serve --model unit1.penstock --input unit1.csv
 
     Everything is kept in one file (--store): ended in any way and started again, it goes on where it was. Several
-    assets are named in a --config file: a table [asset.NAME] with model, input, threshold … for each.
+    assets are named in a --config file: a table \[asset.NAME] with model, input, threshold … for each.
     """
     with plain_errors(context):
         chosen = _options(context)

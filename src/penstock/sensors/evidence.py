@@ -40,7 +40,7 @@ _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so
 _LARGEST_RATIO = 20.0
 _USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
 _LEAST_POWER = 0.5
-_CUT_AT = 0.99  # quantile at which residuals are cut where their usual spread is learnt: a fault must not decide it
+_CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual spread is learnt from all rows
 _MOST_DRAWN = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
@@ -111,7 +111,9 @@ def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept:
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
-        largest = np.quantile(np.abs(_some_rows(residuals)[_some_rows(kept)]), _CUT_AT, axis=0) ** 2
+        largest: Any = np.inf
+        if kept.all():  # no row is set aside yet: a large fault must not excuse itself
+            largest = np.quantile(np.abs(_some_rows(residuals)), _CUT_AT, axis=0) ** 2
         work = partial(_squares_by_feature, typical, largest)
         targets = np.linalg.solve(root, add_up(work, residuals, features, kept))
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
