@@ -195,6 +195,16 @@ def test_every_page_is_in_the_site() -> None:
     assert {page.stem for page in PAGES[1:]} - {"index"} <= set(listed)
 
 
+def test_help_shows_commands_in_groups_with_examples(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capfd.readouterr().out
+    assert [shown.index(word) for word in ("A file", "Live", "Sample data", "Examples")] == sorted(
+        shown.index(word) for word in ("A file", "Live", "Sample data", "Examples")
+    )
+    assert " Commands " not in shown  # the group of commands that are in none
+    assert "--install-completion" in shown
+
+
 def test_output_is_compared() -> None:
     assert same_output("a 1.0001\n b", "a 1.0  \n b\n")
     assert not same_output("a 1.01", "a 1.0")
