@@ -8,7 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: help install demo demo-live study test test-all coverage lint bench bench-live bench-plant bench-scale bench-quality constraints clean
+.PHONY: help install demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
+	bench-quality constraints clean
 
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
@@ -17,6 +18,8 @@ help:
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
+	@echo "make docs      the site, in docs/_build/html; a warning or a broken link is an error"
+	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
@@ -35,6 +38,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[bench]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
 	touch $@
 
 install: $(VENV)/.installed
@@ -68,6 +75,13 @@ coverage: install
 test-all: install
 	$(BIN)/python -m pytest
 
+# The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
+package: $(VENV)/.installed-docs
+	$(BIN)/python tools/try_package.py
+
 lint: install
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
@@ -96,10 +110,10 @@ constraints:
 	rm -rf $(VENV)-fresh
 	$(PYTHON) -m venv $(VENV)-fresh
 	$(VENV)-fresh/bin/python -m pip install --quiet hatchling editables
-	$(VENV)-fresh/bin/python -m pip install --quiet --no-build-isolation -e '.[dev,bench]'
+	$(VENV)-fresh/bin/python -m pip install --quiet --no-build-isolation -e '.[dev,bench,docs]'
 	$(VENV)-fresh/bin/python -m pip freeze --exclude-editable --exclude penstock > constraints.txt
 	rm -rf $(VENV)-fresh
 
 clean:
-	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist docs/_build docs/generated .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src studies tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -43,8 +43,14 @@ def main() -> None:
         figures[name] = compare_scores(plant, found)
     print("\nThe same table by other methods:\n")
     print(pd.DataFrame(figures).T.to_string())
-    print(f"\nOpen {FOLDER / 'report.html'} in a browser. Your own table:")
-    print("    .venv/bin/penstock detect your.csv --report report.html")
+    print(f"\nOpen {FOLDER / 'report.html'} in a browser. Next, with a file of your own:")
+    print("    .venv/bin/penstock detect your.csv --report report.html                # what is wrong in it?")
+    print(
+        "    .venv/bin/penstock fit your.csv --until 2024-05-31 --model your.model  # learn from months that were good,"
+    )
+    print(
+        "    .venv/bin/penstock watch new.csv --model your.model -o verdicts.jsonl  # then judge each row as it comes"
+    )
 
 
 def show_incidents(plant: SimulatedPlant, findings: Findings) -> None:

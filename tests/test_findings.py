@@ -12,7 +12,7 @@ import pytest
 from detection_tables import FAULT, HOT, NAMES, plant, positions, residuals, two_modes
 
 import penstock
-from penstock import detect
+from penstock import KNNDistance, detect
 from penstock.cli._summary import summary_lines
 from penstock.detection import explain
 from penstock.report import notebook_html, to_html, write_findings, write_scores
@@ -174,6 +174,9 @@ def test_plots_are_drawn(findings, monkeypatch):
     assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
     with pytest.raises(KeyError, match=r"There is no (incident|event) 99"):
         findings.plot(99)
+    scores, threshold, highest = KNNDistance().fit(findings.values.dropna()).plot(3).axes[0].get_lines()
+    assert len(scores.get_xdata()) == len(findings.values.dropna())
+    assert sorted(highest.get_ydata()) == sorted(scores.get_ydata())[-3:]
     matplotlib.pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"penstock\[plots\]"):

@@ -228,12 +228,15 @@ def test_names_of_columns_are_kept_and_compared() -> None:
     assert monitor.detector.feature_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match="same order"):
         monitor.update_many(frame[NAMES[::-1]])
+    with pytest.raises(ValueError, match="feature names"):
+        monitor.update(frame[NAMES[::-1]].iloc[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         by_name, by_place = (
             monitor.copy().update_many(frame).scores,
             monitor.copy().update_many(frame.to_numpy()).scores,
         )
+        assert monitor.copy().update(frame.iloc[0]) == monitor.copy().update(frame.to_numpy()[0])
         singly = [monitor.update(row) for row in frame.to_numpy()]
     assert by_name.tolist() == by_place.tolist() == singly
     for wrong in (readings(5, p=5), readings(5, p=7)):

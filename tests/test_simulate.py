@@ -17,6 +17,7 @@ import pytest
 
 from penstock import MeanDistance
 from penstock.cli import main
+from penstock.datasets import load_plant
 from penstock.io import read_table
 from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
 
@@ -543,6 +544,20 @@ class TestCommand:
         assert main(["simulate", "hydropower", str(tmp_path), "--overwrite"]) == 2
         assert "No space left on device" in capfd.readouterr().err
         assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plant.csv", "old")]
+
+    def test_the_small_sample(self, plant: SimulatedPlant, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        sample = load_plant()
+        assert main(["simulate", "hydropower", str(tmp_path), "--small"]) == 0
+        table = pd.read_csv(tmp_path / "plant.csv", index_col="time", parse_dates=True)
+        pd.testing.assert_frame_equal(table, sample.table, check_index_type=False, check_freq=False)
+        pd.testing.assert_frame_equal(sample.table, plant.table.loc[sample.table.index, sample.table.columns])
+        assert [set(some) <= set(sample.table) for some in sample.events["variables"]] == [True] * len(sample.events)
+        faults = sample.events[sample.events["is_fault"]]
+        assert all(first in names for first, names in zip(faults["first_variable"], faults["variables"], strict=True))
+        sample.table.iloc[0] = 0  # a copy: the next one is whole
+        assert load_plant().table.iloc[0].any()
+        assert main(["simulate", "hydropower", str(tmp_path / "x"), "--small", "--vary"]) == 2
+        assert "--small is one sample" in capfd.readouterr().err
 
     def test_a_wrong_use_names_the_command(self, capfd: pytest.CaptureFixture[str]) -> None:
         assert main(["simulate", "hydropower"]) == 2

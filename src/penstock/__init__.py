@@ -1,8 +1,10 @@
-"""Anomaly detection with neighbourhood-structure-assisted NMF.
+"""Find what is wrong in a plant's sensor data, and the rows of any table that do not fit the rest.
 
->>> from penstock import NSNMF
->>> NSNMF(n_components=3)
-NSNMF(n_components=3)
+>>> import penstock
+>>> plant = penstock.datasets.load_plant()
+>>> findings = penstock.detect(plant.table)
+>>> findings.incident_table["first_sensor"].tolist()[0]
+'unit2_guide_vane_opening'
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ __all__ = [*_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name == "scale":  # a room of its own, whose names are not taken over here
-        return import_module("penstock.scale")
+    if name in {"datasets", "scale"}:  # rooms of their own, whose names are not taken over here
+        return import_module(f"penstock.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     import sys
     from collections.abc import Sequence
-    from typing import Annotated
+    from typing import Annotated, Any
 
     import typer
 
@@ -21,9 +21,25 @@ try:
 except KeyboardInterrupt:  # as in `main`, which is not there yet
     raise SystemExit(130) from None
 
+_EXAMPLES = """Examples:
+
+penstock simulate hydropower sample --small
+
+penstock detect sample/plant.csv --report report.html
+
+penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
+
+penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
+"""
+_GROUPS = {
+    "A file": ("detect", "fit", "score"),
+    "Live": ("watch", "serve", "alarms", "refit"),
+    "Sample data, and studies": ("simulate", "bench"),
+}
+
 app = typer.Typer(
-    help="Anomaly detection for tables and sensor streams.",
-    add_completion=False,
+    help="Find what is wrong in a plant's sensor data, and the rows of any table that do not fit the rest.",
+    epilog=_EXAMPLES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -36,6 +52,10 @@ app.command()(refit)
 app.add_typer(alarms, name="alarms")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
+_entries: list[Any] = [*app.registered_commands, *app.registered_groups]
+for _entry in _entries:
+    _name = _entry.name or _entry.callback.__name__
+    _entry.rich_help_panel = next((group for group, names in _GROUPS.items() if _name in names), None)
 
 
 def _show_version(wanted: bool) -> None:
@@ -50,7 +70,7 @@ def before_any_command(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
     ] = False,
 ) -> None:
-    """Anomaly detection for tables and sensor streams."""
+    """Find what is wrong in a plant's sensor data, and the rows of any table that do not fit the rest."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -67,7 +67,13 @@ def _parameter(name: str, default: Any, option: Option) -> inspect.Parameter:
     if not option.flags:
         argument = typer.Argument(help=option.help)
         return inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[str, argument])
-    declared = typer.Option(*option.flags.split(), help=option.help, rich_help_panel=option.panel, show_default=shown)
+    declared = typer.Option(
+        *option.flags.split(),
+        help=option.help,
+        rich_help_panel=option.panel,
+        show_default=shown,
+        path_type=Path,  # type: ignore[arg-type]  # older typers keep texts in `context.params`
+    )
     if kind == bool | None and "/" not in option.flags:
         kind, default = bool, False
     return inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, declared])

@@ -24,7 +24,7 @@ _FEW_SETS = 5
 
 def run_bench(context: typer.Context) -> int:
     """Run a study; return 0, also if some cells failed, and 1 if none has a result."""
-    options = context.params
+    options = context.params | {"folder": Path(context.params["folder"])}  # older typers keep texts there
     study = _study(options)
     for name in options["data"] or []:  # in a settings file with many sets, one that cannot be read is reported later
         try:

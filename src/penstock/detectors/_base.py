@@ -118,7 +118,7 @@ class SignedScores(OutlierMixin):  # type: ignore[misc]
         return 0.0 - self.anomaly_score(X)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return score_samples(X) − offset_: negative for flagged rows.
+        """Return `score_samples(X)` − `offset_`: negative for flagged rows.
 
         Parameters
         ----------
@@ -430,6 +430,23 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         best = np.argsort(-self.scores_, kind="stable")[:n]
         labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
         return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])
+
+    def plot(self, n: int = 10) -> Any:
+        """Draw the scores of the training rows, the threshold and the n highest, with matplotlib (extra `plots`).
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many of the highest scores are marked; as in `top`.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        from penstock.report.figures import plot_training_scores
+
+        top = self.top(n)
+        return plot_training_scores(self.scores_, self.threshold_, top, self._row_labels).figure
 
     def save(self, path: str | os.PathLike[str], *, labels: bool = True) -> None:
         """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.

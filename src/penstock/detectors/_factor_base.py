@@ -363,7 +363,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
         Returns
         -------
-        ndarray of shape (n, n_components_)
+        ndarray of shape (n, n_components)
         """
         table = self._read_new(X)
         rows = self._own_rows(table, X)
@@ -374,7 +374,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
         Parameters
         ----------
-        W : array-like of shape (n, n_components_)
+        W : array-like of shape (n, n_components)
 
         Returns
         -------

@@ -69,8 +69,10 @@ def read_rows(estimator: Any, X: Any, *, first: bool, scaled: bool) -> FloatArra
 
 
 def read_row(estimator: Any, row: Any, *, scaled: bool) -> FloatArray:
-    """Return one row of a stream, without labels, as a table of one row; the estimator knows its columns."""
-    table: FloatArray = table_of_one(row)
+    """Return one row of a stream as a table of one row; the estimator knows its columns."""
+    table = table_of_one(row)
+    if not isinstance(table, np.ndarray):  # with labels, which are compared
+        return read_rows(estimator, table, first=False, scaled=scaled)
     if table.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"The sample has {table.shape[1]} features, but {type(estimator).__name__} is expecting "

@@ -91,7 +91,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         under the model as it is. Setting it fixes it.
     running_threshold_ : Threshold
         The threshold at work.
-    components_ : array of shape (n_components_, p)
+    components_ : array of shape (n_components, p)
         H as it is now, in scaled units.
     n_iter_ : int
         Iterations of the factorisation that ended the warm-up.

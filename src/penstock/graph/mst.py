@@ -49,9 +49,9 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
 
     Notes
     -----
-    Where values are missing, the squared distance of two rows is p/|shared| · Σ (x_ik − x_jk)² over the columns that
-    both have. That is no metric (there is no triangle inequality), so "prim" is the only strategy; two rows that share
-    no column are an error here; detectors accept them.
+    Where values are missing, the squared distance of two rows is p/q · Σ (x_ik − x_jk)² over the q columns
+    that both have. That is no metric (there is no triangle inequality), so "prim" is the only strategy; two rows that
+    share no column are an error here; detectors accept them.
 
     Examples
     --------

@@ -101,16 +101,26 @@ class Notebook:
 class Table:
     """The input columns of a table, its time stamps, and notes on everything that was changed or is odd.
 
-    values : numeric columns are float64 with NaN for missing values, all others text with NaN for missing. Its index
-        numbers the rows as they were in the source, from 0, so that a row is found again after sorting.
-    time : the time stamps in ascending order, one a row; None if there are none.
-    time_name : the column (or columns) they come from.
-    label : the column that says what is known of each row, or None; never an input.
-    source : where the table comes from, for people.
-    notes : in the order in which things were found.
-    units : of the input columns, as far as a line below the header says.
-    group : which run, unit or machine each row is of, as text, under the column's name, or None. Rows of a group are
-        next to each other, and the time stamps are in ascending order within each.
+    Attributes
+    ----------
+    values : DataFrame
+        Numeric columns are float64 with NaN for missing values, all others text with NaN for missing. Its index numbers
+        the rows as they were in the source, from 0, so that a row is found again after sorting.
+    time : DatetimeIndex or None
+        The time stamps in ascending order, one a row; None if there are none.
+    time_name : str or None
+        The column (or columns) they come from.
+    label : Series or None
+        The column that says what is known of each row; never an input.
+    source : str
+        Where the table comes from, for people.
+    notes : tuple of Note
+        In the order in which things were found.
+    units : mapping
+        Of the input columns, as far as a line below the header says.
+    group : Series or None
+        Which run, unit or machine each row is of, as text, under the column's name. Rows of a group are next to each
+        other, and the time stamps are in ascending order within each.
     """
 
     values: pd.DataFrame

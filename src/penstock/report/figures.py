@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._types import FloatArray
 from penstock.detection import Findings
 from penstock.report.axis import Axis, make_axis
 from penstock.report.cases import cases_of, word_for_cases
 from penstock.report.charts import CaseCharts
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -54,6 +56,24 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
     axes.axhline(findings.threshold, color=_INK, linestyle=(0, (6, 4)), linewidth=1, label="threshold")
     axes.set_ylabel("score")
     axes.set_xlabel(findings.table.time_name or "row")
+    axes.legend(loc="upper right", frameon=False, fontsize="small")
+    _calm(axes)
+    return axes
+
+
+def plot_training_scores(
+    scores: FloatArray, threshold: float, top: pd.DataFrame, labels: pd.Index | None = None
+) -> Axes:
+    """Draw the scores of a fitted detector in order of rows (over time, if labels are times) and mark the highest."""
+    axes: Axes = _pyplot().subplots(figsize=(9, 2.6), layout="constrained")[1]
+    in_time = labels is not None and hasattr(labels, "hour") and labels.is_monotonic_increasing
+    places = labels.to_numpy() if labels is not None and in_time else np.arange(len(scores))
+    highest = np.argsort(-scores, kind="stable")[: len(top)]
+    axes.plot(places, scores, color=_BLUE, linewidth=0.8, label="score")
+    axes.axhline(threshold, color=_INK, linestyle=(0, (6, 4)), linewidth=1, label="threshold")
+    axes.plot(places[highest], scores[highest], "o", color=_ORANGE, markersize=4, label=f"{len(top)} highest")
+    axes.set_ylabel("score")
+    axes.set_xlabel("time" if in_time else "row")
     axes.legend(loc="upper right", frameon=False, fontsize="small")
     _calm(axes)
     return axes
