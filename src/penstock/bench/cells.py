@@ -311,13 +311,11 @@ def _read_module(module: str) -> tuple[str, list[str]]:
     spec = _find_spec(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return "", []
-    path = Path(spec.origin)
-    return _parse(path, path.stat().st_mtime_ns, spec.parent or "")
+    return _parse(Path(spec.origin).read_bytes(), spec.parent or "")
 
 
 @cache
-def _parse(path: Path, changed: int, package: str) -> tuple[str, list[str]]:
-    source = path.read_bytes()
+def _parse(source: bytes, package: str) -> tuple[str, list[str]]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # of an optional import
