@@ -47,7 +47,8 @@ _JUDGES = (
     *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
 )
 _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may change the last digits of anything
-_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving")  # saving files has no part in scores
+# Saving files and drawing have no part in scores.
+_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving", "penstock.report")
 Loader = Callable[[str], Dataset]
 _FITTED = ("n_iter_", "converged_", "n_neighbors_", "objective_", "collapsed_")  # attributes kept in `detail`
 _FEWEST_ROWS_TIMED = 1000  # below, building a tree takes less time than a clock can resolve
