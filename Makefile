@@ -73,7 +73,7 @@ coverage: install
 	$(BIN)/python -m coverage report
 
 test-all: install
-	$(BIN)/python -m pytest
+	PENSTOCK_EXAMPLES=all $(BIN)/python -m pytest
 
 # The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
 docs: $(VENV)/.installed-docs

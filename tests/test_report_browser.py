@@ -311,7 +311,9 @@ def test_names_in_csv_are_no_formulas(browser, files):
         assert ",'=cmd()" in page.evaluate("navigator.clipboard.readText()").splitlines()[0]
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if "series" in name else pytest.mark.slow) for name in SOME]
+)
 def test_a_phone_needs_no_sideways_scrolling(browser, files, name):
     with opened(browser, files / f"{name}.html", width=375, height=700) as page:
         for link in page.locator("#case-table a").all()[:4]:

@@ -98,6 +98,7 @@ def test_what_is_refused(client, tmp_path):
         scale.fit(SensorDetector(), np.column_stack([readings()[:, 0], np.full(N, np.nan)]), client)
 
 
+@pytest.mark.slow
 def test_the_command_fits_series_on_a_cluster(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = pd.DataFrame(readings(), columns=list("vwxyz"))
