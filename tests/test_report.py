@@ -195,7 +195,7 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     article = page[page.index('id="incident=2"') :]
     first = re.search(r'<p class="who"><bdi class="name">(.*?)</bdi>', article)[1]
     assert first == findings.names[4]
-    assert "Before it moved" in article
+    assert "Earlier: " in article
 
 
 def test_similar_incidents_are_linked_both_ways():

@@ -393,12 +393,12 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     after = [sensor for sensor in out if sensor.onset > first.onset][:2]
     if early:
         names = [Markup("{} at {}").format(name_tag(s.name), place_in_words(findings, s.onset)) for s in early]
-        text += Markup(". Before it moved {}").format(listed(names))
+        text += Markup(". Earlier: {}").format(listed(names))
     if same:
-        text += Markup(". At the same time moved {}").format(listed([name_tag(sensor.name) for sensor in same]))
+        text += Markup(". At the same time: {}").format(listed([name_tag(sensor.name) for sensor in same]))
     if after:
         names = [name_tag(sensor.name) + _after(findings, first_onset, sensor) for sensor in after]
-        text += Markup(". Then followed {}").format(listed(names))
+        text += Markup(". Then: {}").format(listed(names))
     others = sum(sensor.onset >= 0 for sensor in case.sensors) - len({*early, *same, *after}) - 1
     if others > 0:
         text += f". {counted(others, 'other sensor')} left {'its' if others == 1 else 'their'} usual range too"
