@@ -56,10 +56,10 @@ def pytest_collection_finish() -> None:
 def benchmark_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of benchmark files, with PENSTOCK_DATA pointing to it; skips where there is none."""
     setting = os.environ.get("PENSTOCK_DATA", "")
-    beside = Path(__file__).resolve().parents[1] / "shared" / "data"
-    folder = Path(setting) if setting else beside
+    neighbour = Path(__file__).resolve().parents[1] / "shared" / "data"
+    folder = Path(setting) if setting else neighbour
     if not ((folder / "dami").is_dir() or (folder / "Glass.csv.gz").is_file()):
-        pytest.skip(f"needs the benchmark files: PENSTOCK_DATA is {setting!r}, and {beside} does not hold them")
+        pytest.skip(f"needs the benchmark files: PENSTOCK_DATA is {setting!r}, and {neighbour} does not hold them")
     monkeypatch.setenv("PENSTOCK_DATA", str(folder.resolve()))  # tests change the working folder
     return folder.resolve()
 
@@ -80,7 +80,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def simulated() -> Callable[..., Any]:
-    """`simulate_hydropower` that draws each plant once: it takes a second. Nobody may change what it returns."""
+    """`simulate_hydropower` that draws each plant once: it takes a second. Tests must not change what it returns."""
     from penstock.simulate import simulate_hydropower
 
     draw = cache(lambda seed, options: simulate_hydropower(seed, **dict(options)))

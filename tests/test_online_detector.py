@@ -415,7 +415,10 @@ def parameters_of_small():
         (lambda s: s["stream"].update(waiting=np.ones((2, 4))), "waiting"),
         (lambda s: s["stream"]["warm"].update(n_components=9), "n_components"),
         (lambda s: s["stream"]["warm"].update(scaling=None), "scaling"),
-        (lambda s: s["stream"]["warm"]["factors"].update(H=np.zeros((2, 4))), r"\['H'\] should hold"),
+        (
+            lambda s: s["stream"]["warm"]["factors"].update(H=np.zeros((2, 4))),
+            r"\['H'\] should hold finite numbers > 0",
+        ),
         (lambda s: s["stream"]["warm"]["factors"].update(U=np.full((2, 2), np.nan)), r"\['U'\] should hold"),
         (lambda s: s["stream"]["warm"]["factors"].update(rows=np.ones((9, 4))), r"\['rows'\] should be 1 to 6 rows"),
         (lambda s: s["stream"]["warm"]["factors"].update(rows=-np.ones((6, 4))), r"\['rows'\] should hold"),

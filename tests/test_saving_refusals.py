@@ -173,7 +173,7 @@ def saved_state(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
         ("NSNMF", "fitted/row_labels/zone", lambda _: "Europe/Atlantis", "zone that this machine knows"),
         ("NSNMF", "fitted/row_labels/values", lambda v: v[:5], "5 row labels for 24 rows"),
         ("NSNMF", "fitted/scaling/maximum", lambda v: -v, "nowhere below the minimum"),
-        ("NSNMF", f"{MODEL}/tree/edges", lambda e: e + 20, "tree.*finite numbers ≥ 0 ≤ 23 only"),
+        ("NSNMF", f"{MODEL}/tree/edges", lambda e: e + 20, "tree.*finite numbers ≥ 0 and ≤ 23 only"),
         ("NSNMF", f"{MODEL}/tree/edges", lambda e: e[:, ::-1].copy(), "smaller row first"),
         ("NSNMF", f"{MODEL}/tree/edges", lambda e: e[[0] * len(e)], "reaches every row"),
         ("NSNMF", f"{FACTORISATION}/factors/weights", lambda W: W - 1, "weights.*finite numbers ≥ 0"),

@@ -486,9 +486,9 @@ class TestFiles:
         write_plant(short, tmp_path)
         table = read_table(tmp_path)
         assert table.names == tuple(short.table.columns)
-        note = table.about("files beside")
+        note = table.about("other files")
         assert note is not None
-        assert "'truth.csv', 'variables.csv' beside 'plant.csv'" in note.message
+        assert note.message.endswith(": 'truth.csv', 'variables.csv'.")
         assert note.changed
 
     def test_nothing_is_overwritten_unasked(self, short: SimulatedPlant, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_records_name_what_does_not_fit() -> None:
         (lambda: record.flag("n"), "True or False"),
         (lambda: record.text("n"), "text"),
         (lambda: record.array("x", np.float64, (3,)), r"fitted\['x'\] should hold finite numbers only"),
-        (lambda: record.array("x", np.float64, (3,), least=-1.0, most=9.0, missing=True), "≥ -1 ≤ 9 only"),
+        (lambda: record.array("x", np.float64, (3,), least=-1.0, most=9.0, missing=True), "≥ -1 and ≤ 9 only"),
         (lambda: record.array("x", np.float64, (4,)), r"float64 of shape \(4\), but is float64 of shape \(3,\)"),
         (lambda: record.array("x", np.float64, (None, None)), r"shape \(any, any\)"),
         (lambda: record.array("x", np.int64, (3,)), "int64"),

@@ -119,9 +119,10 @@ def test_lists_beside_the_table_in_a_folder_are_left_out_and_named(tmp_path):
     )
     table = read_table(tmp_path)
     assert table.names == ("a", "b")
-    note = table.about("files beside")
+    note = table.about("other files")
     assert (note.count, note.changed) == (2, True)
-    assert "'truth.csv', 'variables.csv' beside 'plant.csv' was left out" in note.message
+    assert note.message.startswith("The rows are in 'plant.csv'. Left out, as without time")
+    assert note.message.endswith("'truth.csv', 'variables.csv'.")
     with pytest.raises(TableError, match="strict refuses"):
         read_table(tmp_path, strict=True)
     with pytest.raises(TableError, match="has no column 'is_fault'"):

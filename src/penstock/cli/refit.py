@@ -40,7 +40,7 @@ def refit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=_OUT)] = False,
     **options: Any,
 ) -> int:
-    """Learn again without what people marked, and show the old model beside the new one on the labelled history.
+    """Learn again without what people marked, and compare the old model with the new one on the labelled history.
 
     Periods marked as real defect, sensor defect or maintenance are left out. Nothing is written without --output or
     --switch. Exit code 0: done; 2: a file or an option is wrong.

@@ -181,8 +181,9 @@ def records_among(
     others = [table.name for table, has_time in zip(tables, is_record, strict=True) if not has_time]
     if not records or not others:
         return tables
-    said = f"{listed(others)} beside {listed([table.name for table in records])} was left out, having no time, or only"
-    notebook.add("files beside", f"{said} the starts and ends of events.", len(others), changed=True)
+    rows = listed([table.name for table in records])
+    message = f"The rows are in {rows}. Left out, as without time or only starts and ends of events: {listed(others)}."
+    notebook.add("other files", message, len(others), changed=True)
     return records
 
 

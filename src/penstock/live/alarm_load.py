@@ -22,7 +22,7 @@ _SHOWN = ("raised", "returned", "re-alarmed")  # what an operator is shown
 
 @dataclass(frozen=True)
 class AlarmLoad:
-    """Alarms per operator, and alarms that nobody can work with.
+    """Alarms per operator, and alarms that are no use to operators.
 
     Attributes
     ----------

@@ -79,8 +79,8 @@ class Verdict:
     by_chance : float or None
         How many episodes of at least this score are expected in a day of normal data; None if that is not known.
     sensors : tuple of Sensor
-        Those with evidence, the most first; also of rows below the threshold, if they are known: which moved first
-        is told from them.
+        Those with evidence, the most first; also of rows below the threshold, if they are known: they
+        show which sensor moved first.
     values : mapping, optional
         Readings by sensor; those of the last normal row are shown as the values before an alarm.
     reason : str
@@ -299,7 +299,7 @@ class Notification:
     Attributes
     ----------
     id : str
-        The same for the same input; whoever gets it twice can tell.
+        The same for the same input, so that a receiver recognises a repetition.
     time : float
     group : str
         What is before the first "/" of the assets' names, "" without.

@@ -579,7 +579,7 @@ class AlarmBook:
             self._judge_model(name, self._assets[name])
         elif kind == "5 close":
             alarm = self._alarms[name]
-            reason = "" if alarm.state.acknowledged else "nobody acknowledged it"
+            reason = "" if alarm.state.acknowledged else "not acknowledged"
             self._change("closed", alarm, alarm.state, time, reason=reason)
         elif kind == "6 silence":
             self._end_silence(name, time)
@@ -624,7 +624,7 @@ class AlarmBook:
         return new, ended
 
     def _waiting(self, group: _Group) -> list[str]:
-        """Return alarms that were told and that nobody has acknowledged."""
+        """Return alarms that were notified and are not acknowledged."""
         told = [self._alarms[name] for name in group.told if name in self._alarms]
         return [a.id for a in told if a.state.active and not a.state.acknowledged and not self.quiet(a)]
 

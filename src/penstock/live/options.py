@@ -68,7 +68,7 @@ class AlarmRules:
         Any, _alarm("--stale-model", "An alarm active for so long means that the model is stale; 0s never.")
     ] = "7d"
     keep: Annotated[
-        Any, _alarm("--keep-alarms", "An alarm that nobody acknowledges is closed so long after its end.")
+        Any, _alarm("--keep-alarms", "An alarm that is not acknowledged is closed so long after its end.")
     ] = "30d"
     group_wait: Annotated[Any, _alarm("--group-wait", "Wait so long for more before a notification.")] = "30s"
     group_interval: Annotated[Any, _alarm("--group-interval", "So long at least between notifications of a group.")] = (

@@ -37,7 +37,7 @@ from penstock.storage import state_from_bytes, state_to_bytes
 log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
 _MOST_JOBS = 256  # deliveries and actions in one cycle
-_MOST_WAITING = 2000  # beyond, clients are told to come later
+_MOST_WAITING = 2000  # more are refused: the client sends them again later
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
 _MOST_DIGESTS = 250  # of messages that a broker may send again
@@ -599,7 +599,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Said:
-    """What an action has led to, and the answer to whoever asked for it."""
+    """What an action has led to, and the answer to the client."""
 
     events: list[Event]
     answer: Any

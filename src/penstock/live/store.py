@@ -125,7 +125,7 @@ class Store:
     path : str or path
         Made if it is not there.
     exclusive : bool, default=True
-        False to change tokens beside a service that runs.
+        False to change tokens while a service runs on the same file.
 
     Examples
     --------

@@ -52,7 +52,7 @@ COMMAND_HEADER = "penstock-command"
 _MOST_ADDRESSES = 10_000
 _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
-_MOST_CHANGES = 200  # in one event; beyond, pages are told to load anew
+_MOST_CHANGES = 200  # in one event; with more, pages load everything again
 _SCRIPT = "text/javascript"
 _PAGE = {  # files of the page; the charts are those of the report
     "/": ("live/templates/live.html", "text/html"),
@@ -211,7 +211,7 @@ class Guard:
         self._authenticate(scope, headers, address)
 
     def _authenticate(self, scope: Scope, headers: Headers, address: str) -> None:
-        """Find out who asks; where there are no tokens, whoever is on this machine may do all."""
+        """Find the user of a request; without tokens, every user of this machine has all rights."""
         tokens = self._api.tokens()
         if not tokens and self._local:
             scope["user"], scope["role"] = "", "engineer"

@@ -436,7 +436,7 @@ def _about(findings: Findings, case: Case) -> str:
 
 
 def _neighbors(findings: Findings, case: Case) -> Record | None:
-    """The nearest normal rows beside the case at its worst, of an explanation."""
+    """Return the nearest normal rows and the worst row of a case, from its explanation."""
     why = case.explanation
     if why is None or not len(why.neighbors) or not len(why.comparison):
         return None

@@ -36,7 +36,7 @@ Day = tuple[int, int, int]
 
 
 def overview_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Packed:
-    """Pack what is drawn over the whole time beside the score: incidents, gaps, and rows of bands below the chart."""
+    """Pack what is drawn over the whole time with the score: incidents, gaps, and rows of bands below the chart."""
     places = axis.places
     return {
         "extent": [float(places[0]), float(places[-1])] if len(places) else [0.0, 1.0],

@@ -92,7 +92,7 @@ def _advice(findings: Findings) -> list[str]:
         ),
         (
             findings.agreement is None,
-            "If faults are known, name the column that holds them (--label): they are shown beside the findings.",
+            "If faults are known, name the column that holds them (--label): they are shown with the findings.",
         ),
     )
     return [text for needed, text in advice if needed]

@@ -508,5 +508,6 @@ class Record:
 
 
 def _bounds(least: float, most: float) -> str:
-    below = f" ≥ {least:g}" if least > -math.inf else ""
-    return below + (f" ≤ {most:g}" if most < math.inf else "")
+    bounds = [] if least == -math.inf else ["> 0" if 0 < least < 1e-300 else f"≥ {least:g}"]
+    bounds += [] if most == math.inf else [f"≤ {most:g}"]
+    return " " + " and ".join(bounds) if bounds else ""
