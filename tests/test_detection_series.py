@@ -109,8 +109,8 @@ def test_a_planted_fault_is_the_first_incident_named_and_dated(found):
     assert (incident.sensors[0].name, incident.sensors[0].direction) == ("s3", "above")
     row = found.incident_table.loc[incident.number]
     assert (row["start"], row["first_sensor"]) == (found.table.time[incident.start], "s3")
-    assert found.verdict.kind == "some"
-    assert row["expected_by_chance"] <= 0.02
+    assert found.verdict.kind == "clearly"
+    assert row["expected_by_chance"] <= 0.01
     event = int(found.grouped.of_row[incident.peak])
     assert found.explain(event).variables["variable"].iloc[0] == "s3"
     assert found.events.loc[event, "expected_by_chance"] == row["expected_by_chance"]
@@ -162,7 +162,7 @@ def test_a_list_has_the_length_that_was_asked_for_and_the_verdict_counts_what_st
     assert (listed.scores == found.scores).all()
     assert np.flatnonzero(listed.flags).tolist() == sorted(np.argsort(-found.scores, kind="stable")[:top])
     expected = listed.incident_table["expected_by_chance"]
-    assert (listed.verdict.kind, listed.verdict.found) == ("some", int((expected <= 1).sum()))
+    assert (listed.verdict.kind, listed.verdict.found) == ("clearly", int((expected <= 1).sum()))
     assert (len(expected) > listed.verdict.found) == (top == 100)
 
 

@@ -151,11 +151,12 @@ def memory(scores):
     return lag
 
 
-def episode_rate(scores, block):
-    """Gumbel's distribution of the maxima over blocks."""
+def episode_rate(scores, block, without_highest=False):
+    """Gumbel's distribution of the maxima over blocks, or over all but the highest."""
     count = len(scores) // block
     edges = [int(k * len(scores) / count) for k in range(count + 1)]
-    return gumbel([max(scores[a:b]) for a, b in pairwise(edges)])
+    maxima = sorted(max(scores[a:b]) for a, b in pairwise(edges))
+    return gumbel(maxima[:-1] if without_highest else maxima)
 
 
 def expected(score, location, slope, block, rows):

@@ -123,7 +123,7 @@ class SeriesDetector(BaseDetector):
         learnt = self._learn(table, time, runs, index)
         self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
         starts = learnt.model.clock.follow(len(table), time, runs).starts
-        self.rate_ = learn_rate(learnt.judgement.scores, starts)
+        self.rate_ = learn_rate(learnt.judgement.scores, starts, without_highest=True)
         self.as_new_ = bounded(learnt.as_new)
         self.later_rate_ = learn_rate(self.as_new_, starts)
         self.alone_ = bounded(join_blocks(self.model_.score_alone, table))

@@ -58,7 +58,7 @@ class EpisodeRate:
         return float(self.location - self.slope * np.log(-np.log1p(-share)))
 
 
-def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
+def learn_rate(scores: FloatArray, starts: BoolArray, *, without_highest: bool = False) -> EpisodeRate | None:
     """Learn from scores of rows in order of time; None if they are too few for twenty blocks.
 
     Parameters
@@ -66,6 +66,8 @@ def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
     scores : array of shape (n,)
     starts : array of bool of shape (n,)
         Where the history begins anew.
+    without_highest : bool, default=False
+        Leave the highest block out, where these rows are judged by the rate: an episode must not decide how rare it is.
     """
     memory = _memory(scores, starts)
     block = max(memory, len(scores) // _MOST_BLOCKS, 1)
@@ -73,7 +75,7 @@ def learn_rate(scores: FloatArray, starts: BoolArray) -> EpisodeRate | None:
     if count < FEWEST_BLOCKS:
         return None
     edges = np.arange(count + 1) * len(scores) // count
-    maxima = np.maximum.reduceat(scores, edges[:-1])
+    maxima = np.sort(np.maximum.reduceat(scores, edges[:-1]))[: -1 if without_highest else None]
     shares = np.array([0.25, 0.5, 0.75])
     low, middle, high = np.quantile(maxima, shares)
     places = -np.log(-np.log(shares))
