@@ -227,7 +227,7 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
 
 @examples(30)
 @given(st.integers(40, 3000), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
-@example(1004, 1, False, False)  # blocks of 5 and 6 rows whose edges floating point numbers missed by one
+@example(904, 1, False, False)  # blocks of 9 and 10 rows whose edges floating point numbers missed by one
 def test_rates_of_episodes_are_their_slow_twin(n, seed, faults, without_highest):
     rng = np.random.default_rng(seed)
     scores, starts = rng.gumbel(size=n), np.arange(n) == 0
@@ -235,8 +235,8 @@ def test_rates_of_episodes_are_their_slow_twin(n, seed, faults, without_highest)
         scores[rng.integers(n, size=3)] += 30.0
     rate = learn_rate(scores, starts, without_highest=without_highest)
     memory = naive.memory(scores.tolist())
-    block = max(memory, n // 200)
-    if n // block < 20:
+    block = max(memory, n // 100)
+    if n // block < 25:
         assert rate is None
         return
     assert rate.block == block

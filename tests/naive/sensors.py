@@ -135,7 +135,7 @@ def gumbel(maxima):
 
 
 def memory(scores):
-    """The first of the lags 1, 2, 3, … (each at least 1.2 times the last) at which ranks are correlated below 0.2."""
+    """The first of the lags 1, 2, 3, … (each at least 1.2 times the last) at which ranks are correlated below 0.3."""
     n = len(scores)
     order = sorted(range(n), key=lambda i: scores[i])
     ranks = [0.0] * n
@@ -145,7 +145,7 @@ def memory(scores):
     lag = 1
     while lag < n // 2:
         products = [ranks[i] * ranks[i - lag] for i in range(lag, n)]
-        if sum(products) / len(products) / variance < 0.2:
+        if sum(products) / len(products) / variance < 0.3:
             break
         lag = max(lag + 1, int(1.2 * lag))
     return lag

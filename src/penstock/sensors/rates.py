@@ -14,9 +14,9 @@ import numpy as np
 from penstock._types import FloatArray
 from penstock.sensors.readings import BoolArray
 
-FEWEST_BLOCKS = 20  # fewer say nothing about how rare a maximum is
-_MOST_BLOCKS = 200
-_MEMORY = 0.2  # of the autocorrelation of ranks
+FEWEST_BLOCKS = 25  # fewer say nothing about how rare a maximum is
+_MOST_BLOCKS = 100
+_MEMORY = 0.3  # of the autocorrelation of ranks
 _SMALLEST_SLOPE = 0.05
 
 
@@ -59,7 +59,7 @@ class EpisodeRate:
 
 
 def learn_rate(scores: FloatArray, starts: BoolArray, *, without_highest: bool = False) -> EpisodeRate | None:
-    """Learn from scores of rows in order of time; None if they are too few for twenty blocks.
+    """Learn from scores of rows in order of time; None if they are too few for 25 blocks.
 
     Parameters
     ----------
