@@ -20,6 +20,7 @@ from test_saving_refusals import at, changed, places, wrong_values
 import penstock
 from penstock import SensorDetector
 from penstock.detectors import SeriesMonitor
+from penstock.simulate import simulate_hydropower
 from penstock.storage import StorageError, read_state, write_state
 
 NAMES = ["load", "flow", "head", "oil", "gate", "level"]
@@ -301,6 +302,17 @@ def test_how_often_by_chance() -> None:
     assert low > middle > high > 0
     np.testing.assert_allclose(detector.expected_by_chance([3.0], 6000), 2 * middle)
     assert detector.expected_by_chance([3.0], later=False).shape == (1,)
+
+
+def test_few_later_rows_of_a_healthy_plant_are_flagged() -> None:
+    healthy = simulate_hydropower(0, faults=False).table
+    detector = SensorDetector().fit(healthy.iloc[:4000])
+    assert (detector.predict(healthy.iloc[:4000]) == -1).mean() < 0.01
+    assert (detector.predict(healthy.iloc[4000:]) == -1).mean() < 0.01
+    assert detector.set_contamination(0.1).set_contamination("auto").threshold_ == detector.threshold_
+    few = SensorDetector().fit(readings(30))
+    assert few.expected_by_chance([5.0]) != few.expected_by_chance([5.0])
+    assert (few.predict(readings(30)) == -1).sum() == 1  # the highest
 
 
 @pytest.mark.parametrize("kind", ["time", "none", "few"])

@@ -35,6 +35,7 @@ from penstock.detection.modes import ModePlan
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
+from penstock.sensors.rates import WELL_ABOVE_USUAL
 from penstock.thresholds import Contamination, Exceedance, score_threshold
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 FitRows = Callable[..., Any]
 
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
-_WELL_ABOVE_USUAL = 3.0  # in spreads of the maxima over blocks of time, as series are scored
 
 
 class ModelError(ValueError):
@@ -124,7 +124,7 @@ class Model:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
-            return max(score_threshold(self.later_scores, contamination), _WELL_ABOVE_USUAL)
+            return max(score_threshold(self.later_scores, contamination), WELL_ABOVE_USUAL)
         if self.tells_rates and isinstance(contamination, Real):
             return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
         return score_threshold(self.later_scores, contamination)

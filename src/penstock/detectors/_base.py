@@ -307,7 +307,7 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         """
         self.scores_ = bounded(scores)
         self.seen_ = np.ones(len(scores)) if seen is None else seen
-        self.threshold_ = score_threshold(self._scores_for_threshold, self.contamination)
+        self.threshold_ = self._choose_threshold(self.contamination)
         self._row_labels = pandas_index(table)
         return self
 
@@ -388,10 +388,8 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         check_is_fitted(self)
         return shares_seen(read_table(self, X, reset=False, allow_missing=self._takes_missing))
 
-    @property
-    def _scores_for_threshold(self) -> FloatArray:
-        """The scores of training rows that `threshold_` is chosen from."""
-        return self.scores_
+    def _choose_threshold(self, contamination: Contamination) -> float:
+        return score_threshold(self.scores_, contamination)
 
     def set_contamination(self, contamination: Contamination) -> Self:
         """Choose another threshold from the training scores, without fitting again.
@@ -406,7 +404,7 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         self
         """
         check_is_fitted(self)
-        self.threshold_ = score_threshold(self._scores_for_threshold, contamination)
+        self.threshold_ = self._choose_threshold(contamination)
         self.contamination = contamination
         return self
 

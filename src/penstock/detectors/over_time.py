@@ -207,8 +207,8 @@ class OverTime(SeriesDetector):
         One of penstock that judges rows by themselves; it is cloned. None: `NSNMF(random_state=0)`, with at most half
         as many groups as there are columns.
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
-        Sets `threshold_`, for rows judged by themselves; see `penstock.thresholds.score_threshold`. That of the inner
-        detector has no effect.
+        Sets `threshold_`, for rows judged by themselves, as for `SensorDetector`. That of the inner detector has no
+        effect.
 
     Attributes
     ----------

@@ -22,9 +22,9 @@ from penstock.graph.rows import shares_seen
 from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
 from penstock.sensors.blocks import join_blocks
 from penstock.sensors.packing import pack, unpack
-from penstock.sensors.rates import EpisodeRate, learn_rate
+from penstock.sensors.rates import WELL_ABOVE_USUAL, EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
-from penstock.thresholds import Contamination
+from penstock.thresholds import Contamination, score_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,9 +143,13 @@ class SeriesDetector(BaseDetector):
         """
         return self._verdicts(self.fit(X).alone_)
 
-    @property
-    def _scores_for_threshold(self) -> FloatArray:
-        return self.alone_
+    def _choose_threshold(self, contamination: Contamination) -> float:
+        chosen, n = score_threshold(self.alone_, contamination), len(self.alone_)
+        if not isinstance(contamination, str):
+            return chosen
+        rate = learn_rate(self.alone_, np.arange(n) == 0)
+        level = max(chosen, WELL_ABOVE_USUAL) if rate is None else rate.score_expected(1.0, n)
+        return min(level, score_threshold(self.alone_, min(1 / n, 0.5)))
 
     def judge_series(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
         """Score rows that come after the training rows, in order of time, by what came before each.
@@ -325,7 +329,9 @@ class SensorDetector(SeriesDetector):
     Parameters
     ----------
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
-        Sets `threshold_`, for rows judged by themselves; see `penstock.thresholds.score_threshold`.
+        Sets `threshold_`, for rows judged by themselves. "auto": what one episode is expected to reach by chance in as
+        many rows as were learnt from, or the highest of these if that is less; otherwise as
+        `penstock.thresholds.score_threshold`.
     random_state : int, RandomState or None, default=0
         Draws the reference rows of the states that are known. The same seed, the same scores.
 

@@ -14,6 +14,7 @@ import numpy as np
 from penstock._types import FloatArray
 from penstock.sensors.readings import BoolArray
 
+WELL_ABOVE_USUAL = 3.0  # a score, in spreads of block maxima, for where no rate is known
 FEWEST_BLOCKS = 25  # fewer say nothing about how rare a maximum is
 _MOST_BLOCKS = 100
 _MEMORY = 0.3  # of the autocorrelation of ranks
