@@ -1,6 +1,6 @@
 """Print how often verdicts say that rows stand out: of normal tables, of tables with planted outliers, of real ones.
 
-    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series] [--seeds 5]
+    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series faults] [--seeds 5]
 
 `Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
@@ -10,6 +10,10 @@ are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows a
 `series` are records without faults in order of time, judged by `SensorDetector`: by itself (i), and the second half by
 the first (ii). "quiet" is the share in which no episode is expected less than 0.1 times by chance. Simulated plants
 keep their look-alikes: rare but legitimate states.
+
+`faults` are simulated plants with their faults, judged by themselves (i) and by the first 40 % without faults (ii): how
+many of the 13 faults are called near certain (expected at most 0.1 times by chance), and in how many other events that
+is said: of look-alikes, and of nothing at all.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ from scipy.signal import lfilter
 from penstock import Detector, SensorDetector
 from penstock._types import FloatArray
 from penstock.detectors import scores_without_the_highest
-from penstock.simulate import simulate_hydropower
+from penstock.explain import group_events
+from penstock.simulate import SimulatedPlant, simulate_hydropower
 from penstock.thresholds import SOME, Chance, expected_by_chance
 
 BoolArray = NDArray[np.bool_]
@@ -214,7 +219,48 @@ def print_series(seeds: int) -> None:
         print(f"{line:40s} {len(pairs):7d} {quiet[0]:9.0%} {quiet[1]:10.0%} {1 - known.mean():10.0%}", flush=True)
 
 
-# A part yields cases; `judge` says what is made of each. Series in time are judged by `print_series`.
+def print_faults(seeds: int) -> None:
+    """Print how many faults of simulated plants are called near certain, and what else is."""
+    print(f"{'near certain':24s} {'faults':>7s} {'look-alikes':>11s} {'false':>6s}   means over {seeds} plants")
+    for vary in (False, True):
+        called: list[tuple[list[int], list[int]]] = []
+        for seed in range(seeds):
+            plant = simulate_hydropower(seed, vary=vary)
+            X, stamps, faults = plant.table.to_numpy(), plant.table.index, plant.is_anomalous
+            minutes = ((stamps - stamps[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
+            good = (np.arange(len(X)) < int(0.4 * len(X))) & ~faults
+            own, learnt = SensorDetector().fit(X, time=minutes), SensorDetector().fit(X[good], time=minutes[good])
+            later, n_later = learnt.score_series(X, time=minutes), int((~good).sum())
+            certain = (
+                own.expected_by_chance(own.scores_, later=False) <= SOME,
+                (learnt.expected_by_chance(later, n_later) <= SOME) & ~good,
+            )
+            called.append((_count_called(plant, own.scores_, certain[0]), _count_called(plant, later, certain[1])))
+        for regime, counts in zip(("(i)", "(ii)"), np.mean(called, axis=0), strict=True):
+            name = f"{'varied plants' if vary else 'plants'} {regime}"
+            print(f"{name:24s} {counts[0]:7.1f} {counts[1]:11.1f} {counts[2]:6.1f}", flush=True)
+
+
+def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -> list[int]:
+    """Count faults with a flagged row, and flagged events of look-alikes and of neither."""
+    stamps, counts = plant.table.index, [0, 0, 0]
+    look_alike = np.zeros(len(flags), dtype=np.bool_)
+    for event in plant.events.itertuples():
+        rows = np.asarray((stamps >= event.start) & (stamps <= event.end))
+        counts[0] += bool(event.is_fault and (flags & rows).any())
+        look_alike |= rows & (not event.is_fault)
+    events = group_events(flags, scores, None)
+    for number in range(1, len(events) + 1):
+        rows_of = events.rows_of(number)
+        if not plant.is_anomalous[rows_of].any():
+            counts[1 if look_alike[rows_of].any() else 2] += 1
+    return counts
+
+
+# Parts in order of time print their own tables.
+IN_TIME = {"series": print_series, "faults": print_faults}
+
+# A part yields cases; `judge` says what is made of each.
 PARTS: dict[str, Callable[[int], Iterator[Case]]] = {
     "normal": drawn(NORMAL),
     "hard": drawn(HARD),
@@ -271,15 +317,16 @@ def line_of(name: str, outcomes: list[Outcome]) -> str:
 def main() -> None:
     """Print one line per kind of table, and one per part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=[*PARTS, "series"], choices=[*PARTS, "series"])
+    parser.add_argument("--parts", nargs="+", default=[*PARTS, *IN_TIME], choices=[*PARTS, *IN_TIME])
     parser.add_argument("--seeds", type=int, default=5, help="draws of each kind and size")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     columns = ("tables", "nothing", "some", "clearly", "too few", "called", "at E≤1", "found", "right")
-    print(f"{'':46s} {columns[0]:>6s} " + " ".join(f"{name:>8s}" for name in columns[1:]))
+    if not {*given.parts} <= {*IN_TIME}:
+        print(f"{'':46s} {columns[0]:>6s} " + " ".join(f"{name:>8s}" for name in columns[1:]))
     for part in given.parts:
-        if part == "series":
-            print_series(given.seeds)
+        if part in IN_TIME:
+            IN_TIME[part](given.seeds)
             continue
         begin, outcomes = process_time(), [judge(case) for case in PARTS[part](given.seeds)]
         print(f"\n{part}")

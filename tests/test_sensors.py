@@ -269,6 +269,15 @@ def test_a_record_of_few_blocks_has_no_rate():
     assert learn_rate(np.sin(np.arange(500) / 80), np.arange(500) == 0) is None
 
 
+def test_a_fault_that_has_ended_is_over():
+    rng = np.random.default_rng(0)
+    causes = np.column_stack([np.sin(np.arange(2000) / 40), np.cos(np.arange(2000) / 23)])
+    X = causes @ rng.uniform(0.2, 1.0, (2, 6)) + 0.05 * rng.normal(size=(2000, 6))
+    X[900:920, 2] += 1.0
+    scores = judge(X)[1].scores
+    assert scores[900:920].min() > scores[921:].max()
+
+
 def test_a_large_fault_in_a_short_record_does_not_excuse_itself():
     rng = np.random.default_rng(0)
     causes = np.column_stack([np.sin(np.arange(300) / 40), np.cos(np.arange(300) / 23)])

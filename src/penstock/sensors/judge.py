@@ -37,6 +37,7 @@ from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_o
 
 _ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
 _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
+_AFTERWARDS = 1.5  # over 1 − weight: what came before may add to what came before and after
 _CALM_TAIL, _BURSTY_TAIL = 2.4, 2.55  # `BothSides.tail` of residuals without bursts, and with: full weight then
 _PASSES = 3
 _SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
@@ -53,6 +54,9 @@ class Blend:
     With s the largest surprise of the other views, ν that at the state and w the weight, the score of a row is
     max(s, wν − (1 − w)·4/3) + w·added·min(max(ν, 0), most).
 
+    Where a new state counts little, so does what came before a training row alone: after the end of a fault it still
+    says that the fault is there, and what comes after the row does not.
+
     Attributes
     ----------
     weight : float
@@ -63,6 +67,18 @@ class Blend:
     weight: float
     added: float = _ADDED
     most: float = _MOST_ADDED
+
+    def own(self, both: FloatArray, before: FloatArray) -> FloatArray:
+        """Return the surprise at training rows (n,) from that by what came before and after, and by what came before.
+
+        >>> Blend(0.25).own(np.array([5.0, 0.0]), np.array([6.0, 6.0]))
+        array([6., 2.])
+        >>> Blend(1.0).own(np.array([5.0, 0.0]), np.array([6.0, 6.0]))
+        array([6., 6.])
+        """
+        most = np.inf if self.weight >= 1 else _AFTERWARDS / (1 - self.weight)
+        larger: FloatArray = np.maximum(both, np.minimum(before, both + most))
+        return larger
 
     def combine(self, views: list[FloatArray], novelty: FloatArray | None) -> FloatArray:
         """Return the score of each row (n,) from its surprises by each view; None if there is no novelty.
@@ -265,7 +281,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
             del R, found  # before those of the next pass are made
     explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[judged]))
     del R
-    own_views = [learn_surprise(found.scores).apply(found.scores), found.trailing]
+    both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
     others = _residuals_of_other_blocks(Z, filled, kept, model)
     layer, as_new = learn_time_layer(others, complete, spacing, kept, judged)
     del others, filled
@@ -278,7 +294,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     blend = learn_blend(tail, explained)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend)
     evidence = found.evidence if judged.all() else fill_blocks(p, layer.on_all_sensors, found.evidence)
-    judgement = Judgement(blend.combine([*own_views, *unlike], new), evidence)
+    judgement = Judgement(blend.combine([blend.own(both, before), *unlike], new), evidence)
     return Learnt(fitted, judgement, blend.combine([as_new, *unlike], new_so_far))
 
 
