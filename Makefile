@@ -18,7 +18,7 @@ help:
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
-	@echo "make docs      the site, in docs/_build/html; a warning or a broken link is an error"
+	@echo "make docs      the site, in docs/_build/html, and a manual page; a warning or a broken link is an error"
 	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
@@ -78,6 +78,7 @@ test-all: install
 # The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -q -b man docs docs/_build/man
 
 package: $(VENV)/.installed-docs
 	$(BIN)/python tools/try_package.py
