@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Compiled modules are kept: most tests of commands are mostly imports.
 unexport PYTHONDONTWRITEBYTECODE
-# The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
+# The twenty benchmark sets, where a copy lies next to the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
 .PHONY: help install demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
@@ -22,10 +22,10 @@ help:
 	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
-	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
+	@echo "make bench-quality  the default detector and nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
 	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets, kills (a quarter of an hour)"
-	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
+	@echo "make bench-scale  the fit on a Dask cluster of this machine and the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 
 # hatchling comes first and from the constraints, so that the build itself is pinned too.

@@ -55,19 +55,8 @@ def write_commands(app: Any) -> None:
     """Write the page of all commands and options, from the commands themselves."""
     page = Path(__file__).parent / "generated" / "commands.md"
     page.parent.mkdir(exist_ok=True)
-    command = [
-        "typer",
-        "penstock.cli",
-        "utils",
-        "docs",
-        "--name",
-        "penstock",
-        "--title",
-        "Commands",
-        "--output",
-        str(page),
-    ]
-    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    command = ["typer", "penstock.cli", "utils", "docs", "--name", "penstock", "--title", "Commands", "--output"]
+    subprocess.run([sys.executable, "-m", *command, str(page)], check=True, capture_output=True)
 
 
 def setup(app: Any) -> None:

@@ -299,7 +299,7 @@ def judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str]
     if not strong:
         source, reason = "state", "No single sensor left its range: the state of the machine as a whole is unusual."
     elif p == 1:
-        reason = "There is only one sensor: whether it or the machine is at fault cannot be told."
+        reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:
         more = listed(sensor.name for sensor in failed[1:])
         source, reason = "sensor", f"Probably the sensors: {name} is {words}; also see {more}."

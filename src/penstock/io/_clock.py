@@ -442,7 +442,11 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     later = np.zeros(len(index), dtype=bool)
     later[rows] = steps.to_numpy() > 0
     settled = bool((steps.groupby(days).max() > 0).all())
-    how = "told apart by their order" if settled else "where the order does not tell, they were taken as the first time"
+    how = (
+        "distinguished by their order"
+        if settled
+        else "where the order does not tell, they were taken as the first time"
+    )
     said = (
         f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )
