@@ -120,7 +120,7 @@ def test_thousands_are_refused_or_read_on_request(write, text, thousands):
     assert table.time[0] == pd.Timestamp("2024-12-31")
 
 
-def test_a_point_beside_decimal_commas_is_not_guessed_at(write):
+def test_a_point_among_decimal_commas_is_not_guessed_at(write):
     path = write("time;a;b\n2024-12-31;999,5;1\n2025-01-01;2.345;2\n2025-01-02;3;3\n")
     with pytest.raises(TableError, match=r"column 'a' has numbers with a comma, as '999,5', and with a point"):
         read_table(path)
@@ -129,7 +129,7 @@ def test_a_point_beside_decimal_commas_is_not_guessed_at(write):
     assert read_table(path, thousands=".").values["a"].tolist() == [999.5, 2345, 3]
 
 
-def test_lines_around_the_table_are_told_apart(write):
+def test_lines_around_the_table_are_distinguished(write):
     text = "Plant report;;\nmade by;X;\n\ntime;flow;level\n;m³/h;m\n2024-01-01;1,5;2\n2024-01-02;2,5;3\n"
     table = read_table(write(text))
     assert table.names == ("flow", "level")
@@ -137,6 +137,15 @@ def test_lines_around_the_table_are_told_apart(write):
     assert table.about("preamble").count == 2
     assert "'m³/h', 'm'" in table.about("units").message
     assert table.units == {"flow": "m³/h", "level": "m"}
+
+
+@pytest.mark.parametrize("make", hostile_tables.remarks().values(), ids=hostile_tables.remarks())
+def test_lines_that_begin_with_a_number_sign_above_the_table_are_left_out(write, make):
+    table = read_table(write(make().decode()))
+    assert table.names[-2:] == ("flow", "level")
+    assert table.values[["flow", "level"]].to_numpy().tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
+    assert table.time is not None
+    assert not table.units
 
 
 def test_units_are_kept_with_the_inputs(write):

@@ -133,12 +133,14 @@ def spread_tags(
     spread[rows, codes] = values
     wide = readings[when].iloc[np.unique(rows, return_index=True)[1]].reset_index(drop=True)
     wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
-    units = readings.groupby(codes)[unit].first().dropna() if unit else pd.Series(dtype=object)
+    units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
     left = f" Left out: {listed(others)}." if others else ""
     said = f"{raw.name} has a row for each reading. It was read with a row for each time ({n:,}) and a column for each"
     said = f"{said} of the {len(tags):,} tags in column {quoted(tag)}.{left}"
     notebook.add("long format", said, len(tags), (tag, value), changed=True)
-    return replace(raw, frame=wide, unnamed=(), units={str(tags[code]): str(unit) for code, unit in units.items()})
+    return replace(
+        raw, frame=wide, unnamed=(), units={str(name): str(of) for name, of in units.items() if pd.notna(of)}
+    )
 
 
 @dataclass(frozen=True)
