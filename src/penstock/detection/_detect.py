@@ -425,10 +425,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
 def check_options(options: FitOptions | ScoreOptions) -> None:
     """Raise for options that cannot be used, as far as that can be said before a table is read.
 
-    Raises
-    ------
-    ValueError
-        With the name of the option as its `parameter`.
+    Raises ValueError: with the name of the option as its `parameter`.
     """
     if isinstance(options, CutOptions):
         _cut(options)

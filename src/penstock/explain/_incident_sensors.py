@@ -56,18 +56,10 @@ class IncidentSensor:
 def condition_in_words(sensor: IncidentSensor) -> str:
     """Return the condition of a sensor, with "possibly" in front of it where it is not certain.
 
-    Parameters
-    ----------
-    sensor : IncidentSensor
-        Of an incident.
+    sensor : of an incident.
 
-    Returns
-    -------
-    str
-        "" if no condition was recognised.
+    Returns: "" if no condition was recognised.
 
-    Examples
-    --------
     >>> condition_in_words(IncidentSensor(0, "flow", 7, 2.0, 3.0, "above", "frozen", False))
     'possibly frozen'
     """
