@@ -14,14 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from penstock._types import FloatArray, IndexArray
-from penstock.explain._incident_parts import (
-    LEVEL,
-    SAME_SENSORS,
-    check_series,
-    cosine,
-    merge_parts,
-    split_event,
-)
+from penstock.explain._incident_parts import LEVEL, SAME_SENSORS, check_series, cosine, merge_parts, split_event
 from penstock.explain._incident_sensors import (
     History,
     IncidentSensor,

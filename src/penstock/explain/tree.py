@@ -9,14 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.explain._conditions import (
-    GrownTree,
-    gap_around,
-    grow,
-    round_between,
-    sample_rows,
-    smallest_leaf,
-)
+from penstock.explain._conditions import GrownTree, gap_around, grow, round_between, sample_rows, smallest_leaf
 from penstock.explain.variables import in_words, split_unit, units_of
 
 

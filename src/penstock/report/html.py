@@ -14,15 +14,7 @@ from markupsafe import Markup
 from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.report.axis import Axis, make_axis, script_json
-from penstock.report.cases import (
-    Areas,
-    Case,
-    cases_of,
-    filter_data,
-    make_article,
-    make_row,
-    word_for_cases,
-)
+from penstock.report.cases import Areas, Case, cases_of, filter_data, make_article, make_row, word_for_cases
 from penstock.report.charts import case_data, explorer_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.overview import (
