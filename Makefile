@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Compiled modules are kept: most tests of commands are mostly imports.
 unexport PYTHONDONTWRITEBYTECODE
-# The twenty benchmark sets, where a copy lies beside the checkout; tests that need them skip without it.
+# The twenty benchmark sets, where a copy lies next to the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
 .PHONY: help install demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
@@ -18,14 +18,14 @@ help:
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
-	@echo "make docs      the site, in docs/_build/html; a warning or a broken link is an error"
+	@echo "make docs      the site, in docs/_build/html, and a manual page; a warning or a broken link is an error"
 	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
-	@echo "make bench-quality  the default detector beside nine others on the paper's data sets (twenty minutes)"
+	@echo "make bench-quality  the default detector and nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
 	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets, kills (a quarter of an hour)"
-	@echo "make bench-scale  the fit on a Dask cluster of this machine beside the plain fit (half an hour)"
+	@echo "make bench-scale  the fit on a Dask cluster of this machine and the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 
 # hatchling comes first and from the constraints, so that the build itself is pinned too.
@@ -78,6 +78,7 @@ test-all: install
 # The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -q -b man docs docs/_build/man
 
 package: $(VENV)/.installed-docs
 	$(BIN)/python tools/try_package.py

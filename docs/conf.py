@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import penstock
@@ -34,11 +37,12 @@ html_theme_options = {
     "show_prev_next": False,
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 html_show_sourcelink = False
+man_pages = [("generated/commands", "penstock", "find what is wrong in sensor data", author, 1)]
 
 
 def skip_inherited(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
@@ -47,6 +51,15 @@ def skip_inherited(app: Any, what: str, name: str, thing: Any, skip: bool, optio
     return True if home is not None and not home.startswith("penstock") else None
 
 
+def write_commands(app: Any) -> None:
+    """Write the page of all commands and options, from the commands themselves."""
+    page = Path(__file__).parent / "generated" / "commands.md"
+    page.parent.mkdir(exist_ok=True)
+    command = ["typer", "penstock.cli", "utils", "docs", "--name", "penstock", "--title", "Commands", "--output"]
+    subprocess.run([sys.executable, "-m", *command, str(page)], check=True, capture_output=True)
+
+
 def setup(app: Any) -> None:
     """Connect to Sphinx."""
+    app.connect("builder-inited", write_commands)
     app.connect("autodoc-skip-member", skip_inherited)

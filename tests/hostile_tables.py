@@ -58,6 +58,22 @@ def dressed() -> dict[str, Callable[[], bytes]]:
     return tables
 
 
+def remarks() -> dict[str, Callable[[], bytes]]:
+    """Tables with lines that begin with #, as programs write them, and rows that do."""
+    rows = "2024-01-01,1.5,2\n2024-01-02,2.5,3\n2024-01-03,3.5,5\n"
+    numbered = "".join(f"#{number},{row}\n" for number, row in enumerate(rows.split()))
+    influx = "#group,false,true,true\n#datatype,string,double,double\n,when,flow,level\n"
+    texts = {
+        "Ignition": f'"#NAMES"\n"t_stamp","flow","level"\n"#TYPES"\n"date","R8","I4"\n"#ROWS","3"\n{rows}',
+        "InfluxDB": influx + "".join(f",{row}\n" for row in rows.split()),
+        "a header with #": f"# made today\n# when,flow,level\n{rows}",
+        "a title, and a header with #": f"Plant 7\n#when,flow,level\n{rows}",
+        "remarks above": f"# made today, by X\nwhen,flow,level\n{rows}",
+        "rows with #": f"number,when,flow,level\n{numbered}",
+    }
+    return {name: lambda text=text: text.encode() for name, text in texts.items()}  # type: ignore[misc]
+
+
 def with_times(*times: str, name: str = "time") -> bytes:
     lines = [f'"{time}";{number}.5' for number, time in enumerate(times)]
     return f"{name};flow\n".encode() + "\n".join(lines).encode()

@@ -1,4 +1,4 @@
-"""A small web server on this machine, which can be told to misbehave, and archives like those of the collection."""
+"""A small web server on this machine, which can misbehave on request, and archives like those of the collection."""
 
 from __future__ import annotations
 

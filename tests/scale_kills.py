@@ -144,7 +144,7 @@ def is_running(pid):
 
 @contextmanager
 def killing(client, marks, aims):
-    """A killer at work; all workers are there again in the end, for whoever comes next."""
+    """A killer at work; all workers are there again in the end, for the next test."""
     cluster = client.cluster
     killer = Killer(cluster, marks, list(aims))
     client.sync(_add, cluster.scheduler, killer)

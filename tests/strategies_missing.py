@@ -10,7 +10,7 @@ from strategies import tables
 
 
 @st.composite
-def tables_with_strangers(draw: st.DrawFn, max_rows: int = 12, max_columns: int = 5) -> np.ndarray:
+def tables_with_incomparable_rows(draw: st.DrawFn, max_rows: int = 12, max_columns: int = 5) -> np.ndarray:
     """Rows with few values, so that many pairs share no column and some tables fall apart."""
     whole = draw(tables(max_rows, max_columns))
     most = whole.shape[1] - 1
@@ -30,6 +30,6 @@ def tables_with_holes(draw: st.DrawFn, max_rows: int = 25, max_columns: int = 6)
         holes = holes[draw(arrays(np.int64, len(X), elements=st.integers(0, len(X) - 1)))]
     X[holes] = np.nan
     for row in range(len(X)):  # fill up what would be no table for a tree
-        if np.isnan(X[row]).all() or (row and naive.strangers(X[: row + 1]) is not None):
+        if np.isnan(X[row]).all() or (row and naive.incomparable_pair(X[: row + 1]) is not None):
             X[row] = whole[row]
     return X

@@ -1,4 +1,4 @@
-"""Statistics of a study: ranks, tests, groups and measures, beside slow twins, SciPy and scikit-posthocs."""
+"""Statistics of a study: ranks, tests, groups and measures, compared with slow twins, SciPy and scikit-posthocs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows would score as high by chance, beside a slow twin; and scores without the highest rows."""
+"""How many rows would score as high by chance, compared with a slow twin; and scores without the highest rows."""
 
 from __future__ import annotations
 

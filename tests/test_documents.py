@@ -134,6 +134,20 @@ def blocks_of(page: Path) -> list[re.Match[str]]:
     ]
 
 
+def test_code_is_in_fenced_blocks() -> None:
+    """What is indented would not be run."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        assert not re.search(r"\n\n {4}(?! *([*-]|\d+\.) )\S.*", text), page.name
+
+
+def test_the_image_is_built_from_all_that_a_build_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    image = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"COPY {project['tool']['hatch']['metadata']['hooks']['custom']['path']} tools/" in image
+    assert set(re.search(r"\[([\w,]+)\]'", image)[1].split(",")) <= set(project["project"]["optional-dependencies"])
+
+
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
 

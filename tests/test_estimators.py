@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import threading
 from unittest import SkipTest
 
 import numpy as np
@@ -24,6 +26,7 @@ from penstock.detectors import (
     LoMST,
     NormScore,
     OnlineNSNMF,
+    SensorDetector,
     SeriesDetector,
 )
 from penstock.factor import BlockSGD, Multiplicative, Solution
@@ -327,6 +330,24 @@ def test_what_a_detector_keeps_is_not_the_callers_memory() -> None:
     X = some_rows()
     for scale in ("minmax", None):
         assert not np.shares_memory(Keeper(scale=scale).fit(X).kept_, X)
+
+
+@pytest.mark.parametrize("detector", [NSNMF(tol=0, random_state=0), SensorDetector(), OnlineNSNMF(2)], ids=repr)
+def test_a_fit_that_lasts_is_logged(
+    detector: BaseDetector, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock._progress.SECONDS", 1e-4)
+    rows, threads = np.random.default_rng(0).random((3000, 6)), threading.active_count()
+    detector.fit(rows)
+    assert not caplog.records
+    with caplog.at_level("INFO", "penstock"):
+        detector.fit(rows)
+    counted = [each for each in caplog.records if each.total]
+    assert counted
+    assert all(1 <= each.done <= each.total for each in counted)
+    words = rf"fitting {type(detector).__name__}: \w+ [\d,]+ of [\d,]+, \d+ s"
+    assert re.fullmatch(words, counted[0].getMessage())
+    assert threading.active_count() == threads
 
 
 def test_a_nan_score_is_an_error_not_a_verdict() -> None:

@@ -210,7 +210,7 @@ def test_from_an_alarm_to_a_label_to_a_model_that_remembers(
     refit = ["refit", str(model), str(history / "unit1.csv"), "--labels", str(labels), *RULES]
     assert main(refit) == 0
     text = capsys.readouterr().out
-    assert model.read_bytes() == before, "nothing is switched unless told"
+    assert model.read_bytes() == before, "nothing is switched unless asked"
     assert "Nothing was written" in text
     table = {line[:26].strip(): line[26:].replace(" of ", "/").split() for line in text.splitlines() if line}
     assert table["labelled defects found"] == ["1/1", "1/1"]

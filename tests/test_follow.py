@@ -1,4 +1,4 @@
-"""A file that grows and is rotated, as a feed and as rows. Nobody else runs: a feed that must wait says so."""
+"""A file that grows and is rotated, as a feed and as rows. No other process runs: a feed that must wait says so."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_one_sensor_alone_cannot_be_told_from_the_machine():
 
 
 def condition(change, p=4, sensors=(1,), rows=range(100, 120), units=()):
-    """What is said of the first sensor of an incident if readings are changed so."""
+    """What is reported of the first sensor of an incident if readings are changed so."""
     expected, readings, evidence = healthy(p)
     evidence[np.ix_(list(rows), sensors)] = 5.0
     change(expected, readings)

@@ -14,7 +14,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_messages", "_parameters", "_threads", "_types", "options", "registry"},
+    {"_blas", "_jit", "_messages", "_parameters", "_progress", "_threads", "_types", "options", "registry"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
         *("scoring", "_scoring_kernels", "thresholds"),

@@ -180,7 +180,7 @@ def test_an_empty_row_or_column_is_named(detector: BaseDetector) -> None:
             fitted.transform(hollow)
 
 
-def rows_with_strangers() -> np.ndarray:
+def rows_without_a_common_column() -> np.ndarray:
     """Rows 12 and 30 share no column; every other row has the one that row 12 has."""
     X = holey_rows()
     X[np.isnan(X[:, 0]), 0] = 1.0
@@ -191,7 +191,7 @@ def rows_with_strangers() -> np.ndarray:
 @every_taker
 @both_scales
 def test_rows_that_share_no_column_are_never_joined(detector: BaseDetector, scale: str | None, tmp_path) -> None:
-    X = rows_with_strangers()
+    X = rows_without_a_common_column()
     frame = pd.DataFrame(X, index=[f"day {i}" for i in range(80)])
     mine = rescaled(detector, scale)
     if not type(detector)._compares_rows:
@@ -306,7 +306,7 @@ def test_an_edge_of_length_zero_between_rows_that_are_not_copies() -> None:
 
 
 def test_a_row_with_a_hole_scores_like_the_whole_one_nearby() -> None:
-    """What one hole changes is small beside what an outlier changes."""
+    """What one hole changes is small compared with what an outlier changes."""
     X = some_rows(200, 12)
     fitted = NSNMF(n_components=3, random_state=0).fit(X)
     punched = X[:50].copy()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import incomplete as naive
 from strategies import examples
-from strategies_missing import tables_with_holes, tables_with_strangers
+from strategies_missing import tables_with_holes, tables_with_incomparable_rows
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
@@ -45,7 +45,7 @@ def test_the_tree_is_kruskals_edge_by_edge(n, p, seed):
     rng = np.random.default_rng(seed)
     sparse = np.where(rng.random((n, p)) < 0.6, np.nan, rng.integers(0, 4, size=(n, p)))
     sparse[np.isnan(sparse).all(axis=1), seed % p] = 1.0
-    assert n == 2 or naive.strangers(sparse) is not None
+    assert n == 2 or naive.incomparable_pair(sparse) is not None
     for X, grow in ((lattice(n, p, seed), minimum_spanning_tree), (sparse, spanning_tree_of_comparable)):
         if not any(naive.groups(X)):
             tree = grow(X)
@@ -55,7 +55,7 @@ def test_the_tree_is_kruskals_edge_by_edge(n, p, seed):
 
 
 def slack(X, lengths):
-    """Rounding; and lengths whose squares vanish beside the largest range of a column count as equal."""
+    """Rounding; and lengths whose squares vanish next to the largest range of a column count as equal."""
     return 1e-15 * max(lengths, default=0.0) + 1e-149 * float(np.nanmax(np.fmax.reduce(X) - np.fmin.reduce(X)))
 
 
@@ -78,7 +78,7 @@ def test_the_tree_has_kruskals_lengths(X):
     np.testing.assert_array_equal(comparable.lengths, tree.lengths)
 
 
-@given(X=tables_with_strangers())
+@given(X=tables_with_incomparable_rows())
 @examples(300)
 def test_the_tree_of_comparable_rows_is_kruskals_or_the_rows_fall_apart(X):
     groups = naive.groups(X)
@@ -102,7 +102,7 @@ def test_rows_without_a_common_column_are_named(seen):
     else:
         apart = [row for row, group in enumerate(naive.groups(X)) if group]
         assert find_unconnected(seen) == ((0, apart[0]) if apart else None)
-        assert find_incomparable(seen) == naive.strangers(X)
+        assert find_incomparable(seen) == naive.incomparable_pair(X)
 
 
 @given(X=tables_with_holes(), data=st.data())
@@ -157,7 +157,7 @@ def test_incomparable_rows_of_a_large_table(monkeypatch):
     seen = np.random.default_rng(0).random((200, 40)) < 0.45
     seen[:, 0] = seen[:, 1] = False
     seen[:, 2] = ~seen[:, 3]
-    expected = naive.strangers(np.where(seen, 1.0, np.nan).tolist())
+    expected = naive.incomparable_pair(np.where(seen, 1.0, np.nan).tolist())
     assert find_incomparable(seen) == expected
 
 
@@ -251,7 +251,7 @@ def few_shared(n=40, p=4, seed=6):
     X[:2] = np.nan
     X[:2, 0], X[1, 1], X[3], X[4] = 1.0, 2.0, np.nan, np.nan
     X[3, 1], X[4, 2:] = 1.0, 3.0
-    assert naive.strangers(X) == (0, 2)
+    assert naive.incomparable_pair(X) == (0, 2)
     assert not any(naive.groups(X))
     return X
 

@@ -97,7 +97,7 @@ def sheets(rng, n, p, n_sheets, flat=2):
 
 
 def tiny_clusters(rng):
-    """Clusters of one to three points, beside large ones, and outliers."""
+    """Clusters of one to three points, with large ones, and outliers."""
     groups = [rng.normal(size=(size, 4)) * 0.01 + rng.uniform(-20, 20, 4) for size in [1, 2, 3, 1, 2, 3, 90, 90]]
     return np.concatenate([*groups, rng.uniform(-100, 100, (5, 4))])
 
@@ -193,7 +193,7 @@ def test_far_rows_leave_the_tree_exact(case):
     expected = set(naive.kruskal_in_doubles(X))
     for strategy in ("prim", "kdtree"):
         assert {tuple(edge) for edge in minimum_spanning_tree(X, strategy=strategy).edges.tolist()} == expected
-    # rounding beside the farthest rows must not make all near ones candidates
+    # rounding relative to the farthest rows must not make all near ones candidates
     assert prepare_points(X, rotate=False).search.dtype == np.float64
 
 

@@ -1,4 +1,4 @@
-"""New rows beside a fitted model: exact, alone or in a batch, and without a jump on the way to a fitted row."""
+"""New rows and a fitted model: exact, alone or in a batch, and without a jump on the way to a fitted row."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_the_order_of_rows_does_not_matter_but_for_the_draws(holes: bool) -> Non
 def test_a_row_has_one_score(
     seed: int, n: int, p: int, copies: bool, holes: bool, kind: str, scale: str | None, unit: float
 ) -> None:
-    """Fitted or new, alone or beside others, explained or not; and it is finite."""
+    """Fitted or new, alone or with others, explained or not; and it is finite."""
     X = make_table(seed, n, p, kind, copies, False, holes)
     X = X * (unit if kind != "wide" else 1.0)
     with few_draws():

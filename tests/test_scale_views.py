@@ -39,7 +39,7 @@ def in_folder(client, tmp_path_factory):
 
 
 def assert_same_fit(found, expected, new):
-    """All that is learnt, and what is said of new rows."""
+    """All that is learnt, and the scores of new rows."""
     for name in ("edges", "lengths"):
         np.testing.assert_array_equal(getattr(found.tree_, name), getattr(expected.tree_, name), err_msg=name)
     for name in ("kept", "copy_of"):

@@ -326,7 +326,7 @@ def moved(faulty: SimulatedPlant, healthy: SimulatedPlant) -> pd.DataFrame:
 
 
 class TestTruth:
-    """What the truth says of each fault, beside the plant that differs in nothing but the faults."""
+    """What the truth says of each fault, compared with the plant that differs in nothing but the faults."""
 
     def test_each_variable_moves_from_its_onset_to_the_end_and_no_other_does(
         self, complete: SimulatedPlant, healthy: SimulatedPlant, varied: SimulatedPlant, varied_healthy: SimulatedPlant

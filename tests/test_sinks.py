@@ -197,7 +197,7 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
     timer.start()
     try:
         sink.write(1, None, verdicts(*[0.5] * 5000))
-    finally:  # the reader ends when nobody can write
+    finally:  # the reader ends when no process can write
         sink.close()
         os.close(writing)
         timer.join()

@@ -280,11 +280,17 @@ def test_times_are_read_on_request() -> None:
     assert str(source.read_times(["1704067200", "x"])[0]) == "2024-01-01 00:00:00+00:00"
 
 
-ODD_TABLES = hostile_tables.dressed() | {
-    name: make
-    for name, make in hostile_tables.hostile().items()
-    if not re.match("noise|shuffled|damaged|patchwork|.*(million|thousand columns|MB|far away|, then (num|text))", name)
-}
+ODD_TABLES = (
+    hostile_tables.dressed()
+    | hostile_tables.remarks()
+    | {
+        name: make
+        for name, make in hostile_tables.hostile().items()
+        if not re.match(
+            "noise|shuffled|damaged|patchwork|.*(million|thousand columns|MB|far away|, then (num|text))", name
+        )
+    }
+)
 # A row is one line here; a blank line is none, also in a single column; what comes of UTF-16 and CR alone is refused.
 OTHERWISE = r"one column$|times: line breaks inside|line break in a field|.*(utf-16|utf-32|, mac)"
 

@@ -366,7 +366,7 @@ def judge(folder: Path, *paths: Path) -> list[tuple[str, float, float, list[str]
     """For each path, read in a process that has imported nothing but `penstock.storage`: error, seconds, peak memory.
 
     Each is read in a fork of its own. Seconds are the processor's, so that other programs do not matter; who waits for
-    a pipe meets the timeout. Not ru_maxrss: that counts the memory of whoever started the process.
+    a pipe meets the timeout. Not ru_maxrss: that counts the memory of the parent process.
     """
     command = [sys.executable, "-c", REFUSALS, *map(str, paths)]
     done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, timeout=300, check=True, text=True)

@@ -1,4 +1,4 @@
-"""The tables of the study, and the paper's own numbers beside them."""
+"""The tables of the study, and the paper's own numbers next to them."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ SPELT = {
 def source() -> str:
     found = list(Path(__file__).resolve().parents[2].glob("*/paper/ns-nmf-jmlr-2021.tex"))
     if not found:
-        pytest.skip("the paper's LaTeX source does not lie beside the checkout")
+        pytest.skip("the paper's LaTeX source does not lie next to the checkout")
     return found[0].read_text(errors="replace")
 
 

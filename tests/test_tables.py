@@ -120,7 +120,7 @@ def test_thousands_are_refused_or_read_on_request(write, text, thousands):
     assert table.time[0] == pd.Timestamp("2024-12-31")
 
 
-def test_a_point_beside_decimal_commas_is_not_guessed_at(write):
+def test_a_point_among_decimal_commas_is_not_guessed_at(write):
     path = write("time;a;b\n2024-12-31;999,5;1\n2025-01-01;2.345;2\n2025-01-02;3;3\n")
     with pytest.raises(TableError, match=r"column 'a' has numbers with a comma, as '999,5', and with a point"):
         read_table(path)
@@ -129,7 +129,7 @@ def test_a_point_beside_decimal_commas_is_not_guessed_at(write):
     assert read_table(path, thousands=".").values["a"].tolist() == [999.5, 2345, 3]
 
 
-def test_lines_around_the_table_are_told_apart(write):
+def test_lines_around_the_table_are_distinguished(write):
     text = "Plant report;;\nmade by;X;\n\ntime;flow;level\n;m³/h;m\n2024-01-01;1,5;2\n2024-01-02;2,5;3\n"
     table = read_table(write(text))
     assert table.names == ("flow", "level")
@@ -137,6 +137,15 @@ def test_lines_around_the_table_are_told_apart(write):
     assert table.about("preamble").count == 2
     assert "'m³/h', 'm'" in table.about("units").message
     assert table.units == {"flow": "m³/h", "level": "m"}
+
+
+@pytest.mark.parametrize("make", hostile_tables.remarks().values(), ids=hostile_tables.remarks())
+def test_lines_that_begin_with_a_number_sign_above_the_table_are_left_out(write, make):
+    table = read_table(write(make().decode()))
+    assert table.names[-2:] == ("flow", "level")
+    assert table.values[["flow", "level"]].to_numpy().tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
+    assert table.time is not None
+    assert not table.units
 
 
 def test_units_are_kept_with_the_inputs(write):
@@ -198,12 +207,42 @@ def test_words_told_as_missing_leave_numbers(write):
 def test_long_format_is_noticed(write):
     hours = pd.date_range("2024-01-01", periods=20, freq="h")
     wide = pd.DataFrame({"time": hours, "power": np.arange(20.0), "flow": np.arange(20.0) ** 2})
-    long = wide.melt("time", var_name="tag")
+    long = wide.melt("time", var_name="machine")
     note = read_table(long).about("long format")
-    assert (note.count, note.columns, note.changed) == (2, ("tag", "value"), False)
-    assert "pivot the table first, to one row per 'time' and a column of 'value' for each 'tag'" in note.message
+    assert (note.count, note.columns, note.changed) == (2, ("machine", "value"), False)
+    assert "pivot the table first, to one row per 'time' and a column of 'value' for each 'machine'" in note.message
     assert read_table(wide.assign(tag=["on", "off"] * 10)).about("long format") is None
     assert read_table(pd.concat([wide, wide]).assign(tag=["on", "on", "off", "on"] * 10)).about("long format") is None
+
+
+def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
+    hours = pd.date_range("2024-10-27", periods=20, freq="h", tz="UTC").tz_convert("Europe/Berlin")
+    wide = pd.DataFrame({"power": np.arange(20.0), "flow": np.arange(20.0) ** 2, "oil": 7.5})
+    wide.insert(0, "When", hours.strftime("%d.%m.%Y %H:%M"))  # an hour comes twice
+    long = wide.melt("When", var_name="TagName", value_name="Value").assign(Quality=[0, 192] * 30)
+    long["Unit"] = long["TagName"].map({"power": "MW", "flow": "m3/s", "oil": "bar"})
+    for order in (long, long.sort_values("When", kind="stable"), long[::-1]):
+        texts = order.assign(Value=order["Value"].astype(str).str.replace(".", ",").where(order["Value"] != 81, "Bad"))
+        table = read_table(write(texts.to_csv(index=False, sep=";")))
+        note = table.about("long format")
+        assert (note.count, note.columns, note.changed) == (3, ("TagName", "Value"), True)
+        assert "Left out: 'Quality', 'Unit'" in note.message
+        assert table.units == {"power": "MW", "flow": "m3/s", "oil": "bar"}
+        there = table.values.sort_values("power")[["power", "flow", "oil"]].to_numpy()
+        expected = wide[["power", "flow", "oil"]].to_numpy().copy()
+        expected[9, 1] = np.nan
+        np.testing.assert_array_equal(there, expected)
+        assert table.time.nunique() == 19
+    with pytest.raises(TableError, match="has a row for each reading"):
+        read_table(long, strict=True)
+    assert list(read_table(long, columns=["Value", "TagName"]).values) == ["Value", "TagName"]  # rows, if asked for
+    assert "TagName" in read_table(long.assign(level=long["Value"] / 7)).values  # another measurement
+    assert list(read_table(long, exclude=["oil"]).values) == ["power", "flow"]
+    with pytest.raises(TableError, match="may not fit into memory"):
+        read_table(long, max_bytes=100)
+    own = pd.concat([long.assign(When=hours.strftime(f"%Y-%m-%d %H:%M:0{i}").tolist() * 3)[i::3] for i in range(3)])
+    with pytest.raises(TableError, match="have times of their own: none was read at more than"):
+        read_table(own)
 
 
 def test_notes_do_not_speak_of_parameters(write):

@@ -1,4 +1,4 @@
-"""The contract of thresholds, each beside its slow twin, and thresholds of all scores at once."""
+"""The contract of thresholds, each compared with its slow twin, and thresholds of all scores at once."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def make_table(seed: int, n: int, p: int, kind: str, copies: bool, constant: boo
 
 
 def new_rows(X: np.ndarray, seed: int, holes: bool) -> np.ndarray:
-    """Near and far, on a fitted row and just beside it."""
+    """Near and far, on a fitted row and just next to it."""
     rng = np.random.default_rng(seed + 1)
     size = np.nanmax(np.abs(X))
     rows = np.nan_to_num(X[rng.integers(0, len(X), 6)], nan=float(size))
@@ -349,7 +349,7 @@ def test_a_row_that_joins() -> None:
 
 
 def test_rows_that_are_equal_when_encoded_are_told_apart() -> None:
-    """Tiny readings beside a median of 0.7: when it is taken off they are all the same."""
+    """Tiny readings with a median of 0.7: when it is taken off they are all the same."""
     rng = np.random.default_rng(0)
     X = np.r_[np.arange(1, 31) * 1e-20, rng.uniform(0.4, 1, 40)][rng.permutation(70)][:, None]
     for scale in ("minmax", None):

@@ -25,7 +25,7 @@ def alarms(
     rejoin: float,
     no_data: float,
 ) -> list[tuple[float, str, int]]:
-    """Return (time, what, number of the alarm) for all that is raised, returns and ends; nobody does anything."""
+    """Return (time, what, number of the alarm) for all that is raised, returns and ends; no operator acts."""
     found: list[tuple[float, str, int]] = []
     known: list[dict[str, Any]] = []  # alarms: about, names, raised, ended
     level = ["-" if row.score is None else _level(row, dead_band) for row in rows]

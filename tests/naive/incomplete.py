@@ -43,7 +43,7 @@ def kruskal(X):
     return edges, lengths
 
 
-def strangers(X):
+def incomparable_pair(X):
     """The first pair of rows that share no column, or None."""
     for i in range(len(X)):
         for j in range(i + 1, len(X)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any, Self
+
+from penstock import _progress
+from penstock._progress import LOGGER
 
 
 class CommandError(Exception):
@@ -59,9 +63,6 @@ def _discard() -> None:
         os.close(nowhere)
 
 
-_PATIENCE = 2.0  # seconds
-
-
 def live_status(render: Callable[[], Any]) -> Any:
     """Start a status on standard error, drawn by `render`; None where that is not a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
@@ -74,29 +75,52 @@ def live_status(render: Callable[[], Any]) -> Any:
     return live
 
 
-class Stages:
-    """Inside this block, call it with the name of each stage that begins. Shows nothing in a pipe, or if `quiet`."""
+class Stages(logging.Handler):
+    """Inside this block, call it with the name of each stage that begins. Shows nothing in a pipe, or if `quiet`.
+
+    A fit that lasts shows what it does, and a bar if its steps can be counted.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
+        super().__init__()
         self._quiet, self._stage = quiet, ""
+        self._fit: logging.LogRecord | None = None
         self._started = time.monotonic()
 
     def __call__(self, stage: str) -> None:
-        self._stage = printable(stage)
+        self._stage, self._fit = printable(stage), None
 
     def __enter__(self) -> Self:
         self._live = None if self._quiet else live_status(self._status)
+        if self._live is not None:
+            self._level = LOGGER.level
+            LOGGER.setLevel(logging.INFO)
+            LOGGER.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
+            LOGGER.removeHandler(self)
+            LOGGER.setLevel(self._level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take what a fit that lasts has logged."""
+        self._fit = record
 
     def _status(self) -> Any:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
-        seconds = time.monotonic() - self._started
-        return Text(f"{self._stage}, {seconds:.0f} s" if seconds >= _PATIENCE and self._stage else "")
+        seconds, fit = time.monotonic() - self._started, {} if self._fit is None else vars(self._fit)
+        if seconds < _progress.SECONDS or not self._stage:
+            return Text("")
+        done, total = fit.get("done", 0), fit.get("total", 0)
+        words = (self._stage, fit.get("stage", ""), f"{seconds:.0f} s")
+        status = Table.grid(padding=(0, 1))
+        status.add_row(Text(", ".join(filter(None, words))), ProgressBar(total, done, width=30) if total else "")
+        return status
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`penstock refit`: learn again without what people marked, and switch only when told."""
+"""`penstock refit`: learn again without what people marked, and switch to the new model only if asked to."""
 
 from __future__ import annotations
 

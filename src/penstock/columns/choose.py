@@ -134,26 +134,12 @@ def choose_inputs(
     count double, and columns that look like a label. Doubtful columns stay. Numbers go in as they are also when few of
     them are different, as they have an order.
 
-    Parameters
-    ----------
-    table : Table
-    reports : sequence of ColumnReport, optional
-        Of `check_columns`, made if None.
-    keep : collection of str, default=()
-        Columns of numbers that are inputs whatever the report says, and columns that look like a label.
-    most_one_hot : int, default=10
-        Text with more categories than this is encoded by rarity, in one column: see `Encoding`.
-    strict : bool, default=False
-        Raise instead of leaving out or encoding anything.
-    labels : bool, default=False
-        Take columns that look like a label for inputs.
+    reports : of `check_columns`, made if None.
+    keep : columns of numbers that are inputs whatever the report says, and columns that look like a label.
+    most_one_hot : text with more categories than this is encoded by rarity, in one column: see `Encoding`.
+    strict : raise instead of leaving out or encoding anything.
+    labels : take columns that look like a label for inputs.
 
-    Returns
-    -------
-    InputChoice
-
-    Examples
-    --------
     >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
     >>> choice = choose_inputs(read_table(plant))

@@ -35,12 +35,8 @@ _SHOWN = 30  # characters before the place of an error
 class RuleError(ValueError):
     """A rule that cannot be read, or does not fit the table.
 
-    Parameters
-    ----------
-    message : str
-        Where and why.
-    position : int, optional
-        The character where it was noticed, from 0, if the text is wrong.
+    message : where and why.
+    position : the character where it was noticed, from 0, if the text is wrong.
     """
 
     def __init__(self, message: str, position: int | None = None) -> None:
@@ -65,10 +61,7 @@ _Side = float | str | pd.DatetimeIndex | pd.Series  # what an operand is in a ta
 class RowRule:
     """A condition on the rows of a table, made by `parse_rule`.
 
-    Parameters
-    ----------
-    text : str
-        The rule, written so that `parse_rule` reads it again.
+    text : the rule, written so that `parse_rule` reads it again.
     """
 
     text: str
@@ -116,10 +109,7 @@ class RowRule:
     def truth(self, table: Table) -> tuple[BoolArray, BoolArray]:
         """Return the rows for which the rule is true, and those for which a missing reading leaves it open.
 
-        Raises
-        ------
-        RuleError
-            If the rule does not fit the table.
+        Raises RuleError: if the rule does not fit the table.
         """
         found = _evaluate(self._tree, self._operands, table)
         return found.to_numpy(dtype=np.bool_, na_value=False), found.isna()
@@ -138,22 +128,10 @@ def parse_rule(text: str) -> RowRule:
     written twice. `time` is compared with a time stamp in quotes, where a day or a month stands for all of it, and
     `row` is the number of the row in the source, from 0, unless the table has such a column.
 
-    Parameters
-    ----------
-    text : str
-        At most 2,000 characters, with at most 50 nested parentheses and negations.
+    text : at most 2,000 characters, with at most 50 nested parentheses and negations.
 
-    Returns
-    -------
-    RowRule
+    Raises RuleError: with the place and what was expected there.
 
-    Raises
-    ------
-    RuleError
-        With the place and what was expected there.
-
-    Examples
-    --------
     >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"power [MW]": [2.0, 30.0, np.nan, 70.0], "state": ["off", "on", "on", None]})
     >>> rule = parse_rule("5 < `power [MW]` <= 60 and state == on")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
@@ -43,6 +44,7 @@ from penstock.io import Note, Table, TableError
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
 from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
 
+_LOGGER = logging.getLogger("penstock.detect")
 _FEWEST_IN_TIME = 50  # rows
 _MOST_EQUAL = 0.1  # of the time stamps
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
@@ -83,7 +85,7 @@ class Job:
 
     def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, FittedRows]:
         """Return the model, and where its training rows are. `judged_alone`: only these rows are to be judged."""
-        options, progress = self.options, self.options.progress or _silent
+        options, progress = self.options, self.options.progress or _LOGGER.info
         refuse_read_already(source, options)
         keep = as_names(options.keep)
         period = () if self.train_rule is None else (self.train_rule,)
@@ -275,7 +277,7 @@ def detect(source: Any, **given: Any) -> Findings:
         How a detector is fitted, called with it and its training rows; by default its own `fit`. `penstock.scale.fit`
         fits on a cluster.
     progress : callable, optional
-        Called with the name of each stage that begins.
+        Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
         How the text is written; found if not given.
     missing, encoding, sheet, max_bytes : as in `penstock.io.read_table`
@@ -314,7 +316,7 @@ def detect(source: Any, **given: Any) -> Findings:
     job = Job.of(options)
     model, rows = job.fit(source, judged_alone=not cut.new_only)
     settings = dict(model.settings) | _describe_cut(options)
-    return judge(model, rows.prepared, rows.learnt, cut, settings, options.progress or _silent)
+    return judge(model, rows.prepared, rows.learnt, cut, settings, options.progress or _LOGGER.info)
 
 
 @takes(FitOptions)
@@ -376,7 +378,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     strict : bool, optional
         As when the model was fitted if None.
     progress : callable, optional
-        Called with the name of each stage that begins.
+        Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     time, timezone, day_first, time_format, names, separator, decimal, thousands : as in `detect`
         If the table is written otherwise than the training data.
     missing, encoding, sheet, max_bytes : as in `detect`
@@ -400,7 +402,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     periods = Periods.of(options.since, options.until, options.exclude_periods)
     labels = LabelValues.of(options.fault_values, options.unknown_values)
     refuse_read_already(source, options)
-    progress = options.progress or _silent
+    progress = options.progress or _LOGGER.info
     how = model.reading.for_new_data(options)
     table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
     truth = labels.read(table)
@@ -423,10 +425,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
 def check_options(options: FitOptions | ScoreOptions) -> None:
     """Raise for options that cannot be used, as far as that can be said before a table is read.
 
-    Raises
-    ------
-    ValueError
-        With the name of the option as its `parameter`.
+    Raises ValueError: with the name of the option as its `parameter`.
     """
     if isinstance(options, CutOptions):
         _cut(options)
@@ -454,7 +453,3 @@ def _describe_reading(reading: Reading) -> dict[str, Any]:
 def _describe_cut(options: CutOptions) -> dict[str, Any]:
     threshold = None if options.threshold is None else str(options.threshold)
     return {"top": options.top, "threshold": threshold, "gap": shown(options.gap)}
-
-
-def _silent(stage: str) -> None:
-    """Ignore the name of a stage."""

@@ -114,16 +114,9 @@ class Explanation:
 class ModeGroups:
     """The latent groups of one mode's detector.
 
-    Attributes
-    ----------
-    mode : str
-    groups : tuple of Group
-    findings : (K,) array
-        How many findings belong to each group.
-    low, high : (p,) arrays
-        The smallest and largest reading of each input among the rows described.
-    about : str
-        Which rows these are: "rows", "of the rows learnt from" or "every 3th row".
+    findings : (K,) how many findings belong to each group.
+    low, high : (p,) the smallest and largest reading of each input among the rows described.
+    about : which rows these are: "rows", "of the rows learnt from" or "every 3th row".
     """
 
     mode: str
@@ -146,10 +139,7 @@ class ModeTree:
 def add_explanations(findings: Findings, most: int | None) -> Findings:
     """Return the findings with explanations of the most severe events, and of the model.
 
-    Parameters
-    ----------
-    most : int, optional
-        How many events are explained. None: 100, of a long table fewer, but at least 20. 0: nothing is explained.
+    most : how many events are explained. None: 100, of a long table fewer, but at least 20. 0: nothing is explained.
     """
     if most is None:
         most = min(MOST_EXPLAINED, max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores))))
@@ -169,19 +159,9 @@ def add_explanations(findings: Findings, most: int | None) -> Findings:
 def explain(findings: Findings, event: int) -> Explanation:
     """Explain one event of some findings.
 
-    Parameters
-    ----------
-    findings : Findings
-        Of `detect` or `score`, which have explained the most severe events already (`Findings.explanations`).
-    event : int
-        Its number in `findings.events`; a KeyError if there is none.
+    findings : of `detect` or `score`, which have explained the most severe events already (`Findings.explanations`).
+    event : its number in `findings.events`; a KeyError if there is none.
 
-    Returns
-    -------
-    Explanation
-
-    Examples
-    --------
     >>> import penstock
     >>> table = np.random.default_rng(0).normal(size=(300, 3))
     >>> table[40, 1] = 25.0

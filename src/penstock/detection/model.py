@@ -150,18 +150,12 @@ class Model:
 def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return how far the inputs of rows are from what is expected, and how much each stands out.
 
-    Parameters
-    ----------
-    part : Part
-        The model of the rows' mode.
-    rows : array of shape (n, p)
+    part : the model of the rows' mode.
+    rows : (n, p).
 
-    Returns
-    -------
-    residuals, weights : arrays of shape (n, p)
-        Measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is what an input
-        adds to the score where the detector can explain it, else the size of the residual in units of its range. They
-        do not depend on the other rows.
+    Returns: measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is what an
+    input adds to the score where the detector can explain it, else the size of the residual in units of its range. They
+    do not depend on the other rows.
     """
     detector, every = part.detector, np.arange(len(rows))
     added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None

@@ -40,17 +40,10 @@ class Verdict:
 def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: str = "incident") -> Verdict:
     """Return the verdict on incidents, given how often each is expected by chance.
 
-    Parameters
-    ----------
-    expected : sequence of float
-        How many episodes as high as each incident a normal period of this length has.
-    period : str
-        The period in words.
-    noun : str, default="incident"
-        What they are called; "event" where nothing is known of single sensors.
+    expected : how many episodes as high as each incident a normal period of this length has.
+    period : the period in words.
+    noun : what they are called; "event" where nothing is known of single sensors.
 
-    Examples
-    --------
     >>> about_incidents([0.004, 0.03, 0.4], "176 days").sentence
     '3 incidents stand out, 2 of them near certain; about 0.4 would be expected by chance in 176 days.'
     >>> about_incidents([0.004, 3.1], "176 days").sentence
@@ -88,22 +81,13 @@ def about_table(chance: Chance) -> Verdict:
 def about_new_rows(rates: FloatArray, rows: int, above: float) -> Verdict:
     """Return the verdict on rows above a threshold.
 
-    Parameters
-    ----------
-    rates : array
-        Of each row above it, the share of normal rows that score at least as high.
-    rows : int
-        How many rows were judged.
-    above : float
-        The share of normal rows above the threshold.
+    rates : of each row above it, the share of normal rows that score at least as high.
+    rows : how many rows were judged.
+    above : the share of normal rows above the threshold.
 
-    Notes
-    -----
     Of the k highest, k·q or fewer normal rows would score as high; the smallest q over all k makes the verdict, so that
     one row far off counts though others hardly exceed the threshold.
 
-    Examples
-    --------
     >>> verdict = about_new_rows(np.array([1e-7, 0.004, 0.005]), 300, 0.005)
     >>> print(verdict.sentence.replace(". ", ".\\n"))
     3 of 300 rows are above the threshold; about 1.5 normal ones would be.

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from penstock._parameters import check_choice, check_whole_number
+from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._input import (
     check_columns_seen,
@@ -255,7 +256,7 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         -------
         self
         """
-        with restore_on_failure(self):
+        with restore_on_failure(self), logged_fit(type(self).__name__):
             self.check_parameters()
             table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
             self._check_row_count(len(table))

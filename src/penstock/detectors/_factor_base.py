@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from penstock._blas import one_blas_thread
 from penstock._messages import warn_caller
 from penstock._parameters import check_number, check_whole_number
+from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import BaseDetector, Copies, unpack_copies
 from penstock.detectors._input import check_not_huge
@@ -267,6 +268,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         needs = self.needs
         tree = spanning_tree_of_comparable(A) if needs.tree else None
+        set_stage("starts")
         copies = Copies.of(A, merge=needs.merge_copies)
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from penstock._progress import set_stage
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
@@ -80,6 +81,7 @@ class Stream:
         """Score the rows in turn, and learn each before the next; NaN for those of the warm-up."""
         scores = np.full(len(table), np.nan)
         for part in self._pieces(table):
+            set_stage("row", part.start, len(table))
             scores[part] = self._pass(table[part])
         return scores
 

@@ -1,4 +1,4 @@
-"""Views of rows, compiled; each row by itself, in an order that does not depend on the rows beside it."""
+"""Views of rows, compiled; each row by itself, in an order that does not depend on the other rows."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from penstock._messages import warn_caller
 from penstock._parameters import check_choice, check_number, check_whole_number
+from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.detectors._base import SignedScores, restore_on_failure
 from penstock.detectors._input import read_row, read_rows, table_of_one
@@ -251,7 +252,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        with restore_on_failure(self):
+        with restore_on_failure(self), logged_fit(type(self).__name__):
             for name in ("_stream", "_batch_threshold"):
                 self.__dict__.pop(name, None)
             table = self._read(X)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from penstock._progress import logged_fit
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
 from penstock.detectors._input import check_columns_seen, check_finite, pandas_index, read_row, read_table
@@ -89,7 +90,7 @@ class SeriesDetector(BaseDetector):
         -------
         self
         """
-        with restore_on_failure(self):
+        with restore_on_failure(self), logged_fit(type(self).__name__):
             self.check_parameters()
             table = read_table(self, X, reset=True, allow_missing=True)
             self._check_row_count(len(table))

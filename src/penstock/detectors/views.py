@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._progress import set_stage
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors._view_kernels import (
@@ -486,6 +487,7 @@ def learn_composite(
     encoding = learn_encoding(A)
     encoded = encoding.apply(rows)
     log_tree = spanning_tree_of_comparable(encoded) if len(rows) > 1 else tree
+    set_stage("views of the rows")
     views = Composite(
         encoding,
         join_rows(rows, tree),

@@ -56,18 +56,10 @@ class IncidentSensor:
 def condition_in_words(sensor: IncidentSensor) -> str:
     """Return the condition of a sensor, with "possibly" in front of it where it is not certain.
 
-    Parameters
-    ----------
-    sensor : IncidentSensor
-        Of an incident.
+    sensor : of an incident.
 
-    Returns
-    -------
-    str
-        "" if no condition was recognised.
+    Returns: "" if no condition was recognised.
 
-    Examples
-    --------
     >>> condition_in_words(IncidentSensor(0, "flow", 7, 2.0, 3.0, "above", "frozen", False))
     'possibly frozen'
     """
@@ -299,7 +291,7 @@ def judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str]
     if not strong:
         source, reason = "state", "No single sensor left its range: the state of the machine as a whole is unusual."
     elif p == 1:
-        reason = "There is only one sensor: whether it or the machine is at fault cannot be told."
+        reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:
         more = listed(sensor.name for sensor in failed[1:])
         source, reason = "sensor", f"Probably the sensors: {name} is {words}; also see {more}."

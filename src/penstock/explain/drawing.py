@@ -20,20 +20,13 @@ from penstock.explain.neighbors import edge_matrix
 class TreeDrawing(NamedTuple):
     """Where to draw what.
 
-    Attributes
-    ----------
-    nodes : (m,) array
-        The rows that are drawn, in ascending order.
-    positions : (m, 2) array
-        Where, in the unit square.
-    edges, lengths : (m−1, 2) and (m−1,) arrays
-        Pairs of places in `nodes`, the smaller first, and the true lengths of these edges.
-    weights : (m,) array
-        How many rows each drawn node stands for.
-    drawn_as : (n,) array
-        The place in `nodes` of each row's node.
-    simplified : bool
-        Whether there are fewer nodes than rows.
+    nodes : (m,) the rows that are drawn, in ascending order.
+    positions : (m, 2) where, in the unit square.
+    edges, lengths : (m−1, 2) and (m−1,) pairs of places in `nodes`, the smaller first, and the true lengths of these
+        edges.
+    weights : (m,) how many rows each drawn node stands for.
+    drawn_as : (n,) the place in `nodes` of each row's node.
+    simplified : whether there are fewer nodes than rows.
     """
 
     nodes: IndexArray
@@ -56,28 +49,15 @@ class _Hung(NamedTuple):
 def tree_layout(tree: Tree, *, most: int = 2000, keep: Iterable[int] = ()) -> TreeDrawing:
     """Draw a tree such that rows at the end of long edges stand out at the rim; the same each time.
 
-    Parameters
-    ----------
-    tree : Tree
-    most : int, default 2000
-        The most nodes that are drawn. Of a larger tree, neighbouring rows are drawn as one: each drawn node stands for
-        itself and rows connected with it, about equally many each.
-    keep : rows
-        Drawn by themselves whatever happens, the first `most` of them.
+    most : the most nodes that are drawn. Of a larger tree, neighbouring rows are drawn as one: each drawn node stands
+        for itself and rows connected with it, about equally many each.
+    keep : drawn by themselves whatever happens, the first `most` of them.
 
-    Returns
-    -------
-    TreeDrawing
-
-    Notes
-    -----
     Radial layout from the middle of the tree: every subtree has a sector as wide as it has ends, its node lies in the
     middle of that, and as far outside as the path to it is long. Of an edge ½ + 8·asinh(length / 8 medians) is drawn:
     in proportion to its length up to several times the usual, then with its logarithm, so that one outlier at the rim
     leaves room for the others. It takes O(n log n).
 
-    Examples
-    --------
     >>> star = Tree(np.array([[0, 1], [0, 2], [0, 3]]), np.array([1.0, 1.0, 1.0]))
     >>> drawing = tree_layout(star)
     >>> drawing.nodes.tolist(), drawing.edges.tolist(), drawing.simplified

@@ -178,22 +178,13 @@ def group_events(
 ) -> Events:
     """Join flagged rows that are at most `gap` apart.
 
-    Parameters
-    ----------
-    flags, scores : one a row
-        The score of a flagged row must be a number; that of another may be NaN.
-    time : DatetimeIndex or None
-        In ascending order; stamps may be equal. None: the positions of the rows count.
-    gap : Timedelta, int (rows) or None
-        None: six times the median step in time (of steps that are not 0), or six rows without time.
-    threshold : float, optional
-        What the scores were compared with, for the severity.
-    groups : one a row, optional
-        Which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no event
-        spans two.
+    flags, scores : the score of a flagged row must be a number; that of another may be NaN.
+    time : in ascending order; stamps may be equal. None: the positions of the rows count.
+    gap : None: six times the median step in time (of steps that are not 0), or six rows without time.
+    threshold : what the scores were compared with, for the severity.
+    groups : which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no
+        event spans two.
 
-    Examples
-    --------
     >>> time = pd.date_range("2024-05-01", periods=9, freq="10min")
     >>> flags = [False, True, True, False, True, False, False, False, True]
     >>> scores = [0.1, 2.0, 3.0, 0.9, 1.5, 0.2, float("nan"), 0.3, 6.0]

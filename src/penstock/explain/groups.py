@@ -15,17 +15,11 @@ from penstock._types import FloatArray, IndexArray
 class Group:
     """A latent group.
 
-    Attributes
-    ----------
-    number : int
-        The row of H, from 0.
-    members, share : int, float
-        How many rows belong to it, and which share of all rows that is.
-    profile : (p,) array
-        The mean of its members' reconstructions, in the user's units; NaN without members.
-    differences : DataFrame
-        The variables in which that departs most from the mean of all rows, in scaled units, the largest first:
-        variable, value (the group's) and usual (that of all rows).
+    number : the row of H, from 0.
+    members, share : how many rows belong to it, and which share of all rows that is.
+    profile : (p,) the mean of its members' reconstructions, in the user's units; NaN without members.
+    differences : the variables in which that departs most from the mean of all rows, in scaled units, the largest
+        first: variable, value (the group's) and usual (that of all rows).
     """
 
     number: int
@@ -53,23 +47,11 @@ def describe_groups(
 ) -> tuple[Group, ...]:
     """Describe each latent group, in the order of H.
 
-    Parameters
-    ----------
-    W, H : (rows, K) and (K, p) arrays
-        The factors, in scaled units.
-    undo : callable
-        From scaled rows to the user's units, column by column on straight lines, as `MinMaxScaling.undo`.
-    names : sequence
-        Of the p variables.
-    n : int, default 6
-        The most variables that `differences` names; those that do not depart at all are left out.
+    W, H : (rows, K) and (K, p) the factors, in scaled units.
+    undo : from scaled rows to the user's units, column by column on straight lines, as `MinMaxScaling.undo`.
+    names : of the p variables.
+    n : the most variables that `differences` names; those that do not depart at all are left out.
 
-    Returns
-    -------
-    tuple of Group
-
-    Examples
-    --------
     >>> W, H = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.1], [0.5, 0.9]])
     >>> groups = describe_groups(W, H, lambda rows: 100 * rows, ["head", "flow"])
     >>> [(group.number, group.members, group.share) for group in groups]

@@ -14,14 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from penstock._types import FloatArray, IndexArray
-from penstock.explain._incident_parts import (
-    LEVEL,
-    SAME_SENSORS,
-    check_series,
-    cosine,
-    merge_parts,
-    split_event,
-)
+from penstock.explain._incident_parts import LEVEL, SAME_SENSORS, check_series, cosine, merge_parts, split_event
 from penstock.explain._incident_sensors import (
     History,
     IncidentSensor,
@@ -89,30 +82,17 @@ def find_incidents(
 ) -> tuple[Incident, ...]:
     """Put events together that have one cause, split those whose cause changes, and describe the sensors of each.
 
-    Parameters
-    ----------
-    events : Events
-        Of the flagged rows, from `group_events`.
-    scores : array of shape (n,)
-        High is anomalous. NaN only where a row is not flagged.
-    evidence : array of shape (n, p)
-        How far each sensor is from what is usual, 1 at its edge; 0 for settings, and where there is no reading.
-    expected, readings : array of shape (n, p)
-        What each sensor should have read, and what it read. NaN where there is none.
-    starts : array of bool of shape (n,)
-        Where a new history begins (a gap, another run). No incident crosses such a row.
-    names : sequence of str
-        Of the p sensors.
-    units : sequence of str, default=()
-        Of the p sensors, "" where one is not known. Sensors of different units are never said to be swapped.
+    events : of the flagged rows, from `group_events`.
+    scores : (n,) high is anomalous. NaN only where a row is not flagged.
+    evidence : (n, p) how far each sensor is from what is usual, 1 at its edge; 0 for settings, and where there is no
+        reading.
+    expected, readings : (n, p) what each sensor should have read, and what it read. NaN where there is none.
+    starts : (n,) where a new history begins (a gap, another run). No incident crosses such a row.
+    names : of the p sensors.
+    units : of the p sensors, "" where one is not known. Sensors of different units are never said to be swapped.
 
-    Returns
-    -------
-    tuple of Incident
-        In order of their first flagged rows. Every flagged row belongs to exactly one.
+    Returns: in order of their first flagged rows. Every flagged row belongs to exactly one.
 
-    Examples
-    --------
     >>> from penstock.explain import group_events
     >>> evidence, expected = np.zeros((60, 3)), np.tile(np.sin(np.arange(60.0))[:, None], (1, 3))
     >>> readings = expected.copy()
@@ -164,23 +144,14 @@ def find_incidents(
 def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None = None) -> pd.DataFrame:
     """Return one row per incident, in order of the rows.
 
-    Parameters
-    ----------
-    incidents : sequence of Incident
-        From `find_incidents`.
-    time : DatetimeIndex, optional
-        Of all n rows. None: start, end and peak are row numbers, and the duration is the number of rows spanned.
+    incidents : from `find_incidents`.
+    time : of all n rows. None: start, end and peak are row numbers, and the duration is the number of rows spanned.
 
-    Returns
-    -------
-    DataFrame
-        Index "incident" (the number); start, end, duration, rows (flagged ones), peak, peak_score, rank; first_sensor
-        (the one to look at first), first_out (of its strong sensors the one that left its range first, "" if none did),
-        condition (of the first sensor, "possibly …" where it is not certain), sensors (how many left their range),
-        source, reason, similar (numbers of earlier incidents).
+    Returns: Index "incident" (the number); start, end, duration, rows (flagged ones), peak, peak_score, rank;
+    first_sensor (the one to look at first), first_out (of its strong sensors the one that left its range first, "" if
+    none did), condition (of the first sensor, "possibly …" where it is not certain), sensors (how many left their
+    range), source, reason, similar (numbers of earlier incidents).
 
-    Examples
-    --------
     >>> from penstock.explain import group_events
     >>> evidence, readings = np.zeros((20, 2)), np.zeros((20, 2))
     >>> evidence[5:9, 0] = readings[5:9, 0] = 3.0

@@ -43,28 +43,18 @@ class Truth:
 def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknown_values: Sequence[Any] = ()) -> Truth:
     """Read a column of labels.
 
-    Parameters
-    ----------
-    label : Series
-        One value a row.
-    fault_values : values
-        Those that mean a fault; all others, but the unknown ones, are normal then. Numbers are compared as numbers,
-        texts without regard to case and blanks ("A ttack" is "attack").
-    unknown_values : values
-        Those of rows of which nothing is known.
+    label : one value a row.
+    fault_values : those that mean a fault; all others, but the unknown ones, are normal then. Numbers are compared as
+        numbers, texts without regard to case and blanks ("A ttack" is "attack").
+    unknown_values : those of rows of which nothing is known.
 
     Without `fault_values`, 0 is normal and whole numbers above are faults; where there are 1 and −1 alone, these are
     scikit-learn's, and −1 is a fault; −99, −999 … are unknown. Of texts, normal, ok, good, healthy, no, none, false and
     nothing are normal in upper and lower case, and all others are faults if there is a normal one too, or a missing
     value, or if they are words for a fault (attack, faulty, yes …). Missing is normal.
 
-    Raises
-    ------
-    TableError
-        If it is not clear which of its values mean a fault; they are named with their counts.
+    Raises TableError: if it is not clear which of its values mean a fault; they are named with their counts.
 
-    Examples
-    --------
     >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
     "Label 'outlier': 1 of 4 rows is a known fault (1); 3 normal (0)."
     >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
@@ -203,22 +193,13 @@ def agreement(
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
-    Parameters
-    ----------
-    known, flags, scores : one a row
-        A score may be NaN: the row is not judged then.
-    time : DatetimeIndex or None
-        In ascending order; None: the positions of the rows count.
-    horizon : Timedelta, int (rows) or None
-        How long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
-    gap : Timedelta, int (rows) or None
-        Known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
+    known, flags, scores : a score may be NaN: the row is not judged then.
+    time : in ascending order; None: the positions of the rows count.
+    horizon : how long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
+    gap : known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
         groups they are one fault however far apart, as a run has holes but is one.
-    groups : one a row, optional
-        As in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
+    groups : as in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
-    Examples
-    --------
     >>> time = pd.date_range("2024-05-01", periods=8, freq="h")
     >>> known = [False, False, False, True, True, False, False, True]
     >>> flags = [False, True, False, False, True, False, False, False]

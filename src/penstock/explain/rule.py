@@ -185,39 +185,25 @@ def find_rule(
 ) -> Rule | None:
     """Return the rule with the highest F1 among paths of a small classification tree and conjunctions of bounds.
 
-    Parameters
-    ----------
-    values : (n, p) array
-        In the user's units, NaN where a reading is missing (an infinite one counts as missing).
-    is_event, is_normal : (n,) arrays of bool
-        Rows that are neither have no say. Without `is_normal` all rows outside the event are normal.
-    names, units : sequences
-        Of the columns. Without `units` they are taken from the names where these have them.
-    max_conditions : int
-        The depth of the tree.
-    weights : (p,) array, optional
-        How much each column is to blame, such as its share in the event's residual. A rule names only columns that
-        are, and of rules that are nearly as good (F1 within 0.02) that is taken whose columns are most. All 0: as None.
-    normals : NormalSample, optional
-        `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
-    max_normal : int
-        Rules are sought on at most so many rows of either kind, drawn with `random_state`; counted are all.
+    values : (n, p) in the user's units, NaN where a reading is missing (an infinite one counts as missing).
+    is_event, is_normal : (n,) rows that are neither have no say. Without `is_normal` all rows outside the event are
+        normal.
+    names, units : of the columns. Without `units` they are taken from the names where these have them.
+    max_conditions : the depth of the tree.
+    weights : (p,) how much each column is to blame, such as its share in the event's residual. A rule names only
+        columns that are, and of rules that are nearly as good (F1 within 0.02) that is taken whose columns are most.
+        All 0: as None.
+    normals : `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
+    max_normal : rules are sought on at most so many rows of either kind, drawn with `random_state`; counted are all.
 
-    Returns
-    -------
-    Rule or None
-        None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on both
-        sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
-        equal rules the one with fewer conditions, then of earlier columns. Each threshold has the fewest significant
-        digits that leave the rows that meet the rule the same, and all counts are made with the conditions as returned.
+    Returns: None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on
+    both sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
+    equal rules the one with fewer conditions, then of earlier columns. Each threshold has the fewest significant digits
+    that leave the rows that meet the rule the same, and all counts are made with the conditions as returned.
 
-    Notes
-    -----
     Of more than 16 columns, those 16 are looked at that separate a sample of the rows best one by one, by a rank
     statistic times the weight (see `best_separating`): a rule in columns that separate nothing alone is not found.
 
-    Examples
-    --------
     >>> values = np.array([[1.0, 20.0], [2.1, 30.0], [1.5, 25.0], [4.3, 20.0], [5.2, 30.0]])
     >>> find_rule(values, np.array([False, False, False, True, True]), ["vibration [mm/s]", "load"]).text
     'vibration > 3 mm/s: 2 of 2 rows, 0 false'

@@ -9,14 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.explain._conditions import (
-    GrownTree,
-    gap_around,
-    grow,
-    round_between,
-    sample_rows,
-    smallest_leaf,
-)
+from penstock.explain._conditions import GrownTree, gap_around, grow, round_between, sample_rows, smallest_leaf
 from penstock.explain.variables import in_words, split_unit, units_of
 
 
@@ -77,25 +70,15 @@ def grow_tree(
 ) -> RuleTree:
     """Return a classification tree (CART) of the flagged rows against all others, both kinds weighing the same.
 
-    Parameters
-    ----------
-    values : (n, p) array
-        In the user's units, NaN where a reading is missing (an infinite one counts as missing). A missing reading goes
-        to the side that CART found better for it, or, where it met none, to the side with more rows.
-    is_flagged : (n,) array of bool
-    names, units : sequences
-        Of the columns. Without `units` they are taken from the names where these have them.
-    max_normal : int
-        The tree is grown on at most so many rows of either kind, drawn with `random_state`. All rows are counted.
+    values : (n, p) in the user's units, NaN where a reading is missing (an infinite one counts as missing). A missing
+        reading goes to the side that CART found better for it, or, where it met none, to the side with more rows.
+    names, units : of the columns. Without `units` they are taken from the names where these have them.
+    max_normal : the tree is grown on at most so many rows of either kind, drawn with `random_state`. All rows are
+        counted.
 
-    Returns
-    -------
-    RuleTree
-        Its thresholds have the fewest significant digits that send every row to the same side. A single leaf if there
-        is nothing to separate.
+    Returns: its thresholds have the fewest significant digits that send every row to the same side. A single leaf if
+    there is nothing to separate.
 
-    Examples
-    --------
     >>> values = np.array([[1.0, 20.0], [2.1, 30.0], [1.5, 25.0], [4.3, 20.0], [5.2, 30.0]])
     >>> tree = grow_tree(values, np.array([False, False, False, True, True]), ["vibration [mm/s]", "load"])
     >>> print(tree.text)

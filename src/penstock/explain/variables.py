@@ -91,27 +91,17 @@ def rank_variables(
 ) -> pd.DataFrame:
     """Return the `n` variables that depart most from what was expected during one event, the largest share first.
 
-    Parameters
-    ----------
-    actual, expected : (m, p) arrays
-        The readings of the event's rows and what was expected of them, in the user's units. NaN where there is none:
-        such an entry has no say.
-    scale : (p,) array
-        What counts as one: the range of each column that the scaling has learnt. A column without a range (it was
-        constant) counts in units of what was expected of it (of 1, if that is 0).
-    names, units : sequences
-        Of the columns. Without `units` they are taken from the names where these have them.
+    actual, expected : (m, p) the readings of the event's rows and what was expected of them, in the user's units. NaN
+        where there is none: such an entry has no say.
+    scale : (p,) what counts as one: the range of each column that the scaling has learnt. A column without a range (it
+        was constant) counts in units of what was expected of it (of 1, if that is 0).
+    names, units : of the columns. Without `units` they are taken from the names where these have them.
 
-    Returns
-    -------
-    DataFrame
-        variable (the full name), unit ("" if unknown), actual, expected, difference (actual − expected) and row (of the
-        m), all at the row where this variable departs most; share of the event's squared scaled residual, where all
-        variables, including those left out, sum to 1; direction, "above" or "below". Ties in the order of the columns;
-        variables without a share are left out.
+    Returns: variable (the full name), unit ("" if unknown), actual, expected, difference (actual − expected) and row
+    (of the m), all at the row where this variable departs most; share of the event's squared scaled residual, where all
+    variables, including those left out, sum to 1; direction, "above" or "below". Ties in the order of the columns;
+    variables without a share are left out.
 
-    Examples
-    --------
     >>> actual = np.array([[3.0, 50.0, 1.0], [9.0, 40.0, np.nan]])
     >>> expected = np.array([[3.0, 50.0, 1.0], [3.0, 60.0, 1.0]])
     >>> rank_variables(actual, expected, np.array([10.0, 100.0, 1.0]), ["vibration [mm/s]", "load", "head"])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution
 from penstock.factor._kernels import sweep_rows
 from penstock.factor.objectives import Objective, nmf
@@ -103,6 +104,7 @@ def descend(
     history = list(history)
     converged = len(history) > 1 and descent.residual <= tol and descent.kkt_residual() <= tol
     while len(history) <= max_iter and not converged and not descent.finished:
+        set_stage("iteration", len(history), max_iter)
         history.append(check_finite(descent.step()))
         if progress is not None:
             progress(len(history) - 1, history[-1])

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from penstock._progress import set_stage
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph._prim_kernels import prim
 from penstock.graph.boruvka import N_LISTED, boruvka_edges
@@ -84,6 +85,7 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
     ([[1, 2], [0, 1]], [2.0, 18.0])
     """
     data = check_rows(X)
+    set_stage(f"spanning tree of {len(data):,} rows")
     if not np.isnan(data).any():
         return minimum_spanning_tree(data)
     check_connected(data)

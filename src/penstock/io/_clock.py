@@ -176,10 +176,10 @@ def _counts_up(column: pd.Series[Any]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name without case, unit and punctuation.
 
-    >>> _plain_name("Time_Stamp [UTC]"), _plain_name("Datum/Uhrzeit")
+    >>> plain_name("Time_Stamp [UTC]"), plain_name("Datum/Uhrzeit")
     ('time stamp', 'datum uhrzeit')
     """
     without_unit = re.sub(r"[(\[].*?[)\]]", " ", name.casefold())
@@ -192,15 +192,15 @@ def _named_like_time(names: Iterable[str]) -> list[str]:
     >>> _named_like_time(["flow", "Date", "TimeStamp"])
     ['TimeStamp', 'Date']
     """
-    known = [name for name in names if _plain_name(name) in _TIME_NAMES]
-    return sorted(known, key=lambda name: _TIME_NAMES.index(_plain_name(name)))
+    known = [name for name in names if plain_name(name) in _TIME_NAMES]
+    return sorted(known, key=lambda name: _TIME_NAMES.index(plain_name(name)))
 
 
 def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
     """Return a pair of columns with the names of a date and a time of day."""
     plain: dict[str, str] = {}
     for name in names:
-        plain.setdefault(_plain_name(name), name)
+        plain.setdefault(plain_name(name), name)
     dates = [plain[name] for name in _DATE_NAMES if name in plain]
     clocks = [plain[name] for name in _CLOCK_NAMES if name in plain]
     return (dates[0], clocks[0]) if dates and clocks else None
@@ -442,7 +442,11 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     later = np.zeros(len(index), dtype=bool)
     later[rows] = steps.to_numpy() > 0
     settled = bool((steps.groupby(days).max() > 0).all())
-    how = "told apart by their order" if settled else "where the order does not tell, they were taken as the first time"
+    how = (
+        "distinguished by their order"
+        if settled
+        else "where the order does not tell, they were taken as the first time"
+    )
     said = (
         f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )

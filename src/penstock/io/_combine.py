@@ -10,11 +10,20 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import counted, listed, quoted
-from penstock.io._clock import Clock, TimeOptions, find_clock, seems_time
+from penstock.io._clock import Clock, TimeOptions, find_clock, plain_name, seems_time
 from penstock.io.table import Notebook, TableError
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))
+_TAGS = (
+    "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
+    "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name",
+)  # fmt: skip
+_VALUES = ("value", "varvalue", "val", "reading", "tag value", "wert", "valor", "valeur")
+_UNITS = ("unit", "units", "uom", "eu", "einheit")
+_ABOUT_READINGS = (*_UNITS, "quality", "qualitycode", "validity", "status", "good", "result", "table", "description")
+_ONCE = 0.9  # of the readings are the only one of their tag at their time
+_AT_ONE_TIME = 0.6  # of the times have a reading of the tag that is read most often
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,58 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         said = f"{counted(len(called), 'column')} of {raw.name} without a name, called by the place: {listed(called)}."
         notebook.add("unnamed columns", said, len(called), tuple(called))
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
+
+
+def spread_tags(
+    raw: RawTable, options: TimeOptions, taken: Collection[str], max_cells: int, notebook: Notebook
+) -> RawTable:
+    """Return a column for each tag, if a table has a row for each reading, as historians export them.
+
+    Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
+    readings (quality, unit). Readings of a tag that come again at the same time make another row.
+    """
+    frame, plain = raw.frame, {plain_name(str(name)): name for name in raw.frame.columns}
+    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
+    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
+        return raw
+    try:
+        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
+    except TableError:  # reported where the time is read
+        return raw
+    others = [name for name in frame.columns if name not in (tag, value, *when)]
+    about = [name for name in others if plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2]
+    if not when or any(name not in about and not seems_time(frame[name]) for name in others):
+        return raw
+    readings = frame[frame[tag].notna()].reset_index(drop=True)
+    codes, tags = pd.factorize(readings[tag].astype(str).str.strip())
+    stamps = [pd.factorize(readings[name])[0] for name in when]
+    again = pd.Series(codes).groupby([*stamps, codes]).cumcount().to_numpy()
+    if not 2 <= len(tags) <= len(frame) / 2 or (again == 0).mean() < _ONCE or set(tags) & set(when):
+        return raw
+    rows = pd.Series(again).groupby([*stamps, again], sort=False).ngroup().to_numpy()
+    n, fullest = int(rows.max()) + 1, int(np.bincount(codes).max())
+    if fullest < _AT_ONE_TIME * n:
+        raise TableError(
+            f"{raw.name} has a row for each reading, and the {len(tags):,} tags of column {quoted(tag)} have times of "
+            f"their own: none was read at more than {fullest:,} of {n:,} times. Export them at the same times "
+            f"(sampled, averaged or interpolated values, such as one a minute)."
+        )
+    if n * len(tags) > max_cells:
+        said = f"{raw.name} has {len(tags):,} tags at {n:,} times, which may not fit into memory."
+        raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger max_bytes (--max-bytes).")
+    values = readings[value].to_numpy(dtype=None if readings[value].dtype.kind in "iuf" else object)
+    spread = np.full((n, len(tags)), np.nan, dtype=object if values.dtype == object else np.float64)
+    spread[rows, codes] = values
+    wide = readings[when].iloc[np.unique(rows, return_index=True)[1]].reset_index(drop=True)
+    wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
+    units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
+    left = f" Left out: {listed(others)}." if others else ""
+    said = f"{raw.name} has a row for each reading. It was read with a row for each time ({n:,}) and a column for each"
+    said = f"{said} of the {len(tags):,} tags in column {quoted(tag)}.{left}"
+    notebook.add("long format", said, len(tags), (tag, value), changed=True)
+    return replace(
+        raw, frame=wide, unnamed=(), units={str(name): str(of) for name, of in units.items() if pd.notna(of)}
+    )
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,7 @@ def find_layout(
     width = max(counts, key=lambda fields: (counts[fields], fields))  # the most frequent; of several the largest
     if width > MOST_COLUMNS:
         raise TableError(f"{name} has {width:,} columns; {MOST_COLUMNS:,} are the most. Read it in parts.")
+    records, remarks = _without_remarks(records, width)
     header, first_row = _find_header(records, width)
     top = first_row if header is None else header
     names, below, rows = None, list[tuple[str, ...]](), records[first_row:]
@@ -130,10 +131,10 @@ def find_layout(
         decimal=decimal or ("," if _uses_decimal_comma(record.fields for record in rows[:20]) else "."),
         width=width,
         names=names,
-        preamble=tuple(separator.join(record.fields) for record in records[:top]),
+        preamble=tuple(separator.join(record.fields) for record in [*remarks, *records[:top]]),
         units=below[0] if below else (),
         description=below[1] if below[1:] else (),
-        lines_above=records[first_row - 1].last_line if first_row else 0,
+        lines_above=max((record.last_line for record in [*remarks, *records[:first_row]]), default=0),
         spaced=separator + " " in text,
         rows=len(rows),
         has_data=bool(rows) and DATA in map(kind_of_field, rows[0].fields),
@@ -193,6 +194,23 @@ def _records(text: str, separator: str, name: str) -> list[_Record]:
             f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Correct it."
         ) from None
     return [record for record in records if len(record.fields) > 1 or record.filled]
+
+
+def _without_remarks(records: list[_Record], width: int) -> tuple[list[_Record], list[_Record]]:
+    """Separate lines that begin with #, as InfluxDB and Ignition write them above the rows, if others name columns.
+
+    Of Ignition the line of types, below #TYPES, is one too.
+    """
+
+    def is_remark(number: int) -> bool:
+        return records[number].fields[0].startswith("#") or (number > 0 and records[number - 1].fields[0] == "#TYPES")
+
+    rows = (n for n, each in enumerate(records) if not is_remark(n) and DATA in map(kind_of_field, each.fields))
+    top = range(next(rows, 0))
+    if not any(2 * records[number].filled > width and not is_remark(number) for number in top):
+        return records, []
+    kept = [each for number, each in enumerate(records) if number not in top or not is_remark(number)]
+    return kept, [records[number] for number in top if is_remark(number)]
 
 
 def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:

@@ -138,7 +138,7 @@ def _note_clock_set_back(times: pd.DatetimeIndex, steps: NDArray[np.int64], note
     typical = (steps[back] >= -hour) & (after.day_of_week == 6) & (after.hour <= 3)
     if times.tz is None and len(back) <= 1 + len(steps) // 100 and typical.all():
         said = f"Clocks seem to have been set back at {after[0]}: an hour comes twice. With the time zone set (such as"
-        notebook.add("daylight saving", f"{said} 'Europe/Berlin') the two are told apart.", len(back))
+        notebook.add("daylight saving", f"{said} 'Europe/Berlin') the two are distinguished.", len(back))
 
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:

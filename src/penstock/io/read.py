@@ -14,7 +14,7 @@ import pandas as pd
 
 from penstock._messages import listed, quoted
 from penstock.io._clock import TimeOptions, as_zone
-from penstock.io._combine import Combined, RawTable, combine, records_among, with_names, without_fillers
+from penstock.io._combine import Combined, RawTable, combine, records_among, spread_tags, with_names, without_fillers
 from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._order import Groups, note_long_format, note_sampling, rows_in_order
@@ -53,7 +53,8 @@ def read_table(
     source : path, folder, list of paths, or a pandas, polars or NumPy table
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
-        they are joined on time. In a folder with other tables, lists without a time and lists of events are left out.
+        they are joined on time. In a folder with other tables, lists without a time and lists of events are left out. A
+        table with a row for each reading (columns such as tag, time and value) gets a column for each tag.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional
@@ -131,6 +132,8 @@ def read_table(
     codes = MissingCodes.of(missing)
     try:
         tables = _read_all(source, files, notebook)
+        if inputs.label is None and inputs.group is None:
+            tables = [spread_tags(each, clock, inputs.taken, files.max_bytes // 2, notebook) for each in tables]
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))

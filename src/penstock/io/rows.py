@@ -56,26 +56,14 @@ class Batch:
 class RowSource:
     """Read rows from a feed, as soon as they are there.
 
-    Parameters
-    ----------
-    feed : Feed
-    options : TableOptions
-    strict : bool, default False
-        A malformed line raises an InputError, after the rows before it were returned.
+    strict : a malformed line raises an InputError, after the rows before it were returned.
 
-    Attributes
-    ----------
-    columns : Columns or None
-        None until the layout is known.
-    notes : list of Note
-        On what was left out: lines above the table, columns of text.
-    ended : bool
-        No more will come.
-    provisional : bool
-        What comes now is a last line without a line end. It may still grow: a position after it is not to be kept.
+    columns : None until the layout is known.
+    notes : on what was left out: lines above the table, columns of text.
+    ended : no more will come.
+    provisional : what comes now is a last line without a line end. It may still grow: a position after it is not to be
+        kept.
 
-    Examples
-    --------
     >>> import os
     >>> from penstock.io import PipeFeed, RowSource, TableOptions
     >>> reading, writing = os.pipe()

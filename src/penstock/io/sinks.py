@@ -36,10 +36,7 @@ class OutputMark(TypedDict):
 class JsonLinesSink:
     """Write verdicts to a file or standard output (None), each batch at once, without a buffer that a kill would lose.
 
-    Attributes
-    ----------
-    length : int or None
-        Bytes in the file so far; None where the output cannot be cut back (a pipe, a terminal).
+    length : bytes in the file so far; None where the output cannot be cut back (a pipe, a terminal).
     """
 
     def __init__(self, path: Path | None = None, *, create: bool = True) -> None:

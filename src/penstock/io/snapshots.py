@@ -23,21 +23,12 @@ class SnapshotError(ValueError):
 class Snapshots:
     """A folder of snapshots that belongs to one running watch at a time.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there, and locked until `close` or any end of the process.
-    every : int, default=50_000
-        A snapshot is due after so many samples,
-    seconds : float, default=10.0
-        or after so many seconds, if there were any samples.
-    keep : int, default=3
-        How many are kept; the older ones are for the case that the newest is damaged.
-    clock : callable, default=time.monotonic
-        Returns seconds.
+    folder : made if it is not there, and locked until `close` or any end of the process.
+    every : a snapshot is due after so many samples.
+    seconds : it is also due after so many seconds, if there were any samples.
+    keep : how many are kept; the older ones are for the case that the newest is damaged.
+    clock : returns seconds.
 
-    Examples
-    --------
     >>> import tempfile
     >>> snapshots = Snapshots(Path(tempfile.mkdtemp()), every=100, keep=2)
     >>> for samples in (0, 100, 200):

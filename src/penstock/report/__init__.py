@@ -20,20 +20,7 @@ from penstock.report.files import (
 from penstock.report.html import notebook_html, to_html, write_html
 
 __all__ = [
-    "FINDINGS_ENDINGS",
-    "INCIDENTS_ENDINGS",
-    "SCORES_ENDINGS",
-    "as_json",
-    "check_ending",
-    "incident_records",
-    "notebook_html",
-    "plain",
-    "refuse_existing",
-    "summarize",
-    "to_html",
-    "write_findings",
-    "write_html",
-    "write_incidents",
-    "write_new",
-    "write_scores",
-]
+    "FINDINGS_ENDINGS", "INCIDENTS_ENDINGS", "SCORES_ENDINGS", "as_json", "check_ending", "incident_records",
+    "notebook_html", "plain", "refuse_existing", "summarize", "to_html", "write_findings", "write_html",
+    "write_incidents", "write_new", "write_scores",
+]  # fmt: skip

@@ -21,9 +21,7 @@ from penstock._messages import counted
 from penstock._types import IndexArray
 from penstock.detection import Explanation, Findings
 from penstock.explain import Condition, Incident, IncidentSensor
-from penstock.report.axis import (
-    Packed,
-)
+from penstock.report.axis import Packed
 from penstock.report.words import (
     by_chance,
     duration,

@@ -201,10 +201,7 @@ class CaseCharts:
         axis, length = self.local_axis(window), window.stop - window.start
         places = axis.places
         first = np.unique(
-            [
-                *np.linspace(0, length, min(MOST_BINS, length) + 1)[:-1].astype(np.intp),
-                *np.flatnonzero(axis.begins),
-            ]
+            [*np.linspace(0, length, min(MOST_BINS, length) + 1)[:-1].astype(np.intp), *np.flatnonzero(axis.begins)]
         )
         cells = _farthest(shown[:, order], first)
         unknown = np.where(np.isnan(_farthest(values[:, order], first)), -128, -127)

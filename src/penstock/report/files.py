@@ -94,17 +94,12 @@ def _unless_there(path: AnyPath, pieces: Iterable[bytes], overwrite: bool) -> It
 def write_findings(findings: Findings, path: AnyPath, *, overwrite: bool = False) -> None:
     """Write what was found.
 
-    Parameters
-    ----------
-    findings : of `detect` or of a model's `score`
-    path : path
-        .csv, .csv.gz or .parquet (extra `files`): one line per finding, the highest score first, with its event and the
-        rule that separates the event from normal rows, and its incident if there are incidents. .xlsx (extra `excel`):
-        the same on the sheet findings, with the sheets incidents (else events), sensors and settings, the verdict first
-        among the settings. .json: a document with the summary, the verdict, incidents and their sensors, events and why
-        they are, days, findings, settings, notes and columns.
-    overwrite : bool
-        Whether a file that is there may be replaced; else it is a FileExistsError.
+    path : .csv, .csv.gz or .parquet (extra `files`): one line per finding, the highest score first, with its event and
+        the rule that separates the event from normal rows, and its incident if there are incidents. .xlsx (extra
+        `excel`): the same on the sheet findings, with the sheets incidents (else events), sensors and settings, the
+        verdict first among the settings. .json: a document with the summary, the verdict, incidents and their sensors,
+        events and why they are, days, findings, settings, notes and columns.
+    overwrite : whether a file that is there may be replaced; else it is a FileExistsError.
 
     CSV is UTF-8 without a byte order mark, with commas, CR LF and ISO 8601 time stamps; a text that a spreadsheet would
     take for a formula gets a single quote in front (see `as_csv`). JSON has null for what is not a finite number, and

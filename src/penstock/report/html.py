@@ -14,15 +14,7 @@ from markupsafe import Markup
 from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.report.axis import Axis, make_axis, script_json
-from penstock.report.cases import (
-    Areas,
-    Case,
-    cases_of,
-    filter_data,
-    make_article,
-    make_row,
-    word_for_cases,
-)
+from penstock.report.cases import Areas, Case, cases_of, filter_data, make_article, make_row, word_for_cases
 from penstock.report.charts import case_data, explorer_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.overview import (
@@ -57,18 +49,11 @@ def write_html(
 ) -> None:
     """Write the page of `to_html` to a file, wholly or not at all.
 
-    Parameters
-    ----------
-    findings, title, progress : as in `to_html`
-    path : path
-        Of the new file.
-    overwrite : bool, default False
-        Whether a file that is there may be replaced.
+    findings, title, progress : as in `to_html`.
+    path : of the new file.
+    overwrite : whether a file that is there may be replaced.
 
-    Raises
-    ------
-    FileExistsError
-        If there is a file or a link already, or one appears meanwhile, and `overwrite` is not set.
+    Raises FileExistsError: if there is a file or a link already, or one appears meanwhile, and `overwrite` is not set.
     """
     refuse_existing([path], overwrite)
     page = to_html(findings, title=title, progress=progress)
@@ -80,21 +65,10 @@ def write_html(
 def to_html(findings: Findings, *, title: str | None = None, progress: Progress | None = None) -> str:
     """Format findings as one HTML page that needs nothing else: to read in any browser, to print, to hand over.
 
-    Parameters
-    ----------
-    findings : Findings
-        Of `penstock.detect` or `penstock.score`.
-    title : str, optional
-        The heading; names the source if None.
-    progress : callable, optional
-        Called with the name of each stage that begins.
+    findings : of `penstock.detect` or `penstock.score`.
+    title : the heading; names the source if None.
+    progress : called with the name of each stage that begins.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> import numpy as np, pandas as pd
     >>> from penstock.detection import detect
     >>> table = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=["head", "flow", "<b>"])

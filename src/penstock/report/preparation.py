@@ -65,7 +65,7 @@ def _sure(findings: Findings) -> list[str]:
     if findings.threshold_rate is not None:
         lines.append(f"Of normal rows, about {percent(findings.threshold_rate)} are above the threshold.")
     lines.append(
-        "A rare but legitimate state (a flood, a test) is listed like a fault: nothing in the data tells them apart."
+        "A rare but legitimate state (a flood, a test) is listed like a fault: nothing in the data distinguishes them."
     )
     return lines
 

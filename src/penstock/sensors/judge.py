@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._progress import set_stage
 from penstock._types import FloatArray
 from penstock.sensors._kernels import compare_with_past
 from penstock.sensors.blocks import add_up, each_column, fill_blocks, follow_blocks
@@ -270,6 +271,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     has_holes = bool(add_up(_count_missing, Z))
     filled = fill_blocks(p, _with_zeros, Z) if has_holes else Z
     for number in range(_PASSES):
+        set_stage("pass", number + 1, _PASSES)
         model = learn_leave_one_out(filled, kept.astype(np.float64))
         R = fill_blocks(p, model.residuals, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
@@ -281,6 +283,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
             del R, found  # before those of the next pass are made
     explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[judged]))
     del R
+    set_stage("calibration")
     both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
     others = _residuals_of_other_blocks(Z, filled, kept, model)
     layer, as_new = learn_time_layer(others, complete, spacing, kept, judged)

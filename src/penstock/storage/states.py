@@ -72,15 +72,10 @@ _STEPS[[ord("]"), ord("}")]] = -1
 def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) -> None:
     """Write a state to a file atomically: the old file stays until the new one is safely on the disk.
 
-    Parameters
-    ----------
-    path : str or path
-        Any name; usually it ends in ".safetensors".
-    kind : str
-        What it is, for `read_state` to compare.
-    state : dict
-        Keys are str. Values are None, bool, int, float (also NaN and infinities), str, NumPy arrays of bool, int, uint,
-        float32 or float64 of any shape, and lists and dicts of these. Anything else is a TypeError that names the
+    path : any name; usually it ends in ".safetensors".
+    kind : what it is, for `read_state` to compare.
+    state : keys are str. Values are None, bool, int, float (also NaN and infinities), str, NumPy arrays of bool, int,
+        uint, float32 or float64 of any shape, and lists and dicts of these. Anything else is a TypeError that names the
         place. All that is not an array may have 100,000 values and take 4 MB: long lists belong into arrays.
     """
     import penstock
@@ -111,16 +106,9 @@ def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[s
 
     Safe for untrusted files: it takes about as much memory as the file is long, executes nothing and never blocks.
 
-    Parameters
-    ----------
-    path : str or path
-    kind : str or None, default=None
-        Raise a `WrongKindError` if the file is of another kind.
+    kind : raise a `WrongKindError` if the file is of another kind.
 
-    Raises
-    ------
-    StorageError
-        If the file is not sound to the last byte.
+    Raises StorageError: if the file is not sound to the last byte.
     """
     try:
         with open_file(Path(path)) as stream:
@@ -400,15 +388,9 @@ def measure_json(text: bytes) -> tuple[int, int]:
 class Record:
     """Read a dict of a state field by field; what does not fit is a `StorageError` that names the field.
 
-    Parameters
-    ----------
-    content : dict
-        From a file; anything else is refused.
-    place : str
-        What it is, for messages.
+    content : from a file; anything else is refused.
+    place : what it is, for messages.
 
-    Examples
-    --------
     >>> record = Record({"k": 3, "edges": np.zeros((4, 2))}, "fitted")
     >>> record.whole("k", least=1)
     3

@@ -62,8 +62,8 @@ class Chance:
         Per row, how many rows of a normal table of this size score as high; infinite for rows that are not in the upper
         tail. Rows with equal scores count as one.
     called : ndarray of shape (n,)
-        The rows that stand out. Their share is a lower bound on the share of anomalies: the others cannot be told from
-        normal rows by this score.
+        The rows that stand out. Their share is a lower bound on the share of anomalies: the others look like normal
+        rows by this score.
     q : float
         The smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
         of ten normal tables. NaN if there are too few scores.

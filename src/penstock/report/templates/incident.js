@@ -1,7 +1,7 @@
 // An incident that is opened: a chart for each sensor on one time axis, the values at the cursor, and the heat map.
 
 const PAPER_HEIGHT = 54;
-const SIDE = 264; // pixels that the words beside a chart take, as in the style
+const SIDE = 264; // pixels that the words next to a chart take, as in the style
 
 // What a chart of one sensor shows: the usual band, a normal situation, what was expected, and the readings.
 function sensorContent(record, packed, places) {
