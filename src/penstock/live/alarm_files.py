@@ -19,9 +19,14 @@ from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
-_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))  # of a time that is a number, by size: s, ms, µs, ns
+_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))  # of a time that is a number, by size
 _DATE_DIGITS = 8  # 20240501 is a date
 _FIRST_EPOCH = 1e8  # s; smaller numbers are no dates
+
+
+def epoch_seconds(number: float) -> float:
+    """Return a time that is a number in seconds; its unit (s, ms, µs, ns) follows from its size."""
+    return number / next((size for most, size in _UNITS if not abs(number) >= most), 1.0)
 
 
 @dataclass
@@ -74,8 +79,7 @@ class StreamClock:
         self.zoned = bool(zoned[0])
 
     def _numbers(self, times: Sequence[Any]) -> list[float]:
-        values = [float(time) if is_number(time) else math.nan for time in times]
-        return [value / next(size for most, size in _UNITS if not abs(value) >= most) for value in values]
+        return [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
 
     def _stamps(self, times: Sequence[Any]) -> list[float]:
         read, _, _ = read_stamps(["" if time is None else str(time) for time in times], self.day_first)

@@ -9,8 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
@@ -107,8 +105,7 @@ class Monitor:
         self._observer = observer or Observer()
         self._make_scorer = scorer_maker(options)
         self._scorer: Scorer = self._make_scorer()
-        delimiter = "\t" if options.delimiter in ("tab", "\\t") else options.delimiter
-        table = TableOptions(options.format, delimiter, options.time, options.columns, options.exclude)
+        table = TableOptions(options.format, options.separator, options.time, options.columns, options.exclude)
         asked = {
             name: value for name, value in asdict(table).items() if not name.startswith("texts")
         }  # those are of the model
@@ -284,11 +281,8 @@ class Monitor:
         verdicts = self._scorer.score(batch, self._options.n_variables, strict=self._options.strict)
         scores, counts = verdicts.scores, self.counts
         first = counts.samples + 1
-        counts.samples += len(scores.scores)  # before they are written: they are learnt, even if no reader is left
-        counts.flagged += int(scores.flags.sum())
-        counts.missing += int(np.isnan(batch.values).sum()) + sum(each.count(None) for each in batch.texts.values())
-        counts.unscored += len(verdicts.reasons)
-        counts.unknown += sum(verdicts.unknown_texts.values())
+        for name, count in verdicts.counts(batch).items():  # before they are written: they are learnt, even if no
+            setattr(counts, name, getattr(counts, name) + count)  # reader is left
         self._report_unknown(set(verdicts.unknown_texts))
         self._sink.write(first, batch.times, scores, verdicts.reasons)
         if self._alarms is not None:

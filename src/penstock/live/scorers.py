@@ -48,6 +48,16 @@ class Verdicts:
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
 
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Return how many rows, flagged ones, missing readings and so on there are; see `Counts`."""
+        return {
+            "samples": len(self.scores.scores),
+            "flagged": int(self.scores.flags.sum()),
+            "missing": int(np.isnan(batch.values).sum()) + sum(each.count(None) for each in batch.texts.values()),
+            "unscored": len(self.reasons),
+            "unknown": sum(self.unknown_texts.values()),
+        }
+
     def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
         """Return the verdicts as `AlarmBook.update` takes them; the assets of groups are "asset/group".
 
