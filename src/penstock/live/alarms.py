@@ -496,9 +496,7 @@ class AlarmBook:
         self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, *said))
         self._note_groups(time)
 
-    def _change(
-        self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _NOBODY
-    ) -> None:
+    def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _NOBODY) -> None:
         """Keep a changed alarm, and report it."""
         alarm = replace(alarm, changes=alarm.changes + 1)
         self._alarms[alarm.id] = alarm
