@@ -30,6 +30,7 @@ from penstock.live.alarms import Alarm, Change, alarm_in_words
 from penstock.live.assets import Asset
 from penstock.live.connectors import as_lines
 from penstock.live.feedback import REASONS, labels_of, looks_like
+from penstock.live.nearest import nearest_normal
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 
 if TYPE_CHECKING:
@@ -291,7 +292,10 @@ class Api:
         like = looks_like(_as_alarm(alarm), labels)
         mine = [label.as_dict() for label in labels if label.alarm == identity]
         known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
-        return {**_with_words(alarm), "history": self.store.changes(identity), "labels": mine, "looks_like": known}
+        asset = self.service.assets.get(alarm["asset"])
+        normal = None if asset is None else nearest_normal(self.store, asset, _as_alarm(alarm))
+        more = {"history": self.store.changes(identity), "labels": mine, "looks_like": known, "nearest_normal": normal}
+        return {**_with_words(alarm), **more}
 
     def load(self, request: Request) -> dict[str, Any]:
         query = request.query_params
@@ -376,7 +380,7 @@ ENDPOINTS = (
         Parameter("asset", "string", "only of this asset"),
         Parameter("limit", "integer", "at most so many; 500"),
     )),
-    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm with its history and labels.", Api.alarm),
+    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm, with the nearest normal situation.", Api.alarm),
     Endpoint("POST", "/api/v1/alarms/{alarm}/{action}", "operator",
         f"Work on an alarm: {', '.join(OPERATOR_ACTIONS)}; engineers also {', '.join(ENGINEER_ACTIONS)}.",
         Api.act, (), {**_COMMENT, **_SHELVED}),

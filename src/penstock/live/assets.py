@@ -91,7 +91,7 @@ class Asset:
             if len(self.layouts) >= _MOST_LAYOUTS:
                 self.layouts.pop(next(iter(self.layouts)))
             self.layouts[key], self.new_layout = reader.position()["table"], True
-        batch = _joined(parts)
+        batch = joined_batches(parts)
         if not batch.lines and not batch.faults:
             raise InputError("There is no row in this, only a header.")
         return batch, _read_seconds(batch, reader)
@@ -109,7 +109,7 @@ class Asset:
         self, read: list[Rows], now: float
     ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str]]:
         """Score rows; return them with their verdicts, and why the model refused some, by place."""
-        batch, record = _joined([batch for batch, _ in read]), self.record
+        batch, record = joined_batches([batch for batch, _ in read]), self.record
         batch.lines = range(len(batch.lines))
         if not batch.lines:
             return None, [], {}
@@ -255,7 +255,7 @@ def _unheard_warnings(source: RowSource) -> Iterator[None]:
         log.info("%s", note)
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
+def joined_batches(batches: Sequence[Batch]) -> Batch:
     """Return several batches as one; line numbers are those of each."""
     filled = [batch for batch in batches if len(batch.lines)]
     faults = [fault for batch in batches for fault in batch.faults]

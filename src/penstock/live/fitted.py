@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
@@ -200,6 +200,12 @@ class FittedScorer:
             if len(places):
                 found[places] = part.expected(rows[places])
         return found
+
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return the inputs of rows, which are of the mode of the row at this place, and usual training rows of it."""
+        rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
+        learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
+        return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
 
     def _score_part(
         self,

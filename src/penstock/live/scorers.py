@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock._parameters import ParameterError
-from penstock._types import FloatArray, StreamScores
+from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.io import Batch, InputError, TableOptions, is_number, quoted
 from penstock.live.alarms import Readings, Sensor, Verdict
@@ -144,6 +144,10 @@ class Scorer(Protocol):
     def expected(self, batch: Batch) -> FloatArray | None:
         """Return what each input should have been in these rows, NaN where that is not known; None: nowhere."""
 
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return the inputs of rows (n, p), which of them are of the same mode as the one at this place (n,), and the
+        usual training rows of that mode (m, p), as many as the model has kept."""
+
     def settings(self) -> dict[str, Any]:
         """Return what the verdicts depend on apart from the rows, in plain values."""
 
@@ -183,6 +187,9 @@ class OnlineScorer:
 
     def expected(self, batch: Batch) -> None:
         """Return None: the factors have changed since."""
+
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        return batch.values, np.ones(len(batch.values), dtype=np.bool_), np.empty((0, batch.values.shape[1]))
 
     def settings(self) -> dict[str, Any]:
         chosen = {**self._detector.get_params(deep=False), "model": self._origin}
