@@ -62,7 +62,7 @@ def run(
                     raise KafkaException(message.error())
                 asset = (message.key() or b"").decode()
                 delivery = Delivery(asset, message.value() or b"", "kafka group", ("after", message.offset()))
-                sent.append(servers[message.partition()].service.deliver(delivery))
+                sent.append(servers[message.partition() or 0].service.deliver(delivery))
             for future in sent:  # what cannot be committed now ends this process, and is read again by the next
                 try:
                     future.result()
