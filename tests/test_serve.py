@@ -9,10 +9,12 @@ import time
 from contextlib import closing
 
 import pytest
-from live_service import HEADER, RULES, Client, csv_of, model, options, rows
+from live_service import HEADER, Client, csv_of, model, options, rows
+from live_tables import wait_for
 
 from penstock.live import Monitor, WatchOptions
 from penstock.live.api import verdict_records
+from penstock.live.options import AssetOptions
 from penstock.live.service import Delivery, RefusedError, Service
 from penstock.live.store import Store, StoreError
 from penstock.live.web import LiveServer
@@ -21,11 +23,9 @@ LIVE = rows(n=900)[600:]
 
 
 def wait_for_rows(service, count, name="unit1"):
-    end = time.monotonic() + 120
-    while service.assets[name].record.rows < count or service.waiting:
-        assert time.monotonic() < end, service.problems
-        assert service.alive
-        time.sleep(0.005)
+    enough = lambda: service.assets[name].record.rows >= count and not service.waiting  # noqa: E731
+    wait_for(lambda: enough() or not service.alive, 120)
+    assert enough(), service.problems
     service.note_message(-1, None, 0).result()  # a transaction later
 
 
@@ -181,10 +181,8 @@ def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
         assert client.samples(text, sequence=7)[1]["accepted"] == 10
         assert client.samples(text, sequence=7)[1] == {"accepted": 0, "duplicate": True, "row": 10}
         status, answer = client.samples(text, sequence=9)
-        assert (status, answer) == (
-            409,
-            {"error": "Sequence 8 is expected next, not 9: what is between them would be lost."},
-        )
+        lost = "Sequence 8 is expected next, not 9: what is between them would be lost."
+        assert (status, answer) == (409, {"error": lost})
         assert client.samples(text, sequence=1, client="other")[1]["row"] == 20
         assert client.get("assets/unit1")["row"] == 20
     with LiveServer(options(tmp_path)) as server:
@@ -192,6 +190,7 @@ def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
 
 
 JSON = '[{"time": "2026-01-01T00:00:00", "flow": 5, "head": 5, "power": 5, "oil": 5}]'
+COLUMNS = '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}'
 INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 1767225600000000000"
 
 
@@ -199,10 +198,7 @@ INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 176
     ("kind", "body"),
     [
         ("application/json", JSON),
-        (
-            "application/json",
-            '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}',
-        ),
+        ("application/json", COLUMNS),
         ("application/x-ndjson", JSON[1:-1]),
         ("text/csv", f"{HEADER}\n2026-01-01 00:00:00,5,5,5,5"),
         ("text/csv", "oil;time;flow;head;power\n5,0;01.01.2026 00:00;5,0;5,0;5,0\n"),
@@ -261,12 +257,10 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
         rows_of = lambda at: csv_of(LIVE[at : at + 20]).encode()  # noqa: E731
         service.deliver(Delivery("unit1", rows_of(0), "test", ("next", 0))).result()
         service.store.limit_pages(1)
-        refused = None
-        for number in range(1, 200):  # there may be room in the pages that are there
-            found = service.deliver(Delivery("unit1", rows_of(20), "test", ("next", number))).exception()
-            if found is not None:
-                refused = number
-                break
+        found, refused = None, 0
+        while found is None:  # there may be room in the pages that are there
+            refused += 1
+            found = service.deliver(Delivery("unit1", rows_of(20), "test", ("next", refused))).exception()
         assert isinstance(found, RefusedError)
         assert found.status == 507
         assert "disk" in service.problems
@@ -274,10 +268,7 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
             service.deliver(Delivery("unit1", rows_of(20), "test"))
         service.store.limit_pages(10**6)
         service._next_disk_check = 0.0
-        end = time.monotonic() + 60
-        while "disk" in service.problems:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_for(lambda: "disk" not in service.problems)
         before = service.assets["unit1"].record.rows
         service.deliver(Delivery("unit1", rows_of(20), "test", ("next", refused))).result()
         assert service.assets["unit1"].record.rows == before + 20
@@ -328,12 +319,7 @@ def test_an_asset_without_a_model_learns(tmp_path):
 def test_a_new_model_begins_anew_and_is_in_the_audit_log(tmp_path):
     with running(options(tmp_path)) as service:
         service.deliver(Delivery("unit1", csv_of(LIVE[:50]).encode(), "test")).result()
-    from penstock.live.options import AssetOptions, ServeOptions
-
-    other = ServeOptions(
-        store=tmp_path / "live.db", assets={"unit1": AssetOptions(model=model(), threshold="fixed:1")}, rules=RULES
-    )
-    with running(other) as service:
+    with running(options(tmp_path, assets={"unit1": AssetOptions(model=model(), threshold="fixed:1")})) as service:
         service.deliver(Delivery("unit1", csv_of(LIVE[50:60]).encode(), "test")).result()
         assert [each["action"] for each in service.store.audit()] == ["new model"]
         assert verdict_records(service, "unit1")[-1]["threshold"] == 1.0

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from live_service import NAMES, RULES, Client, csv_of, model, options, rows
+from live_tables import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live.api import verdict_records
@@ -28,13 +29,6 @@ from penstock.live.web import LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-
-
-def wait_for(truth, seconds=60):
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
 
 
 def with_input(folder, **given):

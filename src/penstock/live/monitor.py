@@ -120,7 +120,7 @@ class Monitor:
         if options.alarms is not None:
             labels = [] if options.labels is None else read_labels(options.labels)
             name = stream_name(Path(options.input))
-            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._warn, labels)
+            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._observer.warning, labels)
             self._settings |= self._alarms.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
@@ -290,9 +290,6 @@ class Monitor:
             self._changed = self._changed or changed
         self._observer.verdicts(counts, batch, scores)
         return verdicts.refused
-
-    def _warn(self, text: str) -> None:
-        self._observer.warning(text)
 
     def _report_unknown(self, found: set[tuple[str, str]]) -> None:
         """Report each text that the model has not learnt once, up to a number of them."""
