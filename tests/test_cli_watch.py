@@ -75,8 +75,8 @@ def test_standard_output_and_quiet(table: str, capfd: pytest.CaptureFixture[str]
 def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp_path: Path) -> None:
     given = {
         "n_components": 3, "alpha": 0.7, "gamma": 0.1, "buffer_size": 12, "similarity": "relative",
-        "duplicates": "zero", "max_iter": 20, "tol": 0.01, "forgetting": 0.99, "refresh_every": 2, "learn_flagged": False,
-        "scale": None, "warmup": 40, "random_state": 7, "threshold": thresholds.Fixed(0.4),
+        "duplicates": "zero", "max_iter": 20, "tol": 0.01, "forgetting": 0.99, "refresh_every": 2,
+        "learn_flagged": False, "scale": None, "warmup": 40, "random_state": 7, "threshold": thresholds.Fixed(0.4),
     }  # fmt: skip
     assert set(given) == set(OnlineNSNMF().get_params(deep=False))
     options = (
@@ -430,9 +430,7 @@ def test_locks_end_with_a_process_that_is_killed(
     state, mine = str(tmp_path / "state"), ["-q", *QUICK]
     first = subprocess.Popen([*COMMAND, table, "-f", "--state", state, "-o", str(out), *mine], stderr=subprocess.PIPE)
     try:
-        wait_for(
-            lambda: first.poll() is not None or (out.exists() and out.stat().st_size), 300
-        )  # by then it holds both locks
+        wait_for(lambda: first.poll() or (out.exists() and out.stat().st_size), 300)  # by then it holds both locks
         assert main(["watch", table, "--state", state, *mine]) == 2
         assert complaint(capfd).startswith(f"Another penstock watch is using --state {state}.")
         assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 2
