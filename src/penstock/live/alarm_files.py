@@ -91,16 +91,7 @@ class StreamClock:
 class AlarmWriter:
     """Write the alarms of a stream to a file, so that a run that was killed can be continued.
 
-    Parameters
-    ----------
-    path : Path
-    asset : str
-        The name of the stream.
-    rules : AlarmRules
-    warn : callable
-        Gets a text.
-    labels : sequence of Label
-        What people said of earlier alarms.
+    `asset` is the name of the stream, `warn` gets a text, and `labels` are what people said of earlier alarms.
     """
 
     def __init__(
@@ -160,13 +151,7 @@ def stream_name(path: Path) -> str:
 
 
 def read_labels(path: Path) -> list[Label]:
-    """Read what people said of alarms: one line of JSON each, as `labels_of` takes them.
-
-    Raises
-    ------
-    InputError
-        If a line is none; the message names it.
-    """
+    """Read what people said of alarms, one line of JSON each (see `labels_of`); InputError if one is none."""
     number = 0
 
     def records() -> Iterator[dict[str, Any]]:
@@ -219,18 +204,9 @@ class AlarmRecord:
 
 
 def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
-    """Read a file of `penstock watch --alarms`, or make alarms of a file of verdicts.
+    """Read a file of `penstock watch --alarms`, or make alarms of a file of verdicts by these rules.
 
-    Parameters
-    ----------
-    path : Path
-    rules : AlarmRules, default=AlarmRules()
-        For verdicts.
-
-    Raises
-    ------
-    InputError
-        If a line is neither; the message names it.
+    An InputError names a line that is neither.
     """
     changes: list[Change] = []
     clock, book, start, end = StreamClock(), AlarmBook(rules), math.inf, -math.inf

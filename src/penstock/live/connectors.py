@@ -148,12 +148,7 @@ def _need(parameter: str, module: str, package: str, extra: str) -> Any:
 class Input(_Worker):
     """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
 
-    Parameters
-    ----------
-    service : Service
-    asset : str
-    name : str
-        What it is called in messages.
+    `name` is what it is called in messages.
     """
 
     def __init__(self, service: Service, asset: str, name: str) -> None:
@@ -491,14 +486,7 @@ def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
 
 
 class Outbox(_Worker):
-    """Send what is in the outbox, in a thread of its own.
-
-    Parameters
-    ----------
-    service : Service
-    targets : mapping of str to function
-        As `make_targets` returns them.
-    """
+    """Send what is in the outbox to targets of `make_targets`, in a thread of its own."""
 
     def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:
         super().__init__("outbox")

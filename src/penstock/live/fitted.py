@@ -38,21 +38,12 @@ _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 class FittedScorer:
     """Score rows with a fitted model.
 
-    Parameters
-    ----------
-    model : Model, detector or SeriesMonitor
-        As `penstock.load` returns it. A monitor goes on from where it stands.
-    threshold : Threshold, "auto", float or None, default=None
-        None: the model's own, which is that of a saved detector, and `Model.threshold_of("auto")` of a `Model`. Of a
+    model : a Model, a detector, or a SeriesMonitor, which goes on from where it stands.
+    threshold : None is the model's own: that of a saved detector, and `Model.threshold_of("auto")` of a `Model`; of a
         detector that judges series it is `threshold_of` its contamination, as its `threshold_` is for single rows. A
         number is a share of normal rows. A `Threshold` starts from the training scores and follows the stream.
-    origin : str
-        Digest of the model file; a snapshot belongs to the same file.
-
-    Attributes
-    ----------
-    variable_names : tuple of str
-        The inputs of the model, by which verdicts name variables.
+    origin : digest of the model file; a snapshot belongs to the same file.
+    variable_names : the inputs of the model, by which verdicts name variables.
     """
 
     warmup = 0

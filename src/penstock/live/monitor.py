@@ -106,9 +106,7 @@ class Monitor:
         self._make_scorer = scorer_maker(options)
         self._scorer: Scorer = self._make_scorer()
         table = TableOptions(options.format, options.separator, options.time, options.columns, options.exclude)
-        asked = {
-            name: value for name, value in asdict(table).items() if not name.startswith("texts")
-        }  # those are of the model
+        asked = {name: value for name, value in asdict(table).items() if not name.startswith("texts")}  # of the model
         self._settings = {
             **{name: value if isinstance(value, str | None) else repr(value) for name, value in asked.items()},
             **self._scorer.settings(),

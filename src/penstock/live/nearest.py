@@ -24,19 +24,9 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     half, and the usual training rows that the model has kept. The sensors that have half of the alarm's evidence do not
     count, at most half of all. Differences of the others count in standard deviations of the normal rows.
 
-    Parameters
-    ----------
-    store : Store
-    asset : Asset
-        Of the alarm.
-    alarm : Alarm
-
-    Returns
-    -------
-    dict or None
-        `time` (seconds) and `row` of a row of the stream, None of a training row; `distance`: root mean square
-        difference, in standard deviations; `compared`: over so many sensors; `sensors`: the readings by name. None
-        where readings are not kept any more, or there is nothing to compare with.
+    The answer has `time` (seconds) and `row` of a row of the stream, None of a training row; `distance`: root mean
+    square difference in standard deviations; `compared`: over so many sensors; `sensors`: the readings by name. It is
+    None where readings are not kept any more, or there is nothing to compare with.
     """
     worst = _worst_row(store, asset.record.id, alarm)
     after = worst - _MOST_ROWS

@@ -59,16 +59,7 @@ class Verdicts:
         }
 
     def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
-        """Return the verdicts as `AlarmBook.update` takes them; the assets of groups are "asset/group".
-
-        Parameters
-        ----------
-        asset : str
-        seconds : sequence of float
-            The time of each row.
-        names : sequence of str
-            Of the inputs.
-        """
+        """Return the verdicts on rows at these times for `AlarmBook.update`; groups are assets "asset/group"."""
         scores = self.scores
         places = {name: place for place, name in enumerate(names)}
         readings = self.readings
@@ -159,14 +150,9 @@ class Scorer(Protocol):
 
 
 class OnlineScorer:
-    """Score each row with an `OnlineNSNMF`, which learns it afterwards.
+    """Score each row with an `OnlineNSNMF`, new or saved in the middle of another stream, which learns it afterwards.
 
-    Parameters
-    ----------
-    detector : OnlineNSNMF
-        New, or saved in the middle of another stream.
-    origin : str or None, default=None
-        Digest of the file that it comes from.
+    `origin` is the digest of the file that it comes from.
     """
 
     def __init__(self, detector: OnlineNSNMF, origin: str | None = None) -> None:
@@ -264,10 +250,7 @@ def with_names(text: str, names: tuple[str, ...]) -> str:
 def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
     """Return a function that makes the scorer of these options, ready for the first row, each time the same.
 
-    Raises
-    ------
-    ParameterError
-        For a parameter out of bounds, and for one that a model has already.
+    A ParameterError names a parameter out of bounds, or one that a model has already.
     """
     if options.model is None:
         parameters = _online_parameters(options)

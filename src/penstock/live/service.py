@@ -55,16 +55,10 @@ class RefusedError(ValueError):
 class Delivery:
     """Rows that a client or a connector brings for an asset; answered when they are committed.
 
-    Parameters
-    ----------
-    asset : str
-    lines : bytes
-        CSV with a header, or JSON objects, one a line.
-    source : str
-        Name of the input, by which positions are kept.
-    position : tuple of (str, int or str) or None, default=None
-        ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the one
-        before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
+    lines : CSV with a header, or JSON objects, one a line.
+    source : name of the input, by which positions are kept.
+    position : ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the
+        one before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
     """
 
     asset: str
@@ -106,16 +100,8 @@ class _Work:
 
 
 class Service:
-    """Run the assets of a configuration on a store.
+    """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets.
 
-    Parameters
-    ----------
-    options : ServeOptions
-    targets : sequence of str, default=()
-        Where notifications go; the outbox has each of them once for each target.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from penstock.live.options import AssetOptions

@@ -72,6 +72,14 @@ class StoreFullError(StoreError):
 
 @dataclass(frozen=True)
 class _Rows:
+    """Consecutive rows of an asset.
+
+    first : number of the first one, from 1.
+    received : when they came, in seconds since 1970.
+    seconds : the time of each row (n,) in seconds since 1970; where it cannot be read, when it was received.
+    times : as they were written.
+    """
+
     first: int
     received: float
     seconds: FloatArray
@@ -80,22 +88,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class Readings(_Rows):
-    """Consecutive rows of an asset as they were read.
-
-    Parameters
-    ----------
-    first : int
-        Number of the first row of the asset, from 1.
-    received : float
-        When they came, in seconds since 1970.
-    seconds : array of shape (n,)
-        The time of each row in seconds since 1970; where it cannot be read, when it was received.
-    times : list or None
-        The times as they were written.
-    values : array of shape (n, p)
-    texts : dict
-        Columns of text.
-    """
+    """Consecutive rows of an asset as they were read: `values` (n, p), and `texts` by column."""
 
     values: FloatArray
     texts: dict[str, list[str | None]]
@@ -126,17 +119,10 @@ class AssetRecord:
 
 
 class Store:
-    """The file of a live service. Of two processes that open the same file, the second one is refused.
+    """The file of a live service, made if it is not there. Of two processes that open it, the second one is refused.
 
-    Parameters
-    ----------
-    path : str or path
-        Made if it is not there.
-    exclusive : bool, default=True
-        False to change tokens while a service runs on the same file.
+    `exclusive` is False to change tokens while a service runs on the same file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
     >>> with store.transaction():
@@ -209,13 +195,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what is written inside this block, all or nothing.
-
-        Raises
-        ------
-        StoreFullError
-            If there is no room on the disk.
-        """
+        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk."""
         writer = self._writer
         try:
             writer.execute("BEGIN IMMEDIATE")

@@ -391,13 +391,6 @@ class _WebServer(uvicorn.Server):
 class LiveServer:
     """A service with its web server.
 
-    Parameters
-    ----------
-    options : ServeOptions
-    limits : Limits, default=Limits()
-
-    Examples
-    --------
     >>> import tempfile, urllib.request
     >>> from pathlib import Path
     >>> from penstock.live.options import AssetOptions
@@ -424,16 +417,14 @@ class LiveServer:
         self.api = Api(self.service, Hub())
         try:
             self.inputs = make_inputs(self.service)
+            if not is_loopback(options.host) and not self.service.store.tokens():
+                raise StoreError(
+                    f"To listen at {options.host}, which other machines may reach, there must be a token: "
+                    f"penstock serve --store {options.store} --add-token NAME:ROLE"
+                )
         except BaseException:
             self._close()
             raise
-        local = is_loopback(options.host)
-        if not local and not self.service.store.tokens():
-            self._close()
-            raise StoreError(
-                f"To listen at {options.host}, which other machines may reach, there must be a token: "
-                f"penstock serve --store {options.store} --add-token NAME:ROLE"
-            )
         host = f"[{options.host}]" if ":" in options.host else options.host
         scheme = "http" if options.tls_certificate is None else "https"
         self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"
