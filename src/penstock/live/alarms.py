@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -178,7 +178,7 @@ class AlarmBook:
         self._pass_time(now)
         known = self._assets.setdefault(asset, _Asset(self._clock))
         known.stale = stale
-        self._judge_model(asset, known)
+        self._judge_model(asset, self._clock)
         return self._taken()
 
     # What people do. An action that is not possible is an AlarmError, and has changed nothing.
@@ -469,25 +469,26 @@ class AlarmBook:
         ended = replace(alarm, ended=time, state=replace(alarm.state, active=False))
         self._change("ended", ended, alarm.state, time)
         if alarm.state.shelved and alarm.shelved_until is None:
-            self._unshelve(self._alarms[alarm.id], time)
+            self._unshelve(alarm.id, time)
         if alarm.about == ALARM:
-            self._judge_model(alarm.asset, self._assets[alarm.asset])
+            self._judge_model(alarm.asset, self._clock)
         self._due = -math.inf
 
-    def _judge_model(self, name: str, asset: _Asset) -> None:
+    def _judge_model(self, name: str, time: float) -> None:
         """Raise or end *stale model*: as was said, or as an alarm that does not end shows."""
-        limit = self._seconds["stale_model"]
+        limit, asset = self._seconds["stale_model"], self._assets[name]
         reason = asset.stale
         for alarm in self._open(name) if limit and not reason else ():
-            if alarm.about == ALARM and alarm.state.active and self._clock >= alarm.raised + limit:
+            if alarm.about == ALARM and alarm.state.active and time >= alarm.raised + limit:
                 reason = f"{alarm.cause} has been reported for {limit / 86_400:g} days: repair it, or fit again"
         stale = [alarm for alarm in self._open(name) if alarm.about == STALE_MODEL and alarm.state.active]
         if reason and not stale:
-            self._raise(name, asset, STALE_MODEL, STALE_MODEL, self._clock, _Candidate(self._clock), reason)
+            self._raise(name, asset, STALE_MODEL, STALE_MODEL, time, _Candidate(time), reason)
         elif stale and not reason:
-            self._end(stale[0], self._clock)
+            self._end(stale[0], time)
 
-    def _unshelve(self, alarm: Alarm, time: float) -> None:
+    def _unshelve(self, alarm_id: str, time: float) -> None:
+        alarm = self._alarms[alarm_id]
         changed = replace(alarm, shelved_until=None, state=replace(alarm.state, shelved=False))
         self._change("unshelved", changed, alarm.state, time)
 
@@ -516,68 +517,60 @@ class AlarmBook:
         if not math.isfinite(now):
             raise AlarmError(f"The time is {now}: give seconds.")
         while (first := min(self._timers(), default=None)) is not None and first[0] <= now:
-            due, kind, name = first
+            due, _, name, act = first
             self._clock = min(max(self._clock, due), now)
-            self._fire(kind, name)
+            act(name, self._clock)
         self._due = math.inf if first is None else first[0]
         self._clock = now
 
-    def _timers(self) -> Iterator[tuple[float, str, str]]:
-        """Yield when, what and whose."""
+    def _timers(self) -> Iterator[tuple[float, int, str, Callable[[str, float], None]]]:
+        """Yield when a timer is due, which of those at the same time comes first, whose it is, and what it does."""
         rules = self._seconds
         for name, asset in self._assets.items():
             if rules["no_data"] and asset.data is not None and len(asset.steps) >= _FEWEST_STEPS:
                 silent = any(alarm.about == NO_DATA and alarm.state.active for alarm in self._open(name))
                 if not silent:
-                    yield asset.data + self._patience(asset), "1 no data", name
+                    yield asset.data + self._patience(asset), 1, name, self._lose_data
         for alarm in self._alarms.values():
             state = alarm.state
             if state.shelved and alarm.shelved_until is not None:
-                yield alarm.shelved_until, "2 unshelve", alarm.id
+                yield alarm.shelved_until, 2, alarm.id, self._unshelve
             if state.active and state.acknowledged and state.in_use and rules["re_alarm"]:
-                yield (alarm.acknowledged_at or 0.0) + rules["re_alarm"], "3 re-alarm", alarm.id
+                yield (alarm.acknowledged_at or 0.0) + rules["re_alarm"], 3, alarm.id, self._re_alarm
             if state.active and alarm.about == ALARM and rules["stale_model"]:
                 known = any(other.about == STALE_MODEL and other.state.active for other in self._open(alarm.asset))
                 if not known:
-                    yield alarm.raised + rules["stale_model"], "4 stale model", alarm.asset
+                    yield alarm.raised + rules["stale_model"], 4, alarm.asset, self._judge_model
             if alarm.ended is not None and state.in_use and not state.latched:
                 done = state.acknowledged and (state.confirmed or not self.rules.confirm)
-                yield alarm.ended + max(rules["rejoin"], 0.0 if done else rules["keep"]), "5 close", alarm.id
+                yield alarm.ended + max(rules["rejoin"], 0.0 if done else rules["keep"]), 5, alarm.id, self._close
         for silence in self._silences.values():
-            yield silence.until, "6 silence", silence.id
+            yield silence.until, 6, silence.id, self._end_silence
         for name, group in self._groups.items():
             due = self._notify_at(group)
             if due is not None:
-                yield due, "7 notify", name
+                yield due, 7, name, self._notify
 
-    def _fire(self, kind: str, name: str) -> None:
-        time = self._clock
-        if kind == "1 no data":
-            asset = self._assets[name]
-            asset.candidate = None
-            assert asset.data is not None
-            self._raise(name, asset, NO_DATA, NO_DATA, time, _Candidate(asset.data))
-        elif kind == "2 unshelve":
-            self._unshelve(self._alarms[name], time)
-        elif kind == "3 re-alarm":
-            self._re_alarm(self._alarms[name], time)
-        elif kind == "4 stale model":
-            self._judge_model(name, self._assets[name])
-        elif kind == "5 close":
-            alarm = self._alarms[name]
-            reason = "" if alarm.state.acknowledged else "not acknowledged"
-            self._change("closed", alarm, alarm.state, time, ("", reason, ""))
-        elif kind == "6 silence":
-            self._end_silence(name, time)
-        else:
-            self._notify(name, self._groups[name], time)
+    def _lose_data(self, name: str, time: float) -> None:
+        """Raise *no data*."""
+        asset = self._assets[name]
+        asset.candidate = None
+        assert asset.data is not None
+        self._raise(name, asset, NO_DATA, NO_DATA, time, _Candidate(asset.data))
+
+    def _close(self, alarm_id: str, time: float) -> None:
+        """Let go of an alarm that is over."""
+        alarm = self._alarms[alarm_id]
+        reason = "" if alarm.state.acknowledged else "not acknowledged"
+        self._change("closed", alarm, alarm.state, time, ("", reason, ""))
 
     def _patience(self, asset: _Asset) -> float:
         """Return how long an asset may be without data."""
         return max(self._seconds["no_data"], 3 * median(asset.steps) if asset.steps else 0.0)
 
-    def _re_alarm(self, alarm: Alarm, time: float) -> None:
+    def _re_alarm(self, alarm_id: str, time: float) -> None:
         """Ask again for an acknowledgement."""
+        alarm = self._alarms[alarm_id]
         group = self._groups[_group_name(alarm.asset)]
         group.told = [name for name in group.told if name != alarm.id]
         state = replace(alarm.state, acknowledged=False, confirmed=False)
@@ -623,7 +616,8 @@ class AlarmBook:
             return group.last + rules["repeat"] * 2.0 ** min(group.repeats, 50)
         return None
 
-    def _notify(self, name: str, group: _Group, time: float) -> None:
+    def _notify(self, name: str, time: float) -> None:
+        group = self._groups[name]
         new, ended = self._news(name, group)
         group.told = [told for told in group.told if told not in ended] + new
         group.since, group.last = None, time
