@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from live_tables import fork_main
+
 from penstock.cli import main
 from penstock.storage import read_state
 
@@ -58,7 +60,7 @@ class Killer:
         kills: list[Kill] = []
         while True:
             self._look_before()
-            self._start()
+            self._process = fork_main(self._command, self._errors)
             aim = self._chance.choices(["snapshot", "work", "start"], [5, 4, 1])[0]
             status = self._kill(aim)
             if os.WIFEXITED(status):
@@ -69,17 +71,6 @@ class Killer:
             kills.append(
                 Kill(aim, os.WTERMSIG(status), self._worked(), self._size(), len(self._expected), half_written)
             )
-
-    def _start(self) -> None:
-        self._process = os.fork()
-        if self._process:
-            return
-        os.dup2(os.open(self._errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        code = 99
-        try:
-            code = main(self._command)
-        finally:
-            os._exit(code)
 
     def _kill(self, aim: str) -> int:
         """Kill the run in a moment of the kind wanted, and return how it ended; it may have been faster."""

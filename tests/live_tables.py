@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from penstock.cli import main
 
 NAMES = ("flow", "head", "power", "speed")
 
@@ -24,6 +30,31 @@ def as_csv(values: np.ndarray, start: int = 0) -> str:
     for number, row in enumerate(values.tolist(), start):
         lines.append(",".join([f"t{number}", *("" if np.isnan(value) else repr(value) for value in row)]))
     return "\n".join(lines) + "\n"
+
+
+def lines_of(path: Path | None) -> list[dict[str, Any]]:
+    """Return the lines of a file of JSON."""
+    return [json.loads(line) for line in Path(str(path)).read_text().splitlines()]
+
+
+def wait_for(truth: Callable[[], Any], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not truth():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def fork_main(command: list[str], errors: Path) -> int:
+    """Carry out a command of penstock in a fork of this process, with its errors in a file; return its number."""
+    process = os.fork()
+    if not process:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+        code = 99
+        try:
+            code = main(command)
+        finally:
+            os._exit(code)
+    return process
 
 
 def a_pipe(text: str) -> Path:

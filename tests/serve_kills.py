@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 
 from live_service import HEADER, Client
-
-from penstock.cli import main
+from live_tables import fork_main
 
 import penstock.live.web  # noqa: F401  isort: skip  (so that each fork has it)
 
@@ -34,14 +33,7 @@ class Runs:
         self.start()
 
     def start(self):
-        self._process = os.fork()
-        if not self._process:
-            os.dup2(os.open(self._folder / "stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-            code = 99
-            try:
-                code = main(self._command)
-            finally:
-                os._exit(code)
+        self._process = fork_main(self._command, self._folder / "stderr.txt")
         self._kill_at = time.monotonic() + self._chance.uniform(0.0, 0.7) if self.kills_left else float("inf")
 
     def kill_if_due(self):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from live_tables import a_pipe
+from live_tables import a_pipe, lines_of
 
 import penstock
 from penstock._parameters import ParameterError
@@ -48,15 +48,10 @@ def options(unit: Path, tmp_path: Path) -> WatchOptions:
     return WatchOptions(unit / "live.csv", model=model, state=tmp_path / "state", snapshot_every=30, **files)
 
 
-def lines(path: Path | None) -> list[dict[str, Any]]:
-    assert path is not None
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_watch_writes_alarms_and_goes_on_after_any_step(options: WatchOptions, tmp_path: Path) -> None:
     alarms, whole = Path(str(options.alarms)), tmp_path / "whole.jsonl"
     Monitor(replace(options, state=None, output=tmp_path / "other", alarms=whole), rules=RULES).run()
-    raised = [line for line in lines(whole) if line["kind"] == "raised"]
+    raised = [line for line in lines_of(whole) if line["kind"] == "raised"]
     assert [(line["at"], line["alarm"]["cause"]) for line in raised] == [
         (raised[0]["at"], "oil high"),
         ("2024-05-01T17:39:00", "no data"),
@@ -81,7 +76,7 @@ def test_of_a_pipe_no_change_is_lost_or_told_twice(unit: Path, options: WatchOpt
     ids = []
     for part in (text[:150], text[:1] + text[150:230], text[:1] + text[230:]):
         Monitor(replace(options, input=a_pipe("".join(part))), rules=RULES).run()
-        ids = [line["id"] for line in lines(options.alarms)]
+        ids = [line["id"] for line in lines_of(options.alarms)]
     assert len(ids) == len(set(ids))
     assert [each for each in ids if each.endswith(".1")] == ["stream-1.1", "stream-2.1"]
 
@@ -194,5 +189,5 @@ def test_acknowledged_alarms_count_with_the_time_they_waited() -> None:
 def test_changes_read_back_as_they_were_written(options: WatchOptions) -> None:
     Monitor(options, rules=RULES).run()
     record = read_alarms(Path(str(options.alarms)))
-    written = [line for line in lines(options.alarms) if line["kind"] != "notification"]
+    written = [line for line in lines_of(options.alarms) if line["kind"] != "notification"]
     assert [{"at": record.clock.text(each.time), **each.as_dict()} for each in record.changes] == written

@@ -331,10 +331,7 @@ def test_one_notification_for_assets_that_alarm_together() -> None:
     rows = [v for step in range(6) for asset in ("p/a", "p/b", "q/c") for v in verdicts("#", asset, step * MINUTE)]
     book = AlarmBook(AlarmRules(on_delay="2min", no_data=0, inhibit=("p/a>p/b",)))
     first = told(book.update(rows))
-    assert [(n.time, n.group, n.new) for n in first] == [
-        (150.0, "p", ("p:a-1",)),
-        (150.0, "q", ("q:c-1",)),
-    ]
+    assert [(n.time, n.group, n.new) for n in first] == [(150.0, "p", ("p:a-1",)), (150.0, "q", ("q:c-1",))]
     book.silence("q/*", "Ada", 300, until=2 * DAY)
     book.acknowledge("p:a-1", "Ada", 320)
     assert told(book.advance(DAY)) == []

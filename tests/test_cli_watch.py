@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import pytest
-from live_tables import a_pipe, as_csv, rows
+from live_tables import a_pipe, as_csv, lines_of, rows, wait_for
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
@@ -47,10 +47,6 @@ def complaint(capfd: pytest.CaptureFixture[str]) -> str:
     return lines[0].removeprefix("penstock: ")
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_a_file_to_a_file(table: str, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", table, "-o", str(out), *QUICK]) == 0
     lines = lines_of(out)
@@ -78,22 +74,10 @@ def test_standard_output_and_quiet(table: str, capfd: pytest.CaptureFixture[str]
 
 def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp_path: Path) -> None:
     given = {
-        "n_components": 3,
-        "alpha": 0.7,
-        "gamma": 0.1,
-        "buffer_size": 12,
-        "similarity": "relative",
-        "duplicates": "zero",
-        "max_iter": 20,
-        "tol": 0.01,
-        "forgetting": 0.99,
-        "refresh_every": 2,
-        "learn_flagged": False,
-        "scale": None,
-        "warmup": 40,
-        "random_state": 7,
-        "threshold": thresholds.Fixed(0.4),
-    }
+        "n_components": 3, "alpha": 0.7, "gamma": 0.1, "buffer_size": 12, "similarity": "relative",
+        "duplicates": "zero", "max_iter": 20, "tol": 0.01, "forgetting": 0.99, "refresh_every": 2,
+        "learn_flagged": False, "scale": None, "warmup": 40, "random_state": 7, "threshold": thresholds.Fixed(0.4),
+    }  # fmt: skip
     assert set(given) == set(OnlineNSNMF().get_params(deep=False))
     options = (
         "--components 3 --alpha 0.7 --gamma 0.1 --buffer-size 12 --similarity relative --duplicates zero --max-iter 20 "
@@ -123,45 +107,37 @@ def test_the_page_has_every_option_with_its_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        (["--componets", "3"], 2, "No such option: --componets"),
-        (["--components", "three"], 2, "Invalid value for '--components': "),
-        (["--components", "0"], 2, "--components must be a whole number ≥ 1; got 0."),
-        (["--similarity", "cosine"], 2, "--similarity must be one of"),
-        (["--components", "50"], 2, "--components = 50 groups cannot be learnt"),
-        (["--threshold", "peek"], 2, "There is no threshold 'peek'. Did you mean 'peaks'?"),
-        (
-            ["--threshold", "quantile:rat=1"],
-            2,
-            "quantile has no parameter 'rat'. Did you mean 'rate'?",
-        ),
-        (["--threshold", "quantile:rate=2"], 2, "quantile: rate must be"),
-        (
-            ["--threshold", "quantile:rate=0.1,rate=0.2"],
-            2,
-            "quantile is given 'rate' twice",
-        ),
-        (["--threshold", "fixed"], 2, "--threshold cannot be used: fixed: "),
-        (["--format", "xml"], 2, "--format must be csv or jsonl; got 'xml'."),
-        (["--delimiter", "::"], 2, "--delimiter must be one character, or tab; got '::'."),
-        (["--seed", "-1"], 2, "--seed must be a whole number from 0 to 4294967295; got -1."),
-        (["--state", __file__], 2, "a folder is needed"),
-        (["--explain", "-1"], 2, "--explain must be a whole number ≥ 0"),
-        (["--snapshot-every", "0"], 2, "--snapshot-every must be a whole number ≥ 1"),
-        (["--snapshot-seconds", "nan"], 2, "--snapshot-seconds must be a number > 0"),
-        (["--columns", "flwo"], 2, 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
-        (["--model", "nowhere"], 2, "nowhere: No such file or directory"),
-        (["--model", __file__], 2, "it is cut short, or not a file saved by penstock"),
-        (["--model", "nowhere", "--alpha", "1"], 2, "--alpha cannot be changed: --model has its own."),
-        (["--config", "nowhere.toml"], 2, "nowhere.toml: No such file or directory"),
-        (["--output", "/nowhere/out.jsonl"], 2, "/nowhere/out.jsonl: No such file or directory"),
+        (["--componets", "3"], "No such option: --componets"),
+        (["--components", "three"], "Invalid value for '--components': "),
+        (["--components", "0"], "--components must be a whole number ≥ 1; got 0."),
+        (["--similarity", "cosine"], "--similarity must be one of"),
+        (["--components", "50"], "--components = 50 groups cannot be learnt"),
+        (["--threshold", "peek"], "There is no threshold 'peek'. Did you mean 'peaks'?"),
+        (["--threshold", "quantile:rat=1"], "quantile has no parameter 'rat'. Did you mean 'rate'?"),
+        (["--threshold", "quantile:rate=2"], "quantile: rate must be"),
+        (["--threshold", "quantile:rate=0.1,rate=0.2"], "quantile is given 'rate' twice"),
+        (["--threshold", "fixed"], "--threshold cannot be used: fixed: "),
+        (["--format", "xml"], "--format must be csv or jsonl; got 'xml'."),
+        (["--delimiter", "::"], "--delimiter must be one character, or tab; got '::'."),
+        (["--seed", "-1"], "--seed must be a whole number from 0 to 4294967295; got -1."),
+        (["--state", __file__], "a folder is needed"),
+        (["--explain", "-1"], "--explain must be a whole number ≥ 0"),
+        (["--snapshot-every", "0"], "--snapshot-every must be a whole number ≥ 1"),
+        (["--snapshot-seconds", "nan"], "--snapshot-seconds must be a number > 0"),
+        (["--columns", "flwo"], 'There is no column "flwo"; the columns are time, flow, head, power, speed.'),
+        (["--model", "nowhere"], "nowhere: No such file or directory"),
+        (["--model", __file__], "it is cut short, or not a file saved by penstock"),
+        (["--model", "nowhere", "--alpha", "1"], "--alpha cannot be changed: --model has its own."),
+        (["--config", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (["--output", "/nowhere/out.jsonl"], "/nowhere/out.jsonl: No such file or directory"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(
-    table: str, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+    table: str, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert main(["watch", table, *arguments]) == code
+    assert main(["watch", table, *arguments]) == 2
     assert message in complaint(capfd)
 
 
@@ -184,10 +160,8 @@ def test_malformed_lines_are_reported_and_then_only_counted(
     assert main(["watch", str(tmp_path / "bad.csv"), "-o", str(out), *QUICK]) == 0
     reports = capfd.readouterr().err.splitlines()
     assert reports[0] == f'penstock: {tmp_path}/bad.csv, line 102: column "head" holds "x", which is not a number'
-    assert [line.split(": ")[1] for line in reports[20:22]] == [
-        "1 more malformed, the last",
-        "29 more malformed, the last",
-    ]
+    more = [line.split(": ")[1] for line in reports[20:22]]
+    assert more == [f"{number} more malformed, the last" for number in (1, 29)]
     assert reports[22].endswith("50 lines malformed")
     assert len(reports) == 23
 
@@ -265,13 +239,6 @@ def test_config_mistakes_are_found_at_the_start(
     assert message in complaint(capfd)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
 )
@@ -280,10 +247,10 @@ def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, n
     process = subprocess.Popen(
         [*COMMAND, table, "--follow", "-o", str(out), "--state", str(state), *QUICK], stderr=subprocess.PIPE, text=True
     )
-    wait_for(lambda: out.exists() and out.read_text().count("\n") == 400)
+    wait_for(lambda: out.exists() and out.read_text().count("\n") == 400, 300)
     with Path(table).open("a") as file:
         file.write("t400,1,1,1,1\nt401,1,1")  # as soon as it is known, and an unfinished line
-    wait_for(lambda: out.read_text().count("\n") == 401)
+    wait_for(lambda: out.read_text().count("\n") == 401, 300)
     process.send_signal(number)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code
@@ -296,13 +263,8 @@ def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, n
 
 
 def test_standard_input_line_by_line_and_a_reader_that_goes_away(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "--warmup", "20", "--components", "2"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([*COMMAND, "--warmup", "20", "--components", "2"], **pipes, text=True)  # type: ignore
     assert process.stdin
     assert process.stdout
     assert process.stderr
@@ -334,7 +296,7 @@ def test_a_terminal_shows_a_live_status(table: str, out: Path) -> None:
         shown += os.read(ours, 4096)
         return b"per second" in shown and b"score" in shown
 
-    wait_for(seen)
+    wait_for(seen, 300)
     process.send_signal(signal.SIGINT)
     end = time.monotonic() + 300
     while b"400 samples, " not in shown.rpartition(b"per second")[2] and time.monotonic() < end:
@@ -468,9 +430,7 @@ def test_locks_end_with_a_process_that_is_killed(
     state, mine = str(tmp_path / "state"), ["-q", *QUICK]
     first = subprocess.Popen([*COMMAND, table, "-f", "--state", state, "-o", str(out), *mine], stderr=subprocess.PIPE)
     try:
-        while not out.exists() or not out.stat().st_size:  # by then it holds both locks
-            assert first.poll() is None
-            time.sleep(0.05)
+        wait_for(lambda: first.poll() or (out.exists() and out.stat().st_size), 300)  # by then it holds both locks
         assert main(["watch", table, "--state", state, *mine]) == 2
         assert complaint(capfd).startswith(f"Another penstock watch is using --state {state}.")
         assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from live_tables import NAMES, a_pipe, as_csv, rows
+from live_tables import NAMES, a_pipe, as_csv, lines_of, rows
 
 import penstock
 from penstock import OnlineNSNMF
@@ -50,19 +49,12 @@ def after(steps: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def lines_of(options: WatchOptions) -> list[dict[str, Any]]:
-    assert options.output is not None
-    return [json.loads(line) for line in options.output.read_text().splitlines()]
-
-
 def written(options: WatchOptions) -> bytes:
-    assert options.output is not None
-    return options.output.read_bytes()
+    return Path(str(options.output)).read_bytes()
 
 
 def snapshots(options: WatchOptions) -> list[Path]:
-    assert options.state is not None
-    return sorted(options.state.glob("snapshot-*"))
+    return sorted(Path(str(options.state)).glob("snapshot-*"))
 
 
 def test_the_verdicts_are_those_of_the_detector(options: WatchOptions) -> None:
@@ -71,7 +63,7 @@ def test_the_verdicts_are_those_of_the_detector(options: WatchOptions) -> None:
     Path(options.input).write_text(as_csv(table))
     seen: list[int] = []
     counts = Monitor(options, Observer(verdicts=lambda *_: seen.append(len(snapshots(options))))).run()
-    expected, found = detector().process(table), lines_of(options)
+    expected, found = detector().process(table), lines_of(options.output)
     assert seen[0] == 1, "a snapshot before the first verdict"
     assert [line["row"] for line in found] == list(range(1, 401))
     assert [line["time"] for line in found] == [f"t{number}" for number in range(400)]
@@ -152,7 +144,7 @@ def test_an_input_that_cannot_be_sought_goes_on_with_what_comes(options: WatchOp
     with Path(str(options.output)).open("ab") as output:  # as if a kill had come after two more lines and a half
         output.write(b'{"row": 151}\n{"row": 152}\n{"row": 15')
     counts = Monitor(replace(options, input=a_pipe(as_csv(table[150:], start=150)))).run()
-    lines = lines_of(options)
+    lines = lines_of(options.output)
     assert counts.samples == 402
     assert written(options).startswith(before)
     assert [line["row"] for line in lines] == list(range(1, 403))
@@ -167,7 +159,7 @@ def test_rows_that_the_detector_refuses_are_malformed(options: WatchOptions, tmp
     for _ in range(2):  # what follows the row in its batch is not passed over by a second run
         with pytest.raises(InputError, match=r"line 42: Negative values .*\(--strict\)"):
             Monitor(replace(options, strict=True)).run()
-        assert len(lines_of(options)) == 40
+        assert len(lines_of(options.output)) == 40
     faults: list[str] = []
     counts = Monitor(options, Observer(fault=lambda fault: faults.append(str(fault)))).run()
     assert (counts.samples, counts.malformed) == (58, 2)
@@ -175,8 +167,8 @@ def test_rows_that_the_detector_refuses_are_malformed(options: WatchOptions, tmp
     assert "line 52: Values up to 1e+90 are too large" in faults[1]
     kept = np.delete(table, [40, 50], axis=0)
     expected = detector(scale=None).process(kept).scores[20:].tolist()
-    assert [line["score"] for line in lines_of(options)[20:]] == expected
-    assert lines_of(options)[40]["time"] == "t41"
+    assert [line["score"] for line in lines_of(options.output)[20:]] == expected
+    assert lines_of(options.output)[40]["time"] == "t41"
     assert written(options) == unbroken(options, tmp_path)
 
 
@@ -284,7 +276,7 @@ def test_an_error_in_a_pipe_does_not_take_what_was_learnt(
     assert read_state(snapshots(options)[-1])[1]["counts"]["samples"] == 160
     assert Monitor(replace(options, input=a_pipe(as_csv(rows()[160:], start=160)))).run().samples == 400
     expected = detector().process(rows()).scores
-    assert [line["score"] for line in lines_of(options)][-240:] == expected[160:].tolist()
+    assert [line["score"] for line in lines_of(options.output)][-240:] == expected[160:].tolist()
 
 
 def test_a_file_after_standard_output_can_be_continued_at_once(
@@ -295,7 +287,7 @@ def test_a_file_after_standard_output_can_be_continued_at_once(
     printed = len(capfd.readouterr().out.splitlines())
     Path(str(options.output)).write_text(f'{{"row": {printed + 1}, "score": 0.5')
     assert Monitor(options).run().samples == 400
-    assert [line["row"] for line in lines_of(options)] == list(range(printed + 1, 401))
+    assert [line["row"] for line in lines_of(options.output)] == list(range(printed + 1, 401))
 
 
 def test_an_online_model_from_a_file_goes_on_learning(options: WatchOptions, tmp_path: Path) -> None:
@@ -309,7 +301,7 @@ def test_an_online_model_from_a_file_goes_on_learning(options: WatchOptions, tmp
     for _ in range(20):
         Monitor(options).run(after(3))
     Monitor(options).run()
-    assert [line["score"] for line in lines_of(options)] == trained.process(table).scores.tolist()
+    assert [line["score"] for line in lines_of(options.output)] == trained.process(table).scores.tolist()
     detector(alpha=0.7).fit(table).save(tmp_path / "model")
     with pytest.raises(SnapshotError, match=r"alpha was 0\.8, is 0\.7; model was '.*', is '.*'"):
         Monitor(options)

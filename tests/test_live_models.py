@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from golden.behaviour import modes as modes_table
 from golden.behaviour import plant
+from live_tables import lines_of
 
 import penstock
 from penstock._parameters import ParameterError
@@ -77,14 +78,10 @@ def options(tmp_path: Path) -> WatchOptions:
     return WatchOptions(tmp_path / "live.csv", output=tmp_path / "out.jsonl", model=tmp_path / "model", overwrite=True)
 
 
-def lines_of(options: WatchOptions) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(str(options.output)).read_text().splitlines()]
-
-
 def watched(options: WatchOptions, **changes: Any) -> list[dict[str, Any]]:
     options = replace(options, **changes)
     Monitor(options).run()
-    return lines_of(options)
+    return lines_of(options.output)
 
 
 def scores_in(lines: list[dict[str, Any]]) -> list[float]:
@@ -137,11 +134,11 @@ def test_detectors_of_series_judge_in_order_whatever_the_batches(
     assert lines[81]["variables"]["oil"] == pytest.approx(3, abs=0.5)
     singly = replace(options, output=tmp_path / "singly.jsonl", state=tmp_path / "state", snapshot_every=1)
     Monitor(singly).run()
-    assert lines_of(singly) == lines
+    assert lines_of(singly.output) == lines
     pieces = replace(options, output=tmp_path / "pieces", state=tmp_path / "states", snapshot_every=7)
     while Monitor(pieces).run(iter([False] * 4 + [True]).__next__).samples < 200:
         pass
-    assert lines_of(pieces) == lines
+    assert lines_of(pieces.output) == lines
 
 
 def test_groups_and_times_that_cannot_be_read_in_a_series(options: WatchOptions) -> None:
@@ -204,7 +201,7 @@ def test_reasons_and_counts(options: WatchOptions, tmp_path: Path) -> None:
     penstock.fit_model(good(), modes="state", settle=3).save(str(options.model))
     reports: list[str] = []
     counts = Monitor(options, Observer(warning=reports.append)).run()
-    reasons = {line["row"] - 1: line["reason"] for line in lines_of(options) if "reason" in line}
+    reasons = {line["row"] - 1: line["reason"] for line in lines_of(options.output) if "reason" in line}
     state = table["state"].fillna("").tolist()
     assert reasons.pop(30) == "mode test run was not learnt"
     assert reasons.pop(31) == "a reading that decides on the mode is missing"
@@ -246,7 +243,7 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
     assert [(line["threshold"], line["flag"]) for line in lines] == expected
     assert len({line["threshold"] for line in lines}) > 1
     assert {line["threshold"] for line in watched(options, threshold="0.001")} == {model.threshold_of(0.001)}
-    assert lines_of(options) == watched(options, threshold=0.001)
+    assert lines_of(options.output) == watched(options, threshold=0.001)
     assert watched(options, threshold="auto") == watched(options, threshold=None)
     for wrong in ("0.9", "peek", "quantile:rate=2"):
         with pytest.raises(ParameterError, match="threshold"):
@@ -267,7 +264,7 @@ def test_an_online_model_of_fit_goes_on_learning_in_each_mode(options: WatchOpti
     options = replace(options, state=tmp_path / "state", snapshot_every=13, output=tmp_path / "pieces")
     while Monitor(options).run(iter([False] * 4 + [True]).__next__).samples < 200:
         pass
-    assert lines_of(options) == lines
+    assert lines_of(options.output) == lines
 
 
 @pytest.mark.parametrize("name", ["Detector", "NSNMF", "KNNDistance", "LoMST", "MeanDistance"])

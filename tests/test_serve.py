@@ -6,12 +6,15 @@ import json
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
-from live_service import HEADER, RULES, Client, csv_of, model, options, rows
+from live_service import HEADER, Client, csv_of, model, options, rows
+from live_tables import wait_for
 
 from penstock.live import Monitor, WatchOptions
 from penstock.live.api import verdict_records
+from penstock.live.options import AssetOptions
 from penstock.live.service import Delivery, RefusedError, Service
 from penstock.live.store import Store, StoreError
 from penstock.live.web import LiveServer
@@ -20,11 +23,9 @@ LIVE = rows(n=900)[600:]
 
 
 def wait_for_rows(service, count, name="unit1"):
-    end = time.monotonic() + 120
-    while service.assets[name].record.rows < count or service.waiting:
-        assert time.monotonic() < end, service.problems
-        assert service.alive
-        time.sleep(0.005)
+    enough = lambda: service.assets[name].record.rows >= count and not service.waiting  # noqa: E731
+    wait_for(lambda: enough() or not service.alive, 120)
+    assert enough(), service.problems
     service.note_message(-1, None, 0).result()  # a transaction later
 
 
@@ -53,13 +54,18 @@ def whole(service):
     return {name: verdict_records(service, name) for name in service.assets} | content(service.store)
 
 
-def in_turn(given, text, size):
-    """Deliver lines in pieces, numbered, and return all that is kept."""
+def deliver(service, text, size, pieces=None):
+    """Deliver lines in pieces, numbered; so many of them, or all."""
     lines = text.splitlines()[1:]
+    for number, at in list(enumerate(range(0, len(lines), size)))[:pieces]:
+        piece = "\n".join([HEADER, *lines[at : at + size]]).encode()
+        service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+
+
+def in_turn(given, text, size):
+    """Deliver lines in pieces, and return all that is kept."""
     with running(given) as service:
-        for number, at in enumerate(range(0, len(lines), size)):
-            piece = "\n".join([HEADER, *lines[at : at + size]]).encode()
-            service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+        deliver(service, text, size)
         return whole(service)
 
 
@@ -98,37 +104,75 @@ def test_a_restart_goes_on_and_new_rows_of_the_file_are_read(tmp_path):
     assert found == expected
 
 
+def tables_of(folder):
+    """All rows of all tables of a store."""
+    with closing(sqlite3.connect(folder / "live.db")) as store:
+        names = store.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY name").fetchall()
+        return {name: store.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
+
+
+def check_together(folder, size):
+    """Check that rows, verdicts, position, alarms, changes and outbox belong to one batch; return the rows."""
+    store = Store(folder / "live.db")
+    try:
+        rows = store.asset("unit1").rows if store._read("SELECT * FROM assets") else 0
+        if rows:
+            asset = store.asset("unit1")
+            assert rows == size * (store.positions(asset.id)["test"] + 1)
+            for blocks in (store.verdicts(asset.id), store.readings(asset.id)):
+                assert [row for each in blocks for row in range(each.first, each.first + len(each.seconds))] == list(
+                    range(1, rows + 1)
+                )
+        newest = {change["alarm"]["id"]: change["alarm"] for change in store.changes()}
+        alarms = {alarm["id"]: {**alarm, "open": None} for alarm in store.alarms()}
+        assert alarms == {name: {**alarm, "open": None} for name, alarm in newest.items()}
+        for message in store.messages():
+            told = message["payload"]
+            assert {each["id"] for each in told["alarms"]} == {*told["new"], *told["ended"], *told["active"]}
+            assert {each["id"] for each in told["alarms"]} <= set(alarms)
+        return rows, len(newest), len(store.messages())
+    finally:
+        store.close()
+
+
 def test_every_prefix_of_the_log_is_a_state_to_go_on_from(tmp_path):
-    """A power cut may leave any prefix of the write-ahead log: what was committed stays, the rest is done again."""
-    text = csv_of(LIVE)
-    (tmp_path / "a").mkdir()
-    size = 17  # six pieces end two rows into the fault, before its alarm is raised
-    expected = in_turn(options(tmp_path / "a"), text, size)
-    lines, given = text.splitlines()[1:], options(tmp_path)
-    service = Service(given, ["log"])
-    service.start()
-    for number in range(6):
-        piece = "\n".join([HEADER, *lines[size * number : size * number + size]]).encode()
-        service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for file in tmp_path.glob("live.db*"):
-        shutil.copy(file, saved / file.name)
-    service.stop()
-    log = (saved / "live.db-wal").read_bytes()
-    reached = set()
-    for cut in (0, len(log) // 3, len(log) // 2, 2 * len(log) // 3 + 777, len(log)):
-        for file in tmp_path.glob("live.db*"):
+    """A power cut may leave any prefix of the write-ahead log, also the part of a frame: the last commit holds."""
+    text, size, saved, cut = csv_of(LIVE), 17, tmp_path / "saved", tmp_path / "cut"
+    for folder in (tmp_path / "a", saved, cut):
+        folder.mkdir()
+    expected, given = in_turn(options(tmp_path / "a"), text, size), options(cut)
+    with running(options(tmp_path)) as service:
+        deliver(service, text, size, pieces=9)  # the alarm is raised, told and over within them
+        for file in ("live.db", "live.db-wal"):
+            shutil.copy(tmp_path / file, saved / file)
+    log, page = (saved / "live.db-wal").read_bytes(), 24 + 4096
+    frames = range(32, len(log), page)  # of each: its number of pages, if it is the last one of a commit
+    commits = [at + page for at in frames if int.from_bytes(log[at + 4 : at + 8], "big")]
+
+    def put(length):
+        for file in cut.glob("live.db*"):
             file.unlink()
-        shutil.copy(saved / "live.db", tmp_path / "live.db")
-        (tmp_path / "live.db-wal").write_bytes(log[:cut])
-        with running(given) as service:
-            reached.add(service.assets["unit1"].record.rows)
-            for number, at in enumerate(range(0, len(lines), size)):  # a client that was not answered sends it again
-                piece = "\n".join([HEADER, *lines[at : at + size]]).encode()
-                service.deliver(Delivery("unit1", piece, "test", ("next", number))).result()
+        shutil.copy(saved / "live.db", cut / "live.db")
+        (cut / "live.db-wal").write_bytes(log[:length])
+
+    last, seen = None, set()
+    for at in sorted({0, 31, len(log), *(at + part for at in frames for part in (0, 12, 2000))}):
+        put(at)
+        found = tables_of(cut)
+        if at in commits:
+            assert found != last
+            last = found
+            put(at)
+            seen.add(check_together(cut, size))
+        assert found == (last or {}), at
+    rows, alarms, messages = (sorted({each[part] for each in seen}) for part in range(3))
+    assert rows == [size * number for number in range(10)]
+    assert (alarms, messages) == ([0, 1], [0, 1, 2])
+    for at in commits:
+        put(at)
+        with running(given) as service:  # a client that was not answered sends it again
+            deliver(service, text, size)
             assert whole(service) == expected
-    assert len(reached) > 2
 
 
 def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
@@ -137,10 +181,8 @@ def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
         assert client.samples(text, sequence=7)[1]["accepted"] == 10
         assert client.samples(text, sequence=7)[1] == {"accepted": 0, "duplicate": True, "row": 10}
         status, answer = client.samples(text, sequence=9)
-        assert (status, answer) == (
-            409,
-            {"error": "Sequence 8 is expected next, not 9: what is between them would be lost."},
-        )
+        lost = "Sequence 8 is expected next, not 9: what is between them would be lost."
+        assert (status, answer) == (409, {"error": lost})
         assert client.samples(text, sequence=1, client="other")[1]["row"] == 20
         assert client.get("assets/unit1")["row"] == 20
     with LiveServer(options(tmp_path)) as server:
@@ -148,6 +190,7 @@ def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
 
 
 JSON = '[{"time": "2026-01-01T00:00:00", "flow": 5, "head": 5, "power": 5, "oil": 5}]'
+COLUMNS = '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}'
 INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 1767225600000000000"
 
 
@@ -155,10 +198,7 @@ INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 176
     ("kind", "body"),
     [
         ("application/json", JSON),
-        (
-            "application/json",
-            '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}',
-        ),
+        ("application/json", COLUMNS),
         ("application/x-ndjson", JSON[1:-1]),
         ("text/csv", f"{HEADER}\n2026-01-01 00:00:00,5,5,5,5"),
         ("text/csv", "oil;time;flow;head;power\n5,0;01.01.2026 00:00;5,0;5,0;5,0\n"),
@@ -217,12 +257,10 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
         rows_of = lambda at: csv_of(LIVE[at : at + 20]).encode()  # noqa: E731
         service.deliver(Delivery("unit1", rows_of(0), "test", ("next", 0))).result()
         service.store.limit_pages(1)
-        refused = None
-        for number in range(1, 200):  # there may be room in the pages that are there
-            found = service.deliver(Delivery("unit1", rows_of(20), "test", ("next", number))).exception()
-            if found is not None:
-                refused = number
-                break
+        found, refused = None, 0
+        while found is None:  # there may be room in the pages that are there
+            refused += 1
+            found = service.deliver(Delivery("unit1", rows_of(20), "test", ("next", refused))).exception()
         assert isinstance(found, RefusedError)
         assert found.status == 507
         assert "disk" in service.problems
@@ -230,10 +268,7 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
             service.deliver(Delivery("unit1", rows_of(20), "test"))
         service.store.limit_pages(10**6)
         service._next_disk_check = 0.0
-        end = time.monotonic() + 60
-        while "disk" in service.problems:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_for(lambda: "disk" not in service.problems)
         before = service.assets["unit1"].record.rows
         service.deliver(Delivery("unit1", rows_of(20), "test", ("next", refused))).result()
         assert service.assets["unit1"].record.rows == before + 20
@@ -284,12 +319,7 @@ def test_an_asset_without_a_model_learns(tmp_path):
 def test_a_new_model_begins_anew_and_is_in_the_audit_log(tmp_path):
     with running(options(tmp_path)) as service:
         service.deliver(Delivery("unit1", csv_of(LIVE[:50]).encode(), "test")).result()
-    from penstock.live.options import AssetOptions, ServeOptions
-
-    other = ServeOptions(
-        store=tmp_path / "live.db", assets={"unit1": AssetOptions(model=model(), threshold="fixed:1")}, rules=RULES
-    )
-    with running(other) as service:
+    with running(options(tmp_path, assets={"unit1": AssetOptions(model=model(), threshold="fixed:1")})) as service:
         service.deliver(Delivery("unit1", csv_of(LIVE[50:60]).encode(), "test")).result()
         assert [each["action"] for each in service.store.audit()] == ["new model"]
         assert verdict_records(service, "unit1")[-1]["threshold"] == 1.0

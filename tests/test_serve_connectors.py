@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import itertools
 import json
 import shutil
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from live_service import NAMES, Client, csv_of, model, options, rows
+from live_service import NAMES, RULES, Client, csv_of, model, options, rows
+from live_tables import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live.api import verdict_records
@@ -24,13 +29,6 @@ from penstock.live.web import LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-
-
-def wait_for(truth, seconds=60):
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
 
 
 def with_input(folder, **given):
@@ -122,6 +120,60 @@ def test_kafka_goes_on_at_the_offsets_of_the_store(tmp_path):
             time.sleep(0.1)
             verdicts = verdict_records(server.service, "unit1")
     assert [each["time"] for each in verdicts] == [each["time"] for each in sent]
+
+
+@pytest.mark.slow  # a group takes seconds to divide its partitions
+def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
+    kafka = pytest.importorskip("confluent_kafka")
+    spec = importlib.util.spec_from_file_location("kafka_group", Path(__file__).parents[1] / "examples/kafka_group.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})
+    broker = next(iter(producer.list_topics(timeout=30).brokers.values()))
+    address, sent = f"{broker.host}:{broker.port}", objects(ROWS[600:780])
+    producer.list_topics("plant", timeout=30)  # makes it, with four partitions
+    assets = {number: {f"unit{number}": AssetOptions(model=model())} for number in range(4)}
+    stopped, problems = [threading.Event(), threading.Event()], []
+    quick = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+
+    def count():
+        total = 0
+        for file in tmp_path.glob("plant-*.db"):
+            with closing(sqlite3.connect(file)) as store, suppress(sqlite3.OperationalError):  # it is being made
+                total += store.execute("SELECT coalesce(sum(rows), 0) FROM assets").fetchone()[0]
+        return total
+
+    def member(number):
+        try:
+            example.run(address, "plant", tmp_path, assets, stopped[number].is_set, RULES, **quick)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=member, args=(number,), daemon=True) for number in range(2)]
+    for start, event in ((0, threads[0].start), (60, threads[1].start), (120, stopped[0].set)):
+        event()  # one process, a second one, and the first one leaves
+        for number, row in itertools.product(range(4), sent[start : start + 60]):
+            producer.produce("plant", json.dumps(row), key=f"unit{number}", partition=number)
+        producer.flush(30)
+        wait_for(lambda: count() >= 4 * len(sent[: start + 60]) or problems)  # noqa: B023
+        time.sleep(1)
+    stopped[1].set()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    (tmp_path / "alone").mkdir()
+    service = Service(options(tmp_path / "alone"))
+    service.start()
+    service.deliver(Delivery("unit1", "\n".join(map(json.dumps, sent)).encode(), "test")).result()
+    expected = verdict_records(service, "unit1")
+    kinds = [change["kind"] for change in service.store.changes()]
+    service.stop()
+    for number in range(4):
+        given = ServeOptions(store=tmp_path / f"plant-{number}.db", assets=assets[number], rules=RULES)
+        service = Service(given)
+        assert verdict_records(service, f"unit{number}") == expected
+        assert [change["kind"] for change in service.store.changes()] == kinds
+        service.store.close()
 
 
 class OpcUaServer(threading.Thread):

@@ -56,6 +56,7 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         page.locator("#alarm-sensors tr").first.wait_for()
         assert page.locator("#alarm-sensors tr").first.inner_text().startswith("oil")
         assert "expected" in page.locator("#alarm-words").inner_text()
+        assert page.locator("#alarm-normal").inner_text().startswith("Nearest normal situation: ")
         page.locator("#alarm-chart canvas").first.wait_for()
         page.fill("#who", "Ada")
         page.select_option("#reason", "real defect")

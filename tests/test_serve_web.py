@@ -14,10 +14,12 @@ import time
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from live_service import Client, csv_of, options, rows
+from live_service import NAMES, Client, csv_of, options, rows
 
+from penstock import fit_model
 from penstock.cli import main
 from penstock.live.api import ENDPOINTS, ROLES
 from penstock.live.store import Store
@@ -70,7 +72,46 @@ def test_an_alarm_says_since_when_which_sensors_and_what_was_expected(server):
     sensor = alarm["sensors"][0]
     assert abs(sensor["residual"] - 3) < 0.7
     assert alarm["history"][0]["kind"] == "raised"
+    normal = alarm["nearest_normal"]
+    assert normal["time"] == 1767225600 + 599 + normal["row"] < alarm["since"]
+    read = ROWS.iloc[599 + normal["row"]]
+    assert normal["sensors"] == {name: pytest.approx(read[name], abs=1e-6) for name in NAMES}
+    assert abs(normal["sensors"]["oil"] - (sensor["value"] - sensor["residual"])) < 0.7
     assert client.get("load")["figures"][0] == {"name": "alarms", "value": "1", "target": "", "within": True}
+
+
+def test_the_nearest_normal_row_by_a_slow_search(tmp_path):
+    """Of the stream or of the training data, by the sensors that do not stand out; none without readings."""
+    good = rows(n=600, fault=()).round(6)
+    fitted = fit_model(good.drop(columns="time"), method="mean")
+    fitted.save(tmp_path / "mean.penstock")
+    reference = pd.DataFrame(fitted.parts[0].reference, columns=NAMES)
+    live = good[:40].assign(oil=lambda table: table["oil"] + np.where(table.index >= 30, 5.0, 0.0))
+    for start in (0, 30):  # from the fault on there is nothing normal but what was learnt
+        with LiveServer(options(tmp_path, model=tmp_path / "mean.penstock", store=tmp_path / f"{start}.db")) as server:
+            client = Client(server.url)
+            client.samples(csv_of(live[start:]))
+            alarm = client.get(f"alarms/{client.get('alarms')[0]['id']}")
+            verdicts = pd.DataFrame(client.get("assets/unit1/verdicts"))
+            worst = int(np.argmax(verdicts["score"][30 - start :])) + 30
+            judged = verdicts[: 30 - start].set_index(live.index[start:30])
+            usual = live.loc[judged.index[judged["score"] <= judged["score"].median()], NAMES]
+            normal = pd.concat([usual, reference], ignore_index=True)
+            others = {*NAMES} - {each["name"] for each in alarm["sensors"][:2]}  # of three with the same evidence
+            assert "oil" not in others
+            best, place = min(
+                (np.sqrt(np.mean([((normal[name][n] - live[name][worst]) / normal[name].std(ddof=0)) ** 2
+                                  for name in others if not np.isnan(normal[name][n])])), n)
+                for n in range(len(normal))
+            )  # fmt: skip
+            found = alarm["nearest_normal"]
+            assert found["distance"] == pytest.approx(best)
+            assert found["compared"] == 2
+            assert found["row"] == (None if place >= len(usual) else usual.index[place] - start + 1)
+            assert found["sensors"]["oil"] == pytest.approx(normal["oil"][place])
+            with server.service.store.transaction():
+                server.service.store._write("DELETE FROM readings")
+            assert client.get(f"alarms/{alarm['id']}")["nearest_normal"] is None
 
 
 def test_the_series_keeps_the_highest_scores_and_shows_what_was_expected(server):

@@ -19,9 +19,14 @@ from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
-_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))  # of a time that is a number, by size: s, ms, µs, ns
+_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))  # of a time that is a number, by size
 _DATE_DIGITS = 8  # 20240501 is a date
 _FIRST_EPOCH = 1e8  # s; smaller numbers are no dates
+
+
+def epoch_seconds(number: float) -> float:
+    """Return a time that is a number in seconds; its unit (s, ms, µs, ns) follows from its size."""
+    return number / next((size for most, size in _UNITS if not abs(number) >= most), 1.0)
 
 
 @dataclass
@@ -74,8 +79,7 @@ class StreamClock:
         self.zoned = bool(zoned[0])
 
     def _numbers(self, times: Sequence[Any]) -> list[float]:
-        values = [float(time) if is_number(time) else math.nan for time in times]
-        return [value / next(size for most, size in _UNITS if not abs(value) >= most) for value in values]
+        return [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
 
     def _stamps(self, times: Sequence[Any]) -> list[float]:
         read, _, _ = read_stamps(["" if time is None else str(time) for time in times], self.day_first)
@@ -87,16 +91,7 @@ class StreamClock:
 class AlarmWriter:
     """Write the alarms of a stream to a file, so that a run that was killed can be continued.
 
-    Parameters
-    ----------
-    path : Path
-    asset : str
-        The name of the stream.
-    rules : AlarmRules
-    warn : callable
-        Gets a text.
-    labels : sequence of Label
-        What people said of earlier alarms.
+    `asset` is the name of the stream, `warn` gets a text, and `labels` are what people said of earlier alarms.
     """
 
     def __init__(
@@ -156,13 +151,7 @@ def stream_name(path: Path) -> str:
 
 
 def read_labels(path: Path) -> list[Label]:
-    """Read what people said of alarms: one line of JSON each, as `labels_of` takes them.
-
-    Raises
-    ------
-    InputError
-        If a line is none; the message names it.
-    """
+    """Read what people said of alarms, one line of JSON each (see `labels_of`); InputError if one is none."""
     number = 0
 
     def records() -> Iterator[dict[str, Any]]:
@@ -215,18 +204,9 @@ class AlarmRecord:
 
 
 def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
-    """Read a file of `penstock watch --alarms`, or make alarms of a file of verdicts.
+    """Read a file of `penstock watch --alarms`, or make alarms of a file of verdicts by these rules.
 
-    Parameters
-    ----------
-    path : Path
-    rules : AlarmRules, default=AlarmRules()
-        For verdicts.
-
-    Raises
-    ------
-    InputError
-        If a line is neither; the message names it.
+    An InputError names a line that is neither.
     """
     changes: list[Change] = []
     clock, book, start, end = StreamClock(), AlarmBook(rules), math.inf, -math.inf

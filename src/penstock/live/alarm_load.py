@@ -24,34 +24,15 @@ _SHOWN = ("raised", "returned", "re-alarmed")  # what an operator is shown
 class AlarmLoad:
     """Alarms per operator, and alarms that are no use to operators.
 
-    Attributes
-    ----------
-    seconds : float
-        Length of the record.
-    alarms, shown : int
-        How many different alarms were shown, and how often: an alarm that returns or is shown again counts once more.
-    mean_10_minutes, mean_hour, mean_day : float
-        Shown per operator.
-    most_10_minutes, most_hour, most_day : float
-        In one period of the clock.
-    flood_share : float
-        Share of the 10-minute periods with more than 10 per operator.
-    chattering : tuple of str
-        Alarms (ids) shown 3 times or more within a minute.
-    fleeting : int
-        How often one ended within a minute, before anybody acknowledged it.
-    stale : tuple of str
-        Alarms that were active for more than 24 hours.
-    most_stale : int
-        So many of them at once.
-    top : tuple of (str, int)
-        The ten assets and causes that were shown most often, and how often.
-    top_share : float
-        Their share of what was shown; NaN if nothing was.
-    acknowledged : int
-        How many alarms were.
-    median_to_acknowledge : float
-        Seconds; NaN if none was.
+    seconds : length of the record.
+    alarms, shown : how many different alarms were shown, and how often: one that returns or is re-alarmed counts again.
+    mean_10_minutes, mean_hour, mean_day : shown per operator; most_…: in one period of the clock.
+    flood_share : share of the 10-minute periods with more than 10 per operator.
+    chattering : alarms (ids) shown 3 times or more within a minute.
+    fleeting : how often one ended within a minute, before it was acknowledged.
+    stale, most_stale : alarms that were active for more than 24 hours, and how many of them at once.
+    top, top_share : the ten assets and causes shown most often, how often, and their share (NaN if nothing was shown).
+    acknowledged, median_to_acknowledge : how many alarms were, and after how many seconds (NaN if none was).
     """
 
     seconds: float
@@ -96,24 +77,11 @@ class AlarmLoad:
 def alarm_load(
     changes: Iterable[Change], start: float | None = None, end: float | None = None, operators: int = 1
 ) -> AlarmLoad:
-    """Measure the load of alarms.
+    """Measure the load of alarms from changes in order of time, for so many operators who share it.
 
-    Parameters
-    ----------
-    changes : iterable of Change
-        In order of time; those of silences are passed over. Alarms that were shelved, suppressed, out of service,
-        silenced or inhibited were not shown.
-    start, end : float, default=None
-        Seconds from which to which the record goes; the first and last change if None.
-    operators : int, default=1
-        Who share the load.
+    The record goes from `start` to `end` in seconds (the first and last change if None). Alarms that were shelved,
+    suppressed, out of service, silenced or inhibited were not shown.
 
-    Returns
-    -------
-    AlarmLoad
-
-    Examples
-    --------
     >>> from penstock.live.alarms import AlarmBook, Verdict
     >>> book = AlarmBook()
     >>> changes = book.update(Verdict("a", 60.0 * row, 9.0 * (row % 100 > 50), 4.0) for row in range(1440))

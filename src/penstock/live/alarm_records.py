@@ -30,16 +30,8 @@ class Sensor:
 
 
 class Readings(Mapping[str, float]):
-    """The readings of a row by the name of the sensor, without those that are missing (NaN).
+    """The readings of a row by the name of the sensor, without those that are missing (NaN); made without a copy.
 
-    Parameters
-    ----------
-    places : dict
-        The place of each sensor in a row.
-    row : sequence of float
-
-    Examples
-    --------
     >>> dict(Readings({"flow": 0, "head": 1}, [3.5, float("nan")]))
     {'flow': 3.5}
     """
@@ -130,17 +122,10 @@ class AlarmState:
 class AlarmSensor:
     """A sensor behind an alarm.
 
-    Attributes
-    ----------
-    name : str
-    evidence : float
-        The highest so far.
-    residual, value : float or None
-        Measured minus expected and the reading, where the evidence was highest: `value - residual` was expected.
-    moved : float
-        Time from which on it was outside what is usual.
-    before : float or None
-        Its reading in the last normal row.
+    evidence : the highest so far.
+    residual, value : measured minus expected and the reading, where the evidence was highest.
+    moved : time from which on it was outside what is usual.
+    before : its reading in the last normal row.
     """
 
     name: str
@@ -153,42 +138,21 @@ class AlarmSensor:
 
 @dataclass(frozen=True)
 class Alarm:
-    """An alarm: one asset, one cause, from the first row that was part of it to its closing.
+    """An alarm: one asset, one cause, from the first row that was part of it to its closing. Times are in seconds.
 
-    Attributes
-    ----------
-    id : str
-        The same for the same input, also after a restart.
-    asset, about : str
-        `about` is ALARM, NO_DATA or STALE_MODEL.
-    cause : str
-        The leading sensor and its direction, such as "oil_temp high"; in words where there is none.
-    state : AlarmState
-    since : float
-        Time of the first row that was part of it (before the on-delay).
-    raised : float
-        When it last became active.
-    last : float
-        Time of the last row that was part of it.
-    ended : float or None
-        When it last ended, after the off-delay; None while it is active.
-    occurrences : int
-        How often it became active: fragments of one incident are one alarm.
-    score, threshold : float or None
-        The highest score in terms of its threshold, and that threshold.
-    by_chance : float or None
-        Of the highest score, see `Verdict`.
-    sensors : tuple of AlarmSensor
-        The most evidence first.
-    acknowledged_by : str
-        Who did; "" if it is not acknowledged.
-    acknowledged_at : float or None
-    reason, comment : str
-        Of the last action that had them.
-    shelved_until : float or None
-        None where it is shelved: until it has ended.
-    changes : int
-        How many changes it has had.
+    id : the same for the same input, also after a restart.
+    about : ALARM, NO_DATA or STALE_MODEL.
+    cause : the leading sensor and its direction, such as "oil_temp high"; in words where there is none.
+    since, last : time of the first (before the on-delay) and the last row that was part of it.
+    raised, ended : when it last became active, and when it last ended, after the off-delay; None while it is active.
+    occurrences : how often it became active: fragments of one incident are one alarm.
+    score, threshold : the highest score in terms of its threshold, and that threshold.
+    by_chance : of the highest score, see `Verdict`.
+    sensors : the most evidence first.
+    acknowledged_by, acknowledged_at : "" and None if it is not acknowledged.
+    reason, comment : of the last action that had them.
+    shelved_until : None where it is shelved: until it has ended.
+    changes : how many it has had.
     """
 
     id: str
@@ -243,24 +207,14 @@ class Silence:
 class Change:
     """One change of an alarm.
 
-    Attributes
-    ----------
-    id : str
-        That of the alarm and a number: the same for the same input.
-    time : float
-    kind : str
-        "raised", "returned", "updated", "ended", "closed", "re-alarmed", "unshelved", "silence ended"; of people one of
-        `ACTIONS`, "silenced" and "silence ended".
-    asset : str
-        For the last two kinds the pattern.
-    before : AlarmState or None
-        None if the alarm is new.
-    alarm : Alarm or None
-        As it is after the change; None for silences.
-    who, reason, comment : str
-        Of an action of a person; "" for changes that came by themselves.
-    quiet : str
-        Why it is not notified ("shelved", "silenced", …); "" if it is.
+    id : that of the alarm and a number: the same for the same input.
+    kind : "raised", "returned", "updated", "ended", "closed", "re-alarmed", "unshelved", "silence ended"; of people one
+        of `ACTIONS`, "silenced" and "silence ended".
+    asset : for silences the pattern.
+    before : None if the alarm is new.
+    alarm : as it is after the change; None for silences.
+    who, reason, comment : of an action of a person; "" for changes that came by themselves.
+    quiet : why it is not notified ("shelved", "silenced", …); "" if it is.
     """
 
     id: str
@@ -276,11 +230,12 @@ class Change:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON: `from` and `to` are the states before and after."""
-        states = {} if self.alarm is None else {"from": [] if self.before is None else self.before.names()}
-        states |= {} if self.alarm is None else {"to": self.alarm.state.names()}
+        plain: dict[str, Any] = {"id": self.id, "time": self.time, "kind": self.kind, "asset": self.asset}
         said = {name: getattr(self, name) for name in ("who", "reason", "comment", "quiet") if getattr(self, name)}
-        alarm = {} if self.alarm is None else {"alarm": self.alarm.as_dict()}
-        return {"id": self.id, "time": self.time, "kind": self.kind, "asset": self.asset, **states, **said, **alarm}
+        if self.alarm is None:
+            return {**plain, **said}
+        states = {"from": [] if self.before is None else self.before.names(), "to": self.alarm.state.names()}
+        return {**plain, **states, **said, "alarm": self.alarm.as_dict()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Change:
@@ -294,19 +249,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Notification:
-    """One message about all alarms of a group: what is new, what has ended, and what is active.
+    """One message about all alarms of a group: what is new, what has ended, and what is active (ids of alarms).
 
-    Attributes
-    ----------
-    id : str
-        The same for the same input, so that a receiver recognises a repetition.
-    time : float
-    group : str
-        What is before the first "/" of the assets' names, "" without.
-    kind : str
-        "new" where something is new or has ended, "repeat" where something is still not acknowledged.
-    new, ended, active : tuples of str
-        Ids of alarms.
+    kind : "new" where something is new or has ended, "repeat" where something is still not acknowledged.
+    id : the same for the same input, so that a receiver recognises a repetition.
+    group : what is before the first "/" of the assets' names, "" without.
     """
 
     kind: str
@@ -320,10 +267,8 @@ class Notification:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
         lists = {name: list(getattr(self, name)) for name in ("new", "ended", "active")}
-        return {
-            "id": self.id, "time": self.time, "kind": "notification", "group": self.group,
-            "repeat": self.kind == "repeat", **lists,
-        }  # fmt: skip
+        plain = {"id": self.id, "time": self.time, "kind": "notification", "group": self.group}
+        return {**plain, "repeat": self.kind == "repeat", **lists}
 
 
 Event = Change | Notification

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -48,6 +48,8 @@ _MOST_SENSORS = 12  # of an alarm
 _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
+_Said = tuple[str, str, str]  # who, reason and comment of an action
+_NOBODY: _Said = ("", "", "")
 
 
 @dataclass
@@ -55,11 +57,18 @@ class _Candidate:
     """Rows above the threshold that may become an alarm: since when, how many, and what they have shown."""
 
     since: float
-    count: int
-    score: float
-    threshold: float
-    by_chance: float | None
-    sensors: list[AlarmSensor]
+    count: int = 0
+    score: float = 0.0
+    threshold: float = 0.0
+    by_chance: float | None = None
+    sensors: list[AlarmSensor] = field(default_factory=list)
+
+    def add(self, row: _Candidate) -> None:
+        """Add a row: its sensors, and its score if it is the highest."""
+        self.count += row.count
+        self.sensors = _joined(self.sensors, row.sensors)
+        if row.score - row.threshold > self.score - self.threshold:
+            self.score, self.threshold, self.by_chance = row.score, row.threshold, row.by_chance
 
 
 @dataclass
@@ -169,7 +178,7 @@ class AlarmBook:
         self._pass_time(now)
         known = self._assets.setdefault(asset, _Asset(self._clock))
         known.stale = stale
-        self._judge_model(asset, known)
+        self._judge_model(asset, self._clock)
         return self._taken()
 
     # What people do. An action that is not possible is an AlarmError, and has changed nothing.
@@ -242,7 +251,7 @@ class AlarmBook:
             raise AlarmError(f"There is no silence {silence_id!r:.80}, or it has ended.")
         self._pass_time(now)
         if silence_id in self._silences:  # else it has ended in the meantime
-            self._end_silence(silence_id, now, who, reason, comment)
+            self._end_silence(silence_id, now, (who, reason, comment))
         return self._taken()
 
     # What there is.
@@ -363,26 +372,29 @@ class AlarmBook:
     ) -> None:
         """Take a row above the threshold: part of the active alarms with one of its sensors, else of the candidate."""
         leading = {sensor.name for sensor in named[:LEADING]}
+        assert verdict.score is not None
+        assert verdict.threshold is not None
+        sensors = [
+            AlarmSensor(each.name, each.evidence, each.residual, each.value, asset.moved[each.name],
+                asset.before.get(each.name))
+            for each in named
+        ]  # fmt: skip
+        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors))
         part_of_one = False
         for alarm in active:
             seen = _meets(leading, {sensor.name for sensor in alarm.sensors})
             self._watch_end(alarm, time, seen=seen)
             if seen:
-                self._note_row(alarm, verdict, asset, time, named)
+                self._grow(alarm, row, time)
             part_of_one |= seen
         if part_of_one:
             asset.candidate = None
             return
-        assert verdict.score is not None
-        assert verdict.threshold is not None
         candidate = asset.candidate
         if candidate is None:
-            candidate = asset.candidate = _Candidate(time, 0, verdict.score, verdict.threshold, verdict.by_chance, [])
-        candidate.count += 1
-        candidate.sensors = _merged(candidate.sensors, named, asset)
-        if verdict.score - verdict.threshold > candidate.score - candidate.threshold:
-            candidate.score, candidate.threshold = verdict.score, verdict.threshold
-            candidate.by_chance = verdict.by_chance
+            candidate = asset.candidate = row
+        else:
+            candidate.add(row)
         if candidate.count > 1 and time - candidate.since >= self._seconds["on_delay"]:
             asset.candidate = None
             joined = next((alarm for alarm in active if self._is_joined(self._alarms[alarm.id], candidate)), None)
@@ -410,14 +422,6 @@ class AlarmBook:
         )
         if count and long_enough:
             self._end(alarm, time)
-
-    def _note_row(self, alarm: Alarm, verdict: Verdict, asset: _Asset, time: float, named: list[Sensor]) -> None:
-        """Add a row to an active alarm."""
-        assert verdict.score is not None
-        assert verdict.threshold is not None
-        sensors = _merged([], named, asset)
-        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, sensors)
-        self._grow(alarm, row, time)
 
     def _grow(self, alarm: Alarm, rows: _Candidate, time: float) -> None:
         """Add rows to an active alarm; a new leading sensor is a change."""
@@ -465,53 +469,40 @@ class AlarmBook:
         ended = replace(alarm, ended=time, state=replace(alarm.state, active=False))
         self._change("ended", ended, alarm.state, time)
         if alarm.state.shelved and alarm.shelved_until is None:
-            self._unshelve(self._alarms[alarm.id], time)
+            self._unshelve(alarm.id, time)
         if alarm.about == ALARM:
-            self._judge_model(alarm.asset, self._assets[alarm.asset])
+            self._judge_model(alarm.asset, self._clock)
         self._due = -math.inf
 
-    def _judge_model(self, name: str, asset: _Asset) -> None:
+    def _judge_model(self, name: str, time: float) -> None:
         """Raise or end *stale model*: as was said, or as an alarm that does not end shows."""
-        limit = self._seconds["stale_model"]
+        limit, asset = self._seconds["stale_model"], self._assets[name]
         reason = asset.stale
         for alarm in self._open(name) if limit and not reason else ():
-            if alarm.about == ALARM and alarm.state.active and self._clock >= alarm.raised + limit:
+            if alarm.about == ALARM and alarm.state.active and time >= alarm.raised + limit:
                 reason = f"{alarm.cause} has been reported for {limit / 86_400:g} days: repair it, or fit again"
         stale = [alarm for alarm in self._open(name) if alarm.about == STALE_MODEL and alarm.state.active]
         if reason and not stale:
-            rows = _Candidate(self._clock, 0, 0.0, 0.0, None, [])
-            self._raise(name, asset, STALE_MODEL, STALE_MODEL, self._clock, rows, reason)
+            self._raise(name, asset, STALE_MODEL, STALE_MODEL, time, _Candidate(time), reason)
         elif stale and not reason:
-            self._end(stale[0], self._clock)
+            self._end(stale[0], time)
 
-    def _unshelve(self, alarm: Alarm, time: float) -> None:
+    def _unshelve(self, alarm_id: str, time: float) -> None:
+        alarm = self._alarms[alarm_id]
         changed = replace(alarm, shelved_until=None, state=replace(alarm.state, shelved=False))
         self._change("unshelved", changed, alarm.state, time)
 
-    def _end_silence(self, silence_id: str, time: float, who: str = "", reason: str = "", comment: str = "") -> None:
+    def _end_silence(self, silence_id: str, time: float, said: _Said = _NOBODY) -> None:
         ended = self._silences.pop(silence_id)
-        self._events.append(
-            Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, who, reason, comment)
-        )
+        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, *said))
         self._note_groups(time)
 
-    def _change(
-        self,
-        kind: str,
-        alarm: Alarm,
-        before: AlarmState | None,
-        time: float,
-        who: str = "",
-        reason: str = "",
-        comment: str = "",
-    ) -> None:
+    def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _NOBODY) -> None:
         """Keep a changed alarm, and report it."""
         alarm = replace(alarm, changes=alarm.changes + 1)
         self._alarms[alarm.id] = alarm
         change_id = f"{alarm.id}.{alarm.changes}"
-        self._events.append(
-            Change(change_id, time, kind, alarm.asset, before, alarm, who, reason, comment, self.quiet(alarm))
-        )
+        self._events.append(Change(change_id, time, kind, alarm.asset, before, alarm, *said, self.quiet(alarm)))
         if kind == "closed":
             del self._alarms[alarm.id]
             self._assets[alarm.asset].open.remove(alarm.id)
@@ -526,72 +517,60 @@ class AlarmBook:
         if not math.isfinite(now):
             raise AlarmError(f"The time is {now}: give seconds.")
         while (first := min(self._timers(), default=None)) is not None and first[0] <= now:
-            due, kind, name = first
+            due, _, name, act = first
             self._clock = min(max(self._clock, due), now)
-            self._fire(kind, name)
+            act(name, self._clock)
         self._due = math.inf if first is None else first[0]
         self._clock = now
 
-    def _timers(self) -> Iterator[tuple[float, str, str]]:
-        """Yield when, what and whose."""
+    def _timers(self) -> Iterator[tuple[float, int, str, Callable[[str, float], None]]]:
+        """Yield when a timer is due, which of those at the same time comes first, whose it is, and what it does."""
         rules = self._seconds
         for name, asset in self._assets.items():
             if rules["no_data"] and asset.data is not None and len(asset.steps) >= _FEWEST_STEPS:
                 silent = any(alarm.about == NO_DATA and alarm.state.active for alarm in self._open(name))
                 if not silent:
-                    yield asset.data + self._patience(asset), "1 no data", name
+                    yield asset.data + self._patience(asset), 1, name, self._lose_data
         for alarm in self._alarms.values():
             state = alarm.state
             if state.shelved and alarm.shelved_until is not None:
-                yield alarm.shelved_until, "2 unshelve", alarm.id
+                yield alarm.shelved_until, 2, alarm.id, self._unshelve
             if state.active and state.acknowledged and state.in_use and rules["re_alarm"]:
-                yield (alarm.acknowledged_at or 0.0) + rules["re_alarm"], "3 re-alarm", alarm.id
+                yield (alarm.acknowledged_at or 0.0) + rules["re_alarm"], 3, alarm.id, self._re_alarm
             if state.active and alarm.about == ALARM and rules["stale_model"]:
                 known = any(other.about == STALE_MODEL and other.state.active for other in self._open(alarm.asset))
                 if not known:
-                    yield alarm.raised + rules["stale_model"], "4 stale model", alarm.asset
+                    yield alarm.raised + rules["stale_model"], 4, alarm.asset, self._judge_model
             if alarm.ended is not None and state.in_use and not state.latched:
                 done = state.acknowledged and (state.confirmed or not self.rules.confirm)
-                yield (
-                    alarm.ended + (rules["rejoin"] if done else max(rules["rejoin"], rules["keep"])),
-                    "5 close",
-                    alarm.id,
-                )
+                yield alarm.ended + max(rules["rejoin"], 0.0 if done else rules["keep"]), 5, alarm.id, self._close
         for silence in self._silences.values():
-            yield silence.until, "6 silence", silence.id
+            yield silence.until, 6, silence.id, self._end_silence
         for name, group in self._groups.items():
             due = self._notify_at(group)
             if due is not None:
-                yield due, "7 notify", name
+                yield due, 7, name, self._notify
 
-    def _fire(self, kind: str, name: str) -> None:
-        time = self._clock
-        if kind == "1 no data":
-            asset = self._assets[name]
-            asset.candidate = None
-            assert asset.data is not None
-            self._raise(name, asset, NO_DATA, NO_DATA, time, _Candidate(asset.data, 0, 0.0, 0.0, None, []))
-        elif kind == "2 unshelve":
-            self._unshelve(self._alarms[name], time)
-        elif kind == "3 re-alarm":
-            self._re_alarm(self._alarms[name], time)
-        elif kind == "4 stale model":
-            self._judge_model(name, self._assets[name])
-        elif kind == "5 close":
-            alarm = self._alarms[name]
-            reason = "" if alarm.state.acknowledged else "not acknowledged"
-            self._change("closed", alarm, alarm.state, time, reason=reason)
-        elif kind == "6 silence":
-            self._end_silence(name, time)
-        else:
-            self._notify(name, self._groups[name], time)
+    def _lose_data(self, name: str, time: float) -> None:
+        """Raise *no data*."""
+        asset = self._assets[name]
+        asset.candidate = None
+        assert asset.data is not None
+        self._raise(name, asset, NO_DATA, NO_DATA, time, _Candidate(asset.data))
+
+    def _close(self, alarm_id: str, time: float) -> None:
+        """Let go of an alarm that is over."""
+        alarm = self._alarms[alarm_id]
+        reason = "" if alarm.state.acknowledged else "not acknowledged"
+        self._change("closed", alarm, alarm.state, time, ("", reason, ""))
 
     def _patience(self, asset: _Asset) -> float:
         """Return how long an asset may be without data."""
         return max(self._seconds["no_data"], 3 * median(asset.steps) if asset.steps else 0.0)
 
-    def _re_alarm(self, alarm: Alarm, time: float) -> None:
+    def _re_alarm(self, alarm_id: str, time: float) -> None:
         """Ask again for an acknowledgement."""
+        alarm = self._alarms[alarm_id]
         group = self._groups[_group_name(alarm.asset)]
         group.told = [name for name in group.told if name != alarm.id]
         state = replace(alarm.state, acknowledged=False, confirmed=False)
@@ -637,7 +616,8 @@ class AlarmBook:
             return group.last + rules["repeat"] * 2.0 ** min(group.repeats, 50)
         return None
 
-    def _notify(self, name: str, group: _Group, time: float) -> None:
+    def _notify(self, name: str, time: float) -> None:
+        group = self._groups[name]
         new, ended = self._news(name, group)
         group.told = [told for told in group.told if told not in ended] + new
         group.since, group.last = None, time
@@ -678,7 +658,7 @@ class AlarmBook:
             raise
         state = replace(alarm.state, **action.sets)
         said = replace(alarm, reason=reason or alarm.reason, comment=comment or alarm.comment)
-        self._change(kind, replace(said, state=state, **changed), alarm.state, now, who, reason, comment)
+        self._change(kind, replace(said, state=state, **changed), alarm.state, now, (who, reason, comment))
         self._pass_time(now)
         return self._taken()
 
@@ -707,36 +687,22 @@ def _meets(one: set[str], other: set[str]) -> bool:
     return not one or not other or not one.isdisjoint(other)
 
 
-def _merged(sensors: list[AlarmSensor], named: list[Sensor], asset: _Asset) -> list[AlarmSensor]:
-    """Return the sensors of an alarm with those of one more row, the most evidence first."""
-    for sensor in named:
-        moved, before = asset.moved.get(sensor.name, asset.time), asset.before.get(sensor.name)
-        found = AlarmSensor(sensor.name, sensor.evidence, sensor.residual, sensor.value, moved, before)
-        sensors = _joined(sensors, found)
-    return sensors
-
-
 def _with_rows(alarm: Alarm, rows: _Candidate) -> Alarm:
     """Return an alarm with the sensors of rows, and their score if it is the highest."""
-    sensors = list(alarm.sensors)
-    for sensor in rows.sensors:
-        sensors = _joined(sensors, sensor)
     if alarm.score is None or rows.score - rows.threshold > alarm.score - (alarm.threshold or 0.0):
         alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
-    return replace(alarm, sensors=tuple(sensors))
+    return replace(alarm, sensors=tuple(_joined(alarm.sensors, rows.sensors)))
 
 
-def _joined(sensors: list[AlarmSensor], found: AlarmSensor) -> list[AlarmSensor]:
-    """Return sensors with one more, or with its highest evidence, when it first moved, and its first value before."""
-    place = next((place for place, each in enumerate(sensors) if each.name == found.name), None)
-    if place is None:
-        sensors = [*sensors, found]
-    else:
-        known = sensors[place]
-        higher = found if found.evidence > known.evidence else known
-        kept = replace(higher, moved=min(known.moved, found.moved), before=known.before)
-        sensors = [*sensors[:place], kept, *sensors[place + 1 :]]
-    return sorted(sensors, key=lambda each: -each.evidence)[:_MOST_SENSORS]
+def _joined(sensors: Iterable[AlarmSensor], others: Iterable[AlarmSensor]) -> list[AlarmSensor]:
+    """Return sensors by evidence, the most first: of each the highest, when it first moved, its first value before."""
+    found = {sensor.name: sensor for sensor in sensors}
+    for other in others:
+        known = found.setdefault(other.name, other)
+        higher = other if other.evidence > known.evidence else known
+        found[other.name] = replace(higher, moved=min(known.moved, other.moved), before=known.before)
+        found = dict(sorted(found.items(), key=lambda pair: -pair[1].evidence)[:_MOST_SENSORS])
+    return list(found.values())
 
 
 def _cause(sensors: list[AlarmSensor]) -> str:

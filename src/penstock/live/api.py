@@ -1,6 +1,7 @@
 """The API of `penstock serve`: what each endpoint does, in one table.
 
-`ENDPOINTS` has the routes, the roles and what is written in the OpenAPI description.
+`ENDPOINTS` has the routes, the roles and what is written in the OpenAPI description. What waits for the service is a
+coroutine; what reads the store is a plain function, which is run in a thread.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import json
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +27,11 @@ import penstock
 from penstock.io import Batch, TableError, need_pyarrow
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, Change, alarm_in_words
+from penstock.live.assets import Asset
 from penstock.live.connectors import as_lines
 from penstock.live.feedback import REASONS, labels_of, looks_like
-from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, Service
+from penstock.live.nearest import nearest_normal
+from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 
 if TYPE_CHECKING:
     from penstock.live.web import Hub
@@ -48,6 +52,10 @@ _COUNTS = {
     "malformed": "Lines that were no rows.",
     "missing": "Readings that were missing.",
 }
+_SEQUENCE_HEADERS = {
+    "Penstock-Client": "name of the sender",
+    "Penstock-Sequence": "number of this request, from any on",
+}
 _KINDS = {
     "application/json": "json",
     "application/x-ndjson": "lines",
@@ -56,14 +64,6 @@ _KINDS = {
     "text/plain": "influx",
     "application/x-influx": "influx",
 }
-
-
-class HttpError(Exception):
-    """An answer other than 200."""
-
-    def __init__(self, status: int, message: str, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, headers
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Endpoint:
     path: str
     role: str | None
     summary: str
-    run: Callable[[Api, Request], Awaitable[Any]]
+    run: Callable[[Api, Request], Any]
     parameters: tuple[Parameter, ...] = ()
     body: Mapping[str, str] | tuple[str, ...] | None = None
 
@@ -110,27 +110,23 @@ class Api:
     async def add_samples(self, request: Request) -> dict[str, Any]:
         kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
         if kind is None:
-            raise HttpError(415, f"The content type must be one of {', '.join(_KINDS)}.")
+            raise RefusedError(f"The content type must be one of {', '.join(_KINDS)}.", 415)
         body = await request.body()
-        asset = request.path_params["asset"]
-        known = self.service.assets.get(asset)
-        if known is None:
-            raise HttpError(404, f"There is no asset {asset!r:.80}.")
+        asset = self._asset(request)
         client, number = request.headers.get("penstock-client"), request.headers.get("penstock-sequence")
         if (client is None) != (number is None):
-            raise HttpError(400, "Penstock-Client and Penstock-Sequence belong together: send both, or none.")
+            raise RefusedError("Penstock-Client and Penstock-Sequence belong together: send both, or none.")
         position = None
         if number is not None:
             if not re.fullmatch(r"\d{1,15}", number) or not re.fullmatch(r"[\w.:-]{1,100}", client or ""):
-                raise HttpError(400, "Penstock-Sequence must be a whole number, Penstock-Client 1 to 100 letters.")
+                raise RefusedError("Penstock-Sequence must be a whole number, Penstock-Client 1 to 100 letters.")
             position = ("next", int(number))
-        source = f"http {client or ''}".strip()
-        columns = known.record.columns or known.scorer.variable_names
-        convert = partial(as_lines, body, kind, columns)
+        convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
         lines = await run_in_threadpool(convert) if len(body) > 100_000 else convert()
-        answer = await asyncio.wrap_future(self.service.deliver(Delivery(asset, lines, source, position)))
+        delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
+        answer = await asyncio.wrap_future(self.service.deliver(delivery))
         if not answer["accepted"] and answer.get("malformed"):
-            raise HttpError(422, f"No row could be read: {answer['faults'][0]['reason']}.")
+            raise RefusedError(f"No row could be read: {answer['faults'][0]['reason']}.", 422)
         return answer
 
     # What there is.
@@ -139,30 +135,25 @@ class Api:
         ok = self.service.alive and "disk" not in self.service.problems
         return JSONResponse({"status": "ok" if ok else "not accepting"}, 200 if ok else 503)
 
-    async def status(self, request: Request) -> dict[str, Any]:
+    def status(self, request: Request) -> dict[str, Any]:
         service = self.service
         return {
             "version": penstock.__version__,
-            "started": service.started,
+            **{name: getattr(service, name) for name in ("started", "commits", "last_commit", "waiting")},
             "now": time.time(),
-            "commits": service.commits,
-            "last_commit": service.last_commit,
-            "waiting": service.waiting,
-            "messages_waiting": await run_in_threadpool(self.store.count_waiting),
+            "messages_waiting": self.store.count_waiting(),
             "listeners": self.hub.count,
             "problems": [asdict(problem) for problem in list(service.problems.values())],
             "reasons": list(REASONS),
-            "user": request.scope["user"],
-            "role": request.scope["role"],
+            **{name: request.scope[name] for name in ("user", "role")},
         }
 
-    async def assets(self, request: Request) -> list[dict[str, Any]]:
-        found = await run_in_threadpool(self.store.alarms, only_open=True)
-        states = self.service.asset_states()
+    def assets(self, request: Request) -> list[dict[str, Any]]:
+        found, states = self.store.alarms(only_open=True), self.service.asset_states()
         for state in states:
-            mine = [alarm for alarm in found if alarm["asset"] == state["asset"]]
-            state["alarms"] = len([alarm for alarm in mine if "active" in alarm["state"]])
-            state["unacknowledged"] = len([alarm for alarm in mine if "acknowledged" not in alarm["state"]])
+            mine = [alarm["state"] for alarm in found if alarm["asset"] == state["asset"]]
+            state["alarms"] = sum("active" in names for names in mine)
+            state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
         return states
 
     async def asset(self, request: Request) -> dict[str, Any]:
@@ -170,61 +161,43 @@ class Api:
         record = asset.record
         return {**asset.summary(), "columns": list(record.columns or ()), "settings": record.settings}
 
-    async def series(self, request: Request) -> dict[str, Any]:
+    def series(self, request: Request) -> dict[str, Any]:
+        """Return scores and readings of the last hours; of each stretch the row with the highest score."""
         asset, query = self._asset(request), request.query_params
         hours, points = _number(query, "hours", 8.0), int(_number(query, "points", 600.0))
         after = int(_number(query, "after", 0.0))
         names = [name for name in query.getlist("sensor") if name]
-        unknown = [name for name in names if name not in (asset.record.columns or ())]
-        if unknown:
-            raise HttpError(404, f"There is no sensor {unknown[0]!r:.80}.")
-        if not 1 <= points <= _MOST_POINTS or len(names) > 50:
-            raise HttpError(400, f"points must be 1 to {_MOST_POINTS}, and there may be 50 sensors.")
-        return await run_in_threadpool(self._series, asset, hours, points, after, names)
-
-    def _series(self, asset: Any, hours: float, points: int, after: int, names: Sequence[str]) -> dict[str, Any]:
-        """Return scores and readings of the last hours; of each stretch the row with the highest score."""
         record = asset.record
-        since = None if record.newest is None else record.newest - 3600 * hours
-        blocks = list(self.store.verdicts(record.id, after=after, since=since))
-        if not blocks:
-            return {
-                "asset": record.name,
-                "rows": [],
-                "time": [],
-                "score": [],
-                "threshold": [],
-                "flag": [],
-                "sensors": {},
-            }
-        rows = np.concatenate([np.arange(block.first, block.first + len(block.seconds)) for block in blocks])
-        seconds, scores, thresholds, flags = (
-            np.concatenate(parts)
-            for parts in zip(
-                *((b.seconds, b.scores.scores, b.scores.thresholds, b.scores.flags) for b in blocks), strict=True
-            )
-        )
-        kept = (rows > after) & (seconds >= (since or -math.inf))
-        chosen = _highest(np.flatnonzero(kept), scores, points)
-        sensors = self._sensors(asset, rows[chosen], names) if names else {}
+        unknown = [name for name in names if name not in (record.columns or ())]
+        if unknown:
+            raise RefusedError(f"There is no sensor {unknown[0]!r:.80}.", 404)
+        if not 1 <= points <= _MOST_POINTS or len(names) > 50:
+            raise RefusedError(f"points must be 1 to {_MOST_POINTS}, and there may be 50 sensors.")
+        since = -math.inf if record.newest is None else record.newest - 3600 * hours
+        parts: list[tuple[Any, ...]] = [(np.empty(0, np.intp), *np.empty((3, 0)), np.empty(0, np.bool_))]
+        for block in self.store.verdicts(record.id, after=after, since=since):
+            numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
+            parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags))
+        rows, seconds, found, thresholds, flags = map(np.concatenate, zip(*parts, strict=True))
+        chosen = _highest(np.flatnonzero((rows > after) & (seconds >= since)), found, points)
         return {
             "asset": record.name,
             "rows": rows[chosen].tolist(),
             "time": seconds[chosen].tolist(),
-            "score": _plain(scores[chosen]),
+            "score": _plain(found[chosen]),
             "threshold": _plain(thresholds[chosen]),
             "flag": flags[chosen].tolist(),
-            "sensors": sensors,
+            "sensors": self._sensors(asset, rows[chosen].tolist(), names) if names and len(rows) else {},
         }
 
-    def _sensors(self, asset: Any, rows: Any, names: Sequence[str]) -> dict[str, Any]:
+    def _sensors(self, asset: Asset, rows: list[int], names: Sequence[str]) -> dict[str, Any]:
         """Return readings, and what was expected, at these rows; None where readings are not kept any more."""
-        columns = asset.record.columns
+        columns = asset.record.columns or ()
         values = np.full((len(rows), len(columns)), np.nan)
         texts: dict[str, list[str | None]] = {}
         times: list[Any] = [None] * len(rows)
-        place_of = {row: place for place, row in enumerate(rows.tolist())}
-        for block in self.store.readings(asset.record.id, after=int(rows[0]) - 1) if len(rows) else ():
+        place_of = {row: place for place, row in enumerate(rows)}
+        for block in self.store.readings(asset.record.id, after=rows[0] - 1) if rows else ():
             for offset in range(len(block.values)):
                 place = place_of.get(block.first + offset)
                 if place is not None:
@@ -244,22 +217,19 @@ class Api:
             for name in names
         }
 
-    async def verdicts(self, request: Request) -> Any:
+    def verdicts(self, request: Request) -> list[dict[str, Any]]:
         asset, query = self._asset(request), request.query_params
         after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 1000.0))
         if not 1 <= limit <= 100_000:
-            raise HttpError(400, "limit must be 1 to 100000.")
-        return await run_in_threadpool(lambda: verdict_records(self.service, asset.record.name, after, limit))
+            raise RefusedError("limit must be 1 to 100000.")
+        return verdict_records(self.service, asset.record.name, after, limit)
 
-    async def export(self, request: Request) -> Response:
+    def export(self, request: Request) -> Response:
         asset, query = self._asset(request), request.query_params
         after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 100_000.0))
         kind = query.get("format", "csv")
         if kind not in ("csv", "parquet") or not 1 <= limit <= _MOST_EXPORTED:
-            raise HttpError(400, f"format must be csv or parquet, and limit 1 to {_MOST_EXPORTED}.")
-        return await run_in_threadpool(self._export, asset, after, limit, kind)
-
-    def _export(self, asset: Any, after: int, limit: int, kind: str) -> Response:
+            raise RefusedError(f"format must be csv or parquet, and limit 1 to {_MOST_EXPORTED}.")
         frame = export_frame(self.service, asset.record.name, after, limit)
         name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
         headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
@@ -268,18 +238,15 @@ class Api:
         try:
             need_pyarrow("Parquet")
         except TableError as error:
-            raise HttpError(501, str(error)) from None
+            raise RefusedError(str(error), 501) from None
         return Response(frame.to_parquet(index=False), media_type="application/vnd.apache.parquet", headers=headers)
 
-    async def metrics(self, request: Request) -> Response:
-        return Response(await run_in_threadpool(self._metrics), media_type="text/plain; version=0.0.4")
-
-    def _metrics(self) -> bytes:
+    def metrics(self, request: Request) -> Response:
         """Return what Prometheus reads."""
-        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client import generate_latest
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        registry, service, families = CollectorRegistry(), self.service, list[Any]()
+        service, families = self.service, list[Any]()
 
         def add(family: Any, name: str, text: str, values: Mapping[Any, float | None], *labels: str) -> None:
             metric = family(f"penstock_{name}", text, labels=labels)
@@ -310,38 +277,32 @@ class Api:
         gauge("waiting_jobs", "Deliveries and actions that wait to be scored.", {(): float(service.waiting)})
         gauge("waiting_messages", "Notifications that were not taken yet.", {(): float(self.store.count_waiting())})
         gauge("problems", "Problems of the service itself.", {(): float(len(service.problems))})
-        registry.register(_Families(families))
-        return generate_latest(registry)
+        registry: Any = SimpleNamespace(collect=lambda: families)
+        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
-    async def alarms(self, request: Request) -> list[dict[str, Any]]:
+    def alarms(self, request: Request) -> list[dict[str, Any]]:
         query = request.query_params
-        find = partial(
-            self.store.alarms,
-            only_open=query.get("open") in ("1", "true"),
-            asset=query.get("asset"),
-            limit=min(5000, int(_number(query, "limit", 500.0))),
-        )
-        return [_with_words(each) for each in await run_in_threadpool(find)]
+        only_open, limit = query.get("open") in ("1", "true"), min(5000, int(_number(query, "limit", 500.0)))
+        found = self.store.alarms(only_open=only_open, asset=query.get("asset"), limit=limit)
+        return [_with_words(each) for each in found]
 
-    async def alarm(self, request: Request) -> dict[str, Any]:
+    def alarm(self, request: Request) -> dict[str, Any]:
         identity = request.path_params["alarm"]
+        alarm, labels = self.store.alarm(identity), labels_of(self.store.labels())
+        like = looks_like(_as_alarm(alarm), labels)
+        mine = [label.as_dict() for label in labels if label.alarm == identity]
+        known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
+        asset = self.service.assets.get(alarm["asset"])
+        normal = None if asset is None else nearest_normal(self.store, asset, _as_alarm(alarm))
+        more = {"history": self.store.changes(identity), "labels": mine, "looks_like": known, "nearest_normal": normal}
+        return {**_with_words(alarm), **more}
 
-        def find() -> dict[str, Any]:
-            alarm = self.store.alarm(identity)
-            labels = labels_of(self.store.labels())
-            like = looks_like(_as_alarm(alarm), labels)
-            mine = [label.as_dict() for label in labels if label.alarm == identity]
-            known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
-            return {**_with_words(alarm), "history": self.store.changes(identity), "labels": mine, "looks_like": known}
-
-        return await run_in_threadpool(find)
-
-    async def load(self, request: Request) -> dict[str, Any]:
+    def load(self, request: Request) -> dict[str, Any]:
         query = request.query_params
         days, operators = _number(query, "days", 30.0), int(_number(query, "operators", 1.0))
         if operators < 1:
-            raise HttpError(400, "operators must be a whole number ≥ 1.")
-        return await run_in_threadpool(self._load, days, operators)
+            raise RefusedError("operators must be a whole number ≥ 1.")
+        return self._load(days, operators)
 
     def _load(self, days: float, operators: int) -> dict[str, Any]:
         times = [asset.record.newest for asset in self.service.assets.values() if asset.record.newest is not None]
@@ -350,26 +311,21 @@ class Api:
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
         figures = [
-            {
-                "name": name,
-                "value": f"{value:.3g}",
-                "target": f"target: {target}" if target else "",
-                "within": _within(value, target),
-            }
-            for name, value, target in found.rows()
-            if math.isfinite(value)
-        ]
+            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}",
+             "within": _within(value, target)}
+            for name, value, target in found.rows() if math.isfinite(value)
+        ]  # fmt: skip
         return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
 
-    async def labels(self, request: Request) -> list[dict[str, Any]]:
-        return await run_in_threadpool(self.store.labels)
+    def labels(self, request: Request) -> list[dict[str, Any]]:
+        return self.store.labels()
 
-    async def label_lines(self, request: Request) -> Response:
-        lines = "".join(f"{json.dumps(each)}\n" for each in await run_in_threadpool(self.store.labels))
+    def label_lines(self, request: Request) -> Response:
+        lines = "".join(f"{json.dumps(each)}\n" for each in self.store.labels())
         return Response(lines, media_type="application/x-ndjson")
 
-    async def audit(self, request: Request) -> list[dict[str, Any]]:
-        return await run_in_threadpool(self.store.audit)
+    def audit(self, request: Request) -> list[dict[str, Any]]:
+        return self.store.audit()
 
     async def events(self, request: Request) -> Any:
         return self.hub
@@ -382,9 +338,9 @@ class Api:
     async def act(self, request: Request) -> dict[str, Any]:
         action, body = request.path_params["action"], await _json_body(request)
         if action not in (*OPERATOR_ACTIONS, *ENGINEER_ACTIONS):
-            raise HttpError(404, f"There is no action {action!r:.40}.")
+            raise RefusedError(f"There is no action {action!r:.40}.", 404)
         if action in ENGINEER_ACTIONS and request.scope["role"] != "engineer":
-            raise HttpError(403, f"Only an engineer may do this ({action}).")
+            raise RefusedError(f"Only an engineer may do this ({action}).", 403)
         hours = _hours(body)
         given = {"reason": _text(body, "reason", 200), "comment": _text(body, "comment", 2000), "hours": hours}
         who = _who(request, body)
@@ -396,7 +352,7 @@ class Api:
         _refuse_others(body, ("pattern", "reason", "hours", "name"))
         hours, pattern = _hours(body), _text(body, "pattern", 100)
         if hours is None or not pattern:
-            raise HttpError(400, "pattern and hours are needed.")
+            raise RefusedError("pattern and hours are needed.")
         who = _who(request, body)
         return await asyncio.wrap_future(self.service.silence(pattern, who, hours, _text(body, "reason", 200)))
 
@@ -406,11 +362,8 @@ class Api:
         await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request, body)))
         return {"withdrawn": request.path_params["label"]}
 
-    def _asset(self, request: Request) -> Any:
-        name = request.path_params["asset"]
-        if name not in self.service.assets:
-            raise HttpError(404, f"There is no asset {name!r:.80}.")
-        return self.service.assets[name]
+    def _asset(self, request: Request) -> Asset:
+        return self.service.asset(request.path_params["asset"])
 
 
 _COMMENT = {"reason": "why, in a word", "comment": "anything else", "name": "who does it, where there are no tokens"}
@@ -427,7 +380,7 @@ ENDPOINTS = (
         Parameter("asset", "string", "only of this asset"),
         Parameter("limit", "integer", "at most so many; 500"),
     )),
-    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm with its history and labels.", Api.alarm),
+    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm, with the nearest normal situation.", Api.alarm),
     Endpoint("POST", "/api/v1/alarms/{alarm}/{action}", "operator",
         f"Work on an alarm: {', '.join(OPERATOR_ACTIONS)}; engineers also {', '.join(ENGINEER_ACTIONS)}.",
         Api.act, (), {**_COMMENT, **_SHELVED}),
@@ -482,13 +435,9 @@ def describe() -> dict[str, Any]:
             entry["description"] = f"For the role {each.role}."
         if isinstance(each.body, tuple):
             entry["requestBody"] = {"content": {kind: {} for kind in each.body}}
-            headers = {
-                "Penstock-Client": "name of the sender",
-                "Penstock-Sequence": "number of this request, from any on",
-            }
             entry["parameters"] += [
                 {"name": n, "in": "header", "description": text, "schema": {"type": "string"}}
-                for n, text in headers.items()
+                for n, text in _SEQUENCE_HEADERS.items()
             ]
         elif each.body is not None:
             fields = {name: {"description": text} for name, text in each.body.items()}
@@ -586,32 +535,32 @@ def _number(query: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < 1e12:
-        raise HttpError(400, f"{name} must be a number ≥ 0.")
+        raise RefusedError(f"{name} must be a number ≥ 0.")
     return value
 
 
 async def _json_body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HttpError(415, "The content type must be application/json.")
+        raise RefusedError("The content type must be application/json.", 415)
     try:
         body = json.loads(await request.body() or b"{}")
     except (ValueError, RecursionError):
-        raise HttpError(400, "The body is not JSON.") from None
+        raise RefusedError("The body is not JSON.") from None
     if not isinstance(body, dict):
-        raise HttpError(400, "The body must be a JSON object.")
+        raise RefusedError("The body must be a JSON object.")
     return body
 
 
 def _refuse_others(body: Mapping[str, Any], known: Sequence[str]) -> None:
     other = next((name for name in body if name not in known), None)
     if other is not None:
-        raise HttpError(400, f"{other!r:.40} is not known here; {', '.join(known)} are.")
+        raise RefusedError(f"{other!r:.40} is not known here; {', '.join(known)} are.")
 
 
 def _text(body: Mapping[str, Any], name: str, most: int) -> str:
     value = body.get(name) or ""
     if not isinstance(value, str) or len(value) > most:
-        raise HttpError(400, f"{name} must be a text of at most {most} characters.")
+        raise RefusedError(f"{name} must be a text of at most {most} characters.")
     return value.strip()
 
 
@@ -620,7 +569,7 @@ def _hours(body: Mapping[str, Any]) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 24 * 366:
-        raise HttpError(400, "hours must be a number above 0 and at most a year.")
+        raise RefusedError("hours must be a number above 0 and at most a year.")
     return float(value)
 
 
@@ -628,13 +577,3 @@ def _who(request: Request, body: Mapping[str, Any]) -> str:
     """Return who acts: the name of the token, or on loopback without tokens the name that is given."""
     user: str = request.scope["user"]
     return user or _text(body, "name", 80) or "local"
-
-
-class _Families:
-    """Measures as Prometheus' library collects them."""
-
-    def __init__(self, families: list[Any]) -> None:
-        self._families = families
-
-    def collect(self) -> list[Any]:
-        return self._families

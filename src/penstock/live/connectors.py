@@ -21,6 +21,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -115,21 +116,12 @@ def _influx_value(text: str) -> Any:
         return text  # reported as not a number, with the name of the sensor
 
 
-class Input:
-    """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
+class _Worker:
+    """A thread of its own, which ends soon after `stopping` is set."""
 
-    Parameters
-    ----------
-    service : Service
-    asset : str
-    name : str
-        What it is called in messages.
-    """
-
-    def __init__(self, service: Service, asset: str, name: str) -> None:
-        self.service, self.asset, self.name = service, asset, name
+    def __init__(self, name: str) -> None:
         self.stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"penstock {name} {asset}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"penstock {name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -140,6 +132,28 @@ class Input:
         self.stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+def _need(parameter: str, module: str, package: str, extra: str) -> Any:
+    """Return a module of an optional package; ParameterError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ParameterError(parameter, f" needs the package {package}: pip install 'penstock[{extra}]'") from None
+
+
+class Input(_Worker):
+    """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
+
+    `name` is what it is called in messages.
+    """
+
+    def __init__(self, service: Service, asset: str, name: str) -> None:
+        super().__init__(f"{name} {asset}")
+        self.service, self.asset, self.name = service, asset, name
 
     def read(self) -> None:
         """Bring rows until `stopping` is set; any exception is a problem that is shown."""
@@ -193,15 +207,13 @@ def make_inputs(service: Service) -> list[Input]:
 def _message_lines(payload: bytes) -> bytes:
     """Return the rows of a message: JSON, CSV with a header, or line protocol."""
     text = payload.lstrip()
-    kind = (
-        "json"
-        if text[:1] in (b"{", b"[")
-        else "lines"
-        if b"," in text.partition(b"\n")[0] and b"=" not in text
-        else "influx"
-    )
+    kind = "influx"
+    if text[:1] in (b"{", b"["):
+        kind = "lines" if b"\n{" in text else "json"
+    elif b"," in text.partition(b"\n")[0] and b"=" not in text:
+        kind = "lines"
     try:
-        return as_lines(payload, "lines" if kind == "json" and b"\n{" in text else kind)
+        return as_lines(payload, kind)
     except RefusedError:
         return payload  # the reader says what is wrong with it, and counts it
 
@@ -224,8 +236,7 @@ class MqttInput(Input):
         client.on_subscribe = lambda *_: self.connected()
         client.on_message = lambda _, __, message: messages.put(message)
         client.on_disconnect = lambda *_: messages.put(None)
-        client.connect(parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883))
-        client.loop_start()
+        _connect(client, parts)
         try:
             while not self.stopping.is_set():
                 try:
@@ -254,10 +265,7 @@ class KafkaInput(Input):
         self._topic = unquote(parts.path[1:])
         if parts.scheme != "kafka" or not parts.netloc or not self._topic:
             raise ParameterError("kafka", f" must be kafka://HOST:PORT/TOPIC; got {url!r:.100}.")
-        try:
-            import confluent_kafka  # noqa: F401
-        except ImportError:
-            raise ParameterError("kafka", " needs the package confluent-kafka: pip install 'penstock[kafka]'") from None
+        _need("kafka", "confluent_kafka", "confluent-kafka", "kafka")
         self._brokers = parts.netloc
 
     def _source(self, partition: int) -> str:
@@ -267,22 +275,16 @@ class KafkaInput(Input):
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
         # No group: who reads what is in the configuration, and offsets are in the store alone.
-        settings = {
-            "bootstrap.servers": self._brokers,
-            "group.id": "penstock",
-            "enable.auto.commit": False,
-            "enable.partition.eof": False,
-        }
-        consumer = Consumer(settings, logger=log)
+        settings = {"bootstrap.servers": self._brokers, "group.id": "penstock", "enable.auto.commit": False}
+        consumer = Consumer({**settings, "enable.partition.eof": False}, logger=log)
         try:
             topic = consumer.list_topics(self._topic, timeout=_TIMEOUT).topics[self._topic]
             if topic.error is not None:
                 raise KafkaException(topic.error)
-            known, places = self.service.assets[self.asset].positions, []
-            for number in topic.partitions:
-                offset = known.get(self._source(number), None)
-                places.append(TopicPartition(self._topic, number, OFFSET_BEGINNING if offset is None else offset + 1))
-            consumer.assign(places)
+            known = self.service.assets[self.asset].positions
+            last = {number: known.get(self._source(number)) for number in topic.partitions}
+            starts = {number: OFFSET_BEGINNING if at is None else at + 1 for number, at in last.items()}
+            consumer.assign([TopicPartition(self._topic, number, at) for number, at in starts.items()])
             self.connected()
             while not self.stopping.is_set():
                 together: dict[int, list[Any]] = {}
@@ -314,10 +316,7 @@ class OpcUaInput(Input):
         if not pairs or not all(name and node for name, _, node in pairs):
             raise ParameterError("opcua_nodes", " must be SENSOR=NODE for each sensor, such as 'flow=ns=2;s=Flow'.")
         self._nodes = {node.strip(): name.strip() for name, _, node in pairs}
-        try:
-            import asyncua  # noqa: F401
-        except ImportError:
-            raise ParameterError("opcua", " needs the package asyncua: pip install 'penstock[opcua]'") from None
+        _need("opcua", "asyncua", "asyncua", "opcua")
 
     def read(self) -> None:
         asyncio.run(self._read())
@@ -330,13 +329,9 @@ class OpcUaInput(Input):
         class Handler:
             """Note each value that changes; one that is not good is missing."""
 
-            def __init__(self, names: Mapping[str, str]) -> None:
-                self.names, self.newest = names, None
-
             def datachange_notification(self, node: Any, value: Any, data: Any) -> None:
-                good = data.monitored_item.Value.StatusCode.is_good()
-                plain = value if isinstance(value, bool | int | float) else None
-                values[self.names[node.nodeid.to_string()]] = float(plain) if good and plain is not None else None
+                good = data.monitored_item.Value.StatusCode.is_good() and isinstance(value, bool | int | float)
+                values[names[node.nodeid.to_string()]] = float(value) if good else None
 
             def status_change_notification(self, status: Any) -> None:
                 log.warning("OPC UA: %s", status)
@@ -344,7 +339,7 @@ class OpcUaInput(Input):
         async with Client(self._url, timeout=_TIMEOUT) as client:
             nodes = [client.get_node(node) for node in self._nodes]
             names = {node.nodeid.to_string(): name for node, name in zip(nodes, self._nodes.values(), strict=True)}
-            subscription = await client.create_subscription(1000 * self._interval / 2, Handler(names))
+            subscription = await client.create_subscription(1000 * self._interval / 2, Handler())
             await subscription.subscribe_data_change(nodes)
             self.connected()
             due = time.time() + self._interval
@@ -414,18 +409,20 @@ def _send_alertmanager(url: str, message: Mapping[str, Any]) -> None:
     for record in message["alarms"]:
         alarm = Alarm.from_dict(record)
         labels = {"alertname": alarm.about, "asset": alarm.asset, "cause": alarm.cause, "alarm": alarm.id}
-        alert = {
-            "labels": labels,
-            "annotations": {"summary": alarm_in_words(alarm), "notification": message["id"]},
-            "startsAt": _stamp(alarm.since),
-        }
-        alerts.append(alert if alarm.ended is None or alarm.state.active else {**alert, "endsAt": _stamp(alarm.ended)})
+        words = {"summary": alarm_in_words(alarm), "notification": message["id"]}
+        ended = None if alarm.state.active else alarm.ended
+        alerts.append(_alert(labels, words, alarm.since, ended))
     if message["kind"] == "problem":
         problem = message["problem"]
         labels = {"alertname": "penstock problem", "problem": problem["id"]}
-        alert = {"labels": labels, "annotations": {"summary": problem["text"]}, "startsAt": _stamp(problem["since"])}
-        alerts.append({**alert, "endsAt": _stamp(time.time())} if message["over"] else alert)
+        ended = time.time() if message["over"] else None
+        alerts.append(_alert(labels, {"summary": problem["text"]}, problem["since"], ended))
     _post(f"{url.rstrip('/')}/api/v2/alerts", alerts, {})
+
+
+def _alert(labels: dict[str, str], annotations: dict[str, str], since: float, ended: float | None) -> dict[str, Any]:
+    alert = {"labels": labels, "annotations": annotations, "startsAt": _stamp(since)}
+    return alert if ended is None else {**alert, "endsAt": _stamp(ended)}
 
 
 def _stamp(seconds: float) -> str:
@@ -433,11 +430,7 @@ def _stamp(seconds: float) -> str:
 
 
 def _apprise(url: str) -> Send:
-    try:
-        import apprise
-    except ImportError:
-        raise ParameterError("notify", " needs the package apprise: pip install 'penstock[notify]'") from None
-    sender = apprise.Apprise()
+    sender = _need("notify", "apprise", "apprise", "notify").Apprise()
     if not sender.add(url):
         raise ParameterError("notify", f" is not an address that Apprise knows: {url!r:.60}.")
 
@@ -454,10 +447,7 @@ def mqtt_address(parameter: str, url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or len(parts.path) < 2:
         raise ParameterError(parameter, f" must be mqtt://HOST:PORT/TOPIC (mqtts with TLS); got {url!r:.100}.")
-    try:
-        import paho.mqtt.client  # noqa: F401
-    except ImportError:
-        raise ParameterError(parameter, " needs the package paho-mqtt: pip install 'penstock[mqtt]'") from None
+    _need(parameter, "paho.mqtt.client", "paho-mqtt", "mqtt")
     return parts
 
 
@@ -474,12 +464,16 @@ def mqtt_client(parts: SplitResult, name: str, *, clean: bool) -> Any:
     return client
 
 
+def _connect(client: Any, parts: SplitResult) -> None:
+    client.connect(parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883))
+    client.loop_start()
+
+
 def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
     title, text = in_words(message)
     client = mqtt_client(parts, "", clean=True)
     client.connect_timeout = _TIMEOUT
-    client.connect(parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883))
-    client.loop_start()
+    _connect(client, parts)
     try:
         body = json.dumps({**message, "title": title, "text": text})
         sent = client.publish(unquote(parts.path[1:]), body, qos=1)
@@ -491,33 +485,15 @@ def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
         client.loop_stop()
 
 
-class Outbox:
-    """Send what is in the outbox, in a thread of its own.
-
-    Parameters
-    ----------
-    service : Service
-    targets : mapping of str to function
-        As `make_targets` returns them.
-    """
+class Outbox(_Worker):
+    """Send what is in the outbox to targets of `make_targets`, in a thread of its own."""
 
     def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:
+        super().__init__("outbox")
         self._service, self._targets = service, targets
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock outbox", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread after the message that is being sent."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(_PAUSE):
+        while not self.stopping.wait(_PAUSE):
             try:
                 self.send_waiting()
             except RefusedError:  # the service ends, or its disk is full
@@ -528,8 +504,8 @@ class Outbox:
     def send_waiting(self) -> None:
         """Send all messages that are due; after one that fails, the others of its target wait too."""
         failed: dict[str, float] = {}
-        for message in self._service.store.waiting_messages(time.time()):
-            if self._stopping.is_set():
+        for message in self._service.store.messages(time.time()):
+            if self.stopping.is_set():
                 return
             target, wait, problem = message["target"], 0.0, None
             if target in failed:

@@ -31,22 +31,12 @@ Pattern = Mapping[str, float]
 class Label:
     """What a person said of an alarm.
 
-    Attributes
-    ----------
-    id : str
-    alarm, asset, reason, who, comment : str
-        `reason` is one of `REASONS`.
-    at, since, until : float
-        When it was said, and of which period.
-    pattern : dict
-        Evidence by sensor, with the sign of the deviation, of sensors outside what is usual.
-    deviations : dict
-        Measured minus expected where the evidence was highest, by sensor.
-    score, threshold : float or None
-        The highest score of the alarm, and the threshold then: their ratio holds for other models, too.
-    withdrawn_by : str
-        Who took it back; "" if it holds.
-    withdrawn_at : float or None
+    reason : one of `REASONS`.
+    at, since, until : when it was said, and of which period, in seconds.
+    pattern : evidence by sensor, with the sign of the deviation, of sensors outside what is usual.
+    deviations : measured minus expected where the evidence was highest, by sensor.
+    score, threshold : the highest score of the alarm, and the threshold then: their ratio holds for other models, too.
+    withdrawn_by, withdrawn_at : who took it back, and when; "" and None if it holds.
     """
 
     id: str
@@ -90,24 +80,8 @@ class Label:
 
 
 def label_alarm(alarm: Alarm, reason: str, who: str, at: float, comment: str = "") -> Label:
-    """Label an alarm.
+    """Label an alarm with one of `REASONS`; if it is active, its period ends `at` these seconds of the data's clock.
 
-    Parameters
-    ----------
-    alarm : Alarm
-    reason : str
-        One of `REASONS`.
-    who : str
-    at : float
-        Seconds of the data's clock; the period ends there if the alarm is active.
-    comment : str, default=""
-
-    Returns
-    -------
-    Label
-
-    Examples
-    --------
     >>> from penstock.live.alarms import AlarmState
     >>> alarm = Alarm("unit1-3", "unit1", "alarm", "oil high", AlarmState(True), 60.0, 360.0, 420.0, changes=4)
     >>> label_alarm(alarm, "false alarm", "Ada", 600.0).id
@@ -136,21 +110,11 @@ def _check(label: Label) -> None:
 
 
 def labels_of(records: Iterable[Mapping[str, Any]]) -> list[Label]:
-    """Return the labels of a record that only grows, those that were taken back too.
+    """Return the labels of a record that only grows, in their order, those that were taken back too.
 
-    Parameters
-    ----------
-    records : iterable of dict
-        {"kind": "label", …} as of `Label.as_dict`, or {"kind": "withdrawn", "id": …, "who": …, "at": …}; without a kind
-        they are labels.
+    A record is {"kind": "label", …} as of `Label.as_dict`, where the kind may be left out, or {"kind": "withdrawn",
+    "id": …, "who": …, "at": …}.
 
-    Returns
-    -------
-    list of Label
-        In their order.
-
-    Examples
-    --------
     >>> label = Label("a~1", "a", "unit1", "maintenance", "Ada", 9.0, 0.0, 5.0, {})
     >>> taken_back = {"kind": "withdrawn", "id": "a~1", "who": "Bob", "at": 12.0}
     >>> [each.holds for each in labels_of([{"kind": "label", **label.as_dict()}, taken_back])]
@@ -209,20 +173,8 @@ def likeness(sensors: Iterable[Sensor], label: Label) -> float:
 
 
 def excluded_periods(labels: Iterable[Label], asset: str | None = None) -> list[tuple[float, float]]:
-    """Return the periods that a model must not learn from, in order and without overlaps.
+    """Return the periods that a model (of this asset) must not learn from, in order and without overlaps.
 
-    Parameters
-    ----------
-    labels : iterable of Label
-    asset : str, default=None
-        Of this asset alone.
-
-    Returns
-    -------
-    list of (float, float)
-
-    Examples
-    --------
     >>> def label(reason, since, until):
     ...     return Label(f"{since}", "a", "unit1", reason, "Ada", 99.0, since, until, {})
     >>> excluded_periods([label("maintenance", 3, 5), label("real defect", 4, 7), label("false alarm", 20, 30)])
@@ -245,15 +197,7 @@ def excluded_periods(labels: Iterable[Label], asset: str | None = None) -> list[
 def looks_like(alarm: Alarm, labels: Iterable[Label]) -> tuple[Label, float] | None:
     """Return the labelled defect that an alarm looks most like, and the cosine; None if it looks like none.
 
-    Parameters
-    ----------
-    alarm : Alarm
-    labels : iterable of Label
-        Those of real defects and sensor defects of the same asset count, except those of the alarm itself.
-
-    Returns
-    -------
-    (Label, float) or None
+    Labels of real defects and sensor defects of the same asset count, except those of the alarm itself.
     """
     pattern = pattern_of(alarm.sensors)
     known = [
@@ -268,10 +212,7 @@ def looks_like(alarm: Alarm, labels: Iterable[Label]) -> tuple[Label, float] | N
 
 @dataclass(frozen=True)
 class Effect:
-    """What a false alarm does: from which cosine on thresholds are raised (None: nowhere), and for which normal rows.
-
-    share : of the normal rows, for which the threshold is raised by this label.
-    """
+    """What a false alarm does: from which cosine on thresholds are raised (None: nowhere); `share`: of normal rows."""
 
     label: Label
     near: float | None
@@ -296,12 +237,6 @@ class Feedback:
     There is no effect before 100 normal rows are known. Without a label, or after it was taken back, verdicts are as
     before.
 
-    Parameters
-    ----------
-    labels : iterable of Label
-
-    Examples
-    --------
     >>> from penstock.live.alarms import AlarmSensor, AlarmState
     >>> oil = AlarmSensor("oil", 3.0, 4.5, 61.5, 0.0, None)
     >>> alarm = Alarm("a-1", "a", "alarm", "oil", AlarmState(True), 0, 0, 0, score=5.0, threshold=4.0, sensors=(oil,))
@@ -396,16 +331,7 @@ class Feedback:
 def bounded_effects(labels: Sequence[Label], normal: Sequence[Sequence[Sensor]]) -> list[Effect]:
     """Return how wide each false alarm may act so that all together act on at most a share of the normal rows.
 
-    Parameters
-    ----------
-    labels : sequence of Label
-        The earlier one has the first say.
-    normal : sequence of sequences of Sensor
-        The sensors with evidence in normal rows.
-
-    Returns
-    -------
-    list of Effect
+    The earlier label has the first say. `normal` are the sensors with evidence in each normal row.
     """
     taken: set[int] = set()
     effects = []

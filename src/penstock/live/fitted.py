@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, StreamScores
+from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
@@ -38,21 +38,12 @@ _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 class FittedScorer:
     """Score rows with a fitted model.
 
-    Parameters
-    ----------
-    model : Model, detector or SeriesMonitor
-        As `penstock.load` returns it. A monitor goes on from where it stands.
-    threshold : Threshold, "auto", float or None, default=None
-        None: the model's own, which is that of a saved detector, and `Model.threshold_of("auto")` of a `Model`. Of a
+    model : a Model, a detector, or a SeriesMonitor, which goes on from where it stands.
+    threshold : None is the model's own: that of a saved detector, and `Model.threshold_of("auto")` of a `Model`; of a
         detector that judges series it is `threshold_of` its contamination, as its `threshold_` is for single rows. A
         number is a share of normal rows. A `Threshold` starts from the training scores and follows the stream.
-    origin : str
-        Digest of the model file; a snapshot belongs to the same file.
-
-    Attributes
-    ----------
-    variable_names : tuple of str
-        The inputs of the model, by which verdicts name variables.
+    origin : digest of the model file; a snapshot belongs to the same file.
+    variable_names : the inputs of the model, by which verdicts name variables.
     """
 
     warmup = 0
@@ -158,23 +149,22 @@ class FittedScorer:
             np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=np.bool_),
             np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
         )  # fmt: skip
-        history = _History(table, self._groups(batch), np.zeros(rows.shape)) if self._series else None
-        of_mode = {part.mode: part for part in self._parts}
+        groups = self._groups(batch) if self._series else None
+        job = _Job(rows, table, groups, np.zeros(rows.shape), found, reasons)
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
-        for mode, part in of_mode.items():
-            places = np.flatnonzero(judged & (modes == mode))
+        for part in self._parts:
+            places = np.flatnonzero(judged & (modes == part.mode))
             if len(places):
-                self._score_part(part, rows, places, found, history, reasons, strict)
+                self._score_part(part, places, job, strict)
         if self._threshold is not None:
             for place, score in enumerate(found.scores.tolist()):
                 found.thresholds[place] = self._threshold.value
                 found.flags[place] = self._threshold.update(score)
-        for mode, part in of_mode.items() if not self._learns else ():
-            self._explain(part, rows, np.flatnonzero(found.flags & (modes == mode)), found, history)
-        sensors = history is not None and self._parts[0].detector.judges_sensors
-        evidence = history.evidence if history is not None and sensors else None
-        groups = None if history is None or history.groups is None else [str(group) for group in history.groups]
-        return Verdicts(found, reasons, unknown, [], rows, evidence, self._by_chance(found, modes), groups)
+        for part in self._parts if not self._learns else ():
+            self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
+        evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
+        names = None if groups is None else [str(group) for group in groups]
+        return Verdicts(found, reasons, unknown, [], rows, evidence, self._by_chance(found, modes), names)
 
     def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""
@@ -201,33 +191,29 @@ class FittedScorer:
                 found[places] = part.expected(rows[places])
         return found
 
-    def _score_part(
-        self,
-        part: Part,
-        rows: FloatArray,
-        places: IndexArray,
-        found: StreamScores,
-        history: _History | None,
-        reasons: dict[int, str],
-        strict: bool,
-    ) -> None:
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return the inputs of rows, which are of the mode of the row at this place, and usual training rows of it."""
+        rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
+        learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
+        return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
+
+    def _score_part(self, part: Part, places: IndexArray, job: _Job, strict: bool) -> None:
         """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
         try:
-            self._take(part, rows, places, found, history)
+            self._take(part, places, job)
         except ValueError:
             for place in places.tolist():
                 try:
-                    self._take(part, rows, np.array([place]), found, history)
+                    self._take(part, np.array([place]), job)
                 except ValueError as error:
-                    reasons[place] = with_names(str(error), self.variable_names)
+                    job.reasons[place] = with_names(str(error), self.variable_names)
                     if strict:
-                        raise InputError(f"A row cannot be scored: {reasons[place]} (--strict)") from None
+                        raise InputError(f"A row cannot be scored: {job.reasons[place]} (--strict)") from None
 
-    def _take(
-        self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores, history: _History | None
-    ) -> None:
-        if history is not None:
-            found.scores[places] = self._series[part.mode].score(rows, places, history)
+    def _take(self, part: Part, places: IndexArray, job: _Job) -> None:
+        rows, found = job.rows, job.found
+        if self._series:
+            found.scores[places] = self._series[part.mode].score(places, job)
             return
         if not self._learns:
             found.scores[places] = part.scores(rows[places])
@@ -243,17 +229,16 @@ class FittedScorer:
             found.thresholds[places] = result.thresholds / part.usual
             found.flags[places] = result.flags
 
-    def _explain(
-        self, part: Part, rows: FloatArray, places: IndexArray, found: StreamScores, history: _History | None
-    ) -> None:
+    def _explain(self, part: Part, places: IndexArray, job: _Job) -> None:
         """Name the inputs that stand out in rows of a mode: measured minus expected."""
+        found, rows = job.found, job.rows[places]
         if not len(places) or not found.variables.shape[1]:
             return
-        if history is None or not part.detector.judges_sensors:
-            residuals, weights = deviations(part, rows[places])
+        if self._series and part.detector.judges_sensors:
+            residuals, weights = rows - part.expected(rows), job.evidence[places]
         else:
-            residuals, weights = rows[places] - part.expected(rows[places]), history.evidence[places]
-        weights = np.where(np.isnan(rows[places]) | ~(weights > 0), -np.inf, weights)
+            residuals, weights = deviations(part, rows)
+        weights = np.where(np.isnan(rows) | ~(weights > 0), -np.inf, weights)
         worst = np.argsort(-weights, axis=1, kind="stable")[:, : found.variables.shape[1]]
         named = np.take_along_axis(weights, worst, axis=1) > -np.inf
         found.variables[places] = np.where(named, worst, -1)
@@ -307,12 +292,15 @@ class FittedScorer:
 
 
 @dataclass(frozen=True)
-class _History:
-    """What detectors that judge series need apart from the readings, and the evidence (n, p) that they found."""
+class _Job:
+    """Rows (n, p) that are being scored, their modes' columns and groups, and what was found of them so far."""
 
+    rows: FloatArray
     table: Table
     groups: Sequence[Any] | None
     evidence: FloatArray
+    found: StreamScores
+    reasons: dict[int, str]
 
 
 @dataclass
@@ -334,24 +322,24 @@ class _Series:
         self.judged = record.whole("judged", least=0)
         self.monitor.restore(record.value("monitor"))
 
-    def score(self, rows: FloatArray, places: IndexArray, history: _History) -> FloatArray:
+    def score(self, places: IndexArray, job: _Job) -> FloatArray:
         """Score the next rows of this mode, at these places of a batch, and note their evidence.
 
         Where there is no time, the history begins anew after rows of other modes: their number is then part of the
         name of the run.
         """
-        table, time = history.table, None
+        table, time = job.table, None
         runs: Any
-        groups = None if history.groups is None else [history.groups[place] for place in places.tolist()]
+        groups = None if job.groups is None else [job.groups[place] for place in places.tolist()]
         if table.time is not None and self.has_clock:
             time, runs = read_time(None, table.time[places], len(places)), groups
         else:
             others = table.values.index.to_numpy()[places] - self.judged - np.arange(len(places))
             runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
-        found = self.monitor.update_many(np.ascontiguousarray(rows[places]), time=time, runs=runs)
+        found = self.monitor.update_many(np.ascontiguousarray(job.rows[places]), time=time, runs=runs)
         self.judged += len(places)
         if self.monitor.detector.judges_sensors:
-            history.evidence[places] = found.evidence
+            job.evidence[places] = found.evidence
         return found.scores
 
 

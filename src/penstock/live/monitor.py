@@ -9,8 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
@@ -107,11 +105,8 @@ class Monitor:
         self._observer = observer or Observer()
         self._make_scorer = scorer_maker(options)
         self._scorer: Scorer = self._make_scorer()
-        delimiter = "\t" if options.delimiter in ("tab", "\\t") else options.delimiter
-        table = TableOptions(options.format, delimiter, options.time, options.columns, options.exclude)
-        asked = {
-            name: value for name, value in asdict(table).items() if not name.startswith("texts")
-        }  # those are of the model
+        table = TableOptions(options.format, options.separator, options.time, options.columns, options.exclude)
+        asked = {name: value for name, value in asdict(table).items() if not name.startswith("texts")}  # of the model
         self._settings = {
             **{name: value if isinstance(value, str | None) else repr(value) for name, value in asked.items()},
             **self._scorer.settings(),
@@ -123,7 +118,7 @@ class Monitor:
         if options.alarms is not None:
             labels = [] if options.labels is None else read_labels(options.labels)
             name = stream_name(Path(options.input))
-            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._warn, labels)
+            self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._observer.warning, labels)
             self._settings |= self._alarms.settings()
         self._begun = False  # whether the columns are known and the first snapshot is written
         self._sealed = False  # no snapshot from here on: the line that comes now may still grow
@@ -284,11 +279,8 @@ class Monitor:
         verdicts = self._scorer.score(batch, self._options.n_variables, strict=self._options.strict)
         scores, counts = verdicts.scores, self.counts
         first = counts.samples + 1
-        counts.samples += len(scores.scores)  # before they are written: they are learnt, even if no reader is left
-        counts.flagged += int(scores.flags.sum())
-        counts.missing += int(np.isnan(batch.values).sum()) + sum(each.count(None) for each in batch.texts.values())
-        counts.unscored += len(verdicts.reasons)
-        counts.unknown += sum(verdicts.unknown_texts.values())
+        for name, count in verdicts.counts(batch).items():  # before they are written: they are learnt, even if no
+            setattr(counts, name, getattr(counts, name) + count)  # reader is left
         self._report_unknown(set(verdicts.unknown_texts))
         self._sink.write(first, batch.times, scores, verdicts.reasons)
         if self._alarms is not None:
@@ -296,9 +288,6 @@ class Monitor:
             self._changed = self._changed or changed
         self._observer.verdicts(counts, batch, scores)
         return verdicts.refused
-
-    def _warn(self, text: str) -> None:
-        self._observer.warning(text)
 
     def _report_unknown(self, found: set[tuple[str, str]]) -> None:
         """Report each text that the model has not learnt once, up to a number of them."""

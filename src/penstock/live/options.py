@@ -177,6 +177,11 @@ class WatchOptions:
             if problem:
                 raise ParameterError(name, f" {problem}; got {getattr(self, name)!r}.")
 
+    @property
+    def separator(self) -> str | None:
+        """The delimiter as a character; None: by the header."""
+        return "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
+
     def online_parameters(self) -> dict[str, Any]:
         """Return the parameters of `OnlineNSNMF` that are not None."""
         names = [each.name for each in fields(self)]

@@ -25,18 +25,10 @@ _N_VARIABLES = 3
 class History:
     """What a model says of a record, with the labels of people in effect.
 
-    Attributes
-    ----------
-    alarms : list of Alarm
-        Each as it was in the end.
-    days : float
-        From the first row to the last.
-    defects, false_alarms : list of Label
-        Those in the record.
-    found, again : int
-        How many of the defects have an alarm, and of the false alarms.
-    unlabelled : int
-        Alarms in no labelled period.
+    alarms : each as it was in the end.
+    days : from the first row to the last.
+    defects, false_alarms : the labels in the record; found, again : how many of them have an alarm.
+    unlabelled : alarms in no labelled period.
     """
 
     alarms: list[Alarm]
@@ -124,19 +116,7 @@ def fit_again(
 ) -> Model:
     """Fit a model as this one was, to a file without the periods that people marked.
 
-    Parameters
-    ----------
-    model : Model
-    path : Path
-    labels : iterable of Label
-    record : Record
-        Of the same file, by any model: when its rows are.
-    progress : callable
-        Gets what is being done.
-
-    Returns
-    -------
-    Model
+    `record` is of the same file, by any model: it says when rows are. `progress` gets what is being done.
     """
     periods = [_as_period(since, until, record) for since, until in excluded_periods(labels)]
     reading = {each.name: getattr(model.reading, each.name) for each in fields(model.reading)}

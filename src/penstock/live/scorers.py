@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock._parameters import ParameterError
-from penstock._types import FloatArray, StreamScores
+from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.io import Batch, InputError, TableOptions, is_number, quoted
 from penstock.live.alarms import Readings, Sensor, Verdict
@@ -48,17 +48,18 @@ class Verdicts:
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
 
-    def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
-        """Return the verdicts as `AlarmBook.update` takes them; the assets of groups are "asset/group".
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Return how many rows, flagged ones, missing readings and so on there are; see `Counts`."""
+        return {
+            "samples": len(self.scores.scores),
+            "flagged": int(self.scores.flags.sum()),
+            "missing": int(np.isnan(batch.values).sum()) + sum(each.count(None) for each in batch.texts.values()),
+            "unscored": len(self.reasons),
+            "unknown": sum(self.unknown_texts.values()),
+        }
 
-        Parameters
-        ----------
-        asset : str
-        seconds : sequence of float
-            The time of each row.
-        names : sequence of str
-            Of the inputs.
-        """
+    def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
+        """Return the verdicts on rows at these times for `AlarmBook.update`; groups are assets "asset/group"."""
         scores = self.scores
         places = {name: place for place, name in enumerate(names)}
         readings = self.readings
@@ -134,6 +135,10 @@ class Scorer(Protocol):
     def expected(self, batch: Batch) -> FloatArray | None:
         """Return what each input should have been in these rows, NaN where that is not known; None: nowhere."""
 
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return the inputs of rows (n, p), which of them are of the same mode as the one at this place (n,), and the
+        usual training rows of that mode (m, p), as many as the model has kept."""
+
     def settings(self) -> dict[str, Any]:
         """Return what the verdicts depend on apart from the rows, in plain values."""
 
@@ -145,14 +150,9 @@ class Scorer(Protocol):
 
 
 class OnlineScorer:
-    """Score each row with an `OnlineNSNMF`, which learns it afterwards.
+    """Score each row with an `OnlineNSNMF`, new or saved in the middle of another stream, which learns it afterwards.
 
-    Parameters
-    ----------
-    detector : OnlineNSNMF
-        New, or saved in the middle of another stream.
-    origin : str or None, default=None
-        Digest of the file that it comes from.
+    `origin` is the digest of the file that it comes from.
     """
 
     def __init__(self, detector: OnlineNSNMF, origin: str | None = None) -> None:
@@ -173,6 +173,9 @@ class OnlineScorer:
 
     def expected(self, batch: Batch) -> None:
         """Return None: the factors have changed since."""
+
+    def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        return batch.values, np.ones(len(batch.values), dtype=np.bool_), np.empty((0, batch.values.shape[1]))
 
     def settings(self) -> dict[str, Any]:
         chosen = {**self._detector.get_params(deep=False), "model": self._origin}
@@ -247,10 +250,7 @@ def with_names(text: str, names: tuple[str, ...]) -> str:
 def scorer_maker(options: WatchOptions) -> Callable[[], Scorer]:
     """Return a function that makes the scorer of these options, ready for the first row, each time the same.
 
-    Raises
-    ------
-    ParameterError
-        For a parameter out of bounds, and for one that a model has already.
+    A ParameterError names a parameter out of bounds, or one that a model has already.
     """
     if options.model is None:
         parameters = _online_parameters(options)

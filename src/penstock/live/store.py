@@ -13,9 +13,10 @@ import os
 import secrets
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,35 +71,35 @@ class StoreFullError(StoreError):
 
 
 @dataclass(frozen=True)
-class Block:
-    """Consecutive rows of an asset and the verdicts on them.
+class _Rows:
+    """Consecutive rows of an asset.
 
-    Parameters
-    ----------
-    first : int
-        Number of the first row of the asset, from 1.
-    received : float
-        When they came, in seconds since 1970.
-    seconds : array of shape (n,)
-        The time of each row in seconds since 1970; where it cannot be read, when it was received.
-    times : list or None
-        The times as they were written.
-    values : array of shape (n, p)
-    texts : dict
-        Columns of text.
-    scores : StreamScores
-    reasons : dict
-        Why a row has no score, by position.
+    first : number of the first one, from 1.
+    received : when they came, in seconds since 1970.
+    seconds : the time of each row (n,) in seconds since 1970; where it cannot be read, when it was received.
+    times : as they were written.
     """
 
     first: int
     received: float
     seconds: FloatArray
     times: list[Any] | None
+
+
+@dataclass(frozen=True)
+class Readings(_Rows):
+    """Consecutive rows of an asset as they were read: `values` (n, p), and `texts` by column."""
+
     values: FloatArray
     texts: dict[str, list[str | None]]
+
+
+@dataclass(frozen=True)
+class Judged(_Rows):
+    """Verdicts on such rows; `reasons` say by position why a row has no score."""
+
     scores: StreamScores
-    reasons: dict[int, str] = field(default_factory=dict)
+    reasons: dict[int, str]
 
 
 @dataclass
@@ -110,7 +111,7 @@ class AssetRecord:
     settings: dict[str, Any]
     columns: tuple[str, ...] | None
     rows: int
-    counts: dict[str, int]
+    counts: Counter[str]
     newest: float | None
     received: float | None
     state_row: int
@@ -118,17 +119,10 @@ class AssetRecord:
 
 
 class Store:
-    """The file of a live service. Of two processes that open the same file, the second one is refused.
+    """The file of a live service, made if it is not there. Of two processes that open it, the second one is refused.
 
-    Parameters
-    ----------
-    path : str or path
-        Made if it is not there.
-    exclusive : bool, default=True
-        False to change tokens while a service runs on the same file.
+    `exclusive` is False to change tokens while a service runs on the same file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
     >>> with store.transaction():
@@ -201,13 +195,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what is written inside this block, all or nothing.
-
-        Raises
-        ------
-        StoreFullError
-            If there is no room on the disk.
-        """
+        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk."""
         writer = self._writer
         try:
             writer.execute("BEGIN IMMEDIATE")
@@ -231,7 +219,7 @@ class Store:
             return False
         return True
 
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+    def _read(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """Return the rows of a query, through the connection of this thread."""
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
@@ -240,77 +228,71 @@ class Store:
             self._all_readers.append(connection)
         return connection.execute(query, values).fetchall()
 
-    # Assets, inputs, readings and verdicts.
+    def _write(self, query: str, *values: Any) -> sqlite3.Cursor:
+        """Run a statement inside the transaction that is being written."""
+        return self._writer.execute(query, values)
+
+    # Assets, inputs, readings and verdicts. What writes does so inside a transaction.
 
     def open_asset(self, name: str, settings: dict[str, Any]) -> AssetRecord:
-        """Return an asset, made if it is new (inside a transaction)."""
-        self._writer.execute(
-            "INSERT OR IGNORE INTO assets(name, settings) VALUES(?, ?)", (name, json.dumps(settings, sort_keys=True))
-        )
-        row = self._writer.execute("SELECT * FROM assets WHERE name=?", (name,)).fetchone()
-        return _asset_record(row)
+        """Return an asset, made if it is new."""
+        self._write("INSERT OR IGNORE INTO assets(name, settings) VALUES(?, ?)", name, _sorted(settings))
+        return _asset_record(self._write("SELECT * FROM assets WHERE name=?", name).fetchone())
 
     def asset(self, name: str) -> AssetRecord:
         """Return an asset; LookupError if there is none of this name."""
-        rows = self._read("SELECT * FROM assets WHERE name=?", (name,))
-        if not rows:
-            raise LookupError(f"There is no asset {name!r:.80}.")
-        return _asset_record(rows[0])
+        for row in self._read("SELECT * FROM assets WHERE name=?", name):
+            return _asset_record(row)
+        raise LookupError(f"There is no asset {name!r:.80}.")
 
     def save_asset(self, record: AssetRecord, *, with_state: bool) -> None:
-        """Write what has changed of an asset (inside a transaction)."""
+        """Write what has changed of an asset."""
         columns = None if record.columns is None else json.dumps(record.columns)
         plain = (columns, record.rows, json.dumps(record.counts), record.newest, record.received)
-        self._writer.execute(
-            "UPDATE assets SET columns=?, rows=?, counts=?, newest=?, received=? WHERE id=?", (*plain, record.id)
-        )
+        self._write("UPDATE assets SET columns=?, rows=?, counts=?, newest=?, received=? WHERE id=?", *plain, record.id)
         if with_state:
-            self._writer.execute(
-                "UPDATE assets SET state_row=?, state=? WHERE id=?", (record.state_row, record.state, record.id)
-            )
+            state = (record.state_row, record.state, record.id)
+            self._write("UPDATE assets SET state_row=?, state=? WHERE id=?", *state)
 
     def restart_asset(self, record: AssetRecord, settings: dict[str, Any]) -> None:
-        """Note that an asset goes on with other settings, from a fresh model state (inside a transaction)."""
+        """Note that an asset goes on with other settings, from a fresh model state."""
         record.settings, record.state, record.state_row = settings, None, record.rows
-        self._writer.execute(
-            "UPDATE assets SET settings=?, state=NULL, state_row=rows WHERE id=?",
-            (json.dumps(settings, sort_keys=True), record.id),
-        )
+        query = "UPDATE assets SET settings=?, state=NULL, state_row=rows WHERE id=?"
+        self._write(query, _sorted(settings), record.id)
 
     def positions(self, asset: int) -> dict[str, Any]:
         """Return the position in each input of an asset, by the name of the input."""
-        rows = self._writer.execute("SELECT name, position FROM inputs WHERE asset=?", (asset,))
+        rows = self._write("SELECT name, position FROM inputs WHERE asset=?", asset)
         return {row["name"]: json.loads(row["position"]) for row in rows}
 
     def save_position(self, asset: int, name: str, position: Any) -> None:
-        """Write the position in an input (inside a transaction)."""
-        self._writer.execute("INSERT OR REPLACE INTO inputs VALUES(?, ?, ?)", (asset, name, json.dumps(position)))
+        """Write the position in an input."""
+        self._write("INSERT OR REPLACE INTO inputs VALUES(?, ?, ?)", asset, name, json.dumps(position))
 
-    def add_block(self, asset: int, block: Block) -> None:
-        """Write rows and verdicts (inside a transaction)."""
-        scores, n = block.scores, len(block.seconds)
-        times = None if block.times is None else json.dumps(block.times)
-        seconds, until = block.seconds.astype("<f8"), float(block.seconds.max())
-        common = (asset, block.first, n, block.received, until, times)
-        texts = json.dumps(block.texts) if block.texts else None
-        data = seconds.tobytes() + block.values.astype("<f8").tobytes()
-        self._writer.execute("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?)", (*common, data, texts))
-        parts = (seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"))
-        data = b"".join(part.tobytes() for part in parts) + scores.flags.astype("u1").tobytes()
-        data += scores.variables.astype("<i4").tobytes() + scores.residuals.astype("<f8").tobytes()
-        reasons = json.dumps({str(place): text for place, text in block.reasons.items()}) if block.reasons else None
-        self._writer.execute("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?)", (*common, data, reasons))
+    def add_rows(self, asset: int, readings: Readings, judged: Judged) -> None:
+        """Write rows and verdicts."""
+        scores, seconds = judged.scores, readings.seconds.astype("<f8")
+        times = None if readings.times is None else json.dumps(readings.times)
+        common = (asset, readings.first, len(seconds), readings.received, float(seconds.max()), times)
+        data = seconds.tobytes() + readings.values.astype("<f8").tobytes()
+        texts = json.dumps(readings.texts) if readings.texts else None
+        self._write("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?)", *common, data, texts)
+        parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
+        parts += [scores.variables.astype("<i4"), scores.residuals.astype("<f8")]
+        data = b"".join(part.tobytes() for part in parts)
+        reasons = json.dumps({str(place): text for place, text in judged.reasons.items()}) if judged.reasons else None
+        self._write("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?)", *common, data, reasons)
 
-    def readings(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[Readings]:
-        """Yield what was read of an asset, in order: rows after this number, or from this time on."""
-        for row in self._rows_of("readings", asset, after, since):
+    def readings(self, asset: int, *, after: int = 0) -> Iterator[Readings]:
+        """Yield what was read of an asset, in order: rows after this number."""
+        for row in self._rows_of("readings", asset, after):
             n, data = row["count"], np.frombuffer(row["data"], "<f8")
             texts = {} if row["texts"] is None else json.loads(row["texts"])
-            yield Readings(row["first"], row["received"], _times(row), data[:n], data[n:].reshape(n, -1), texts)
+            yield Readings(row["first"], row["received"], data[:n], _times(row), data[n:].reshape(n, -1), texts)
 
-    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None, limit: int = -1) -> Iterator[Judged]:
-        """Yield the verdicts on an asset, in order: rows after this number, or from this time on; `limit` blocks."""
-        for row in self._rows_of("verdicts", asset, after, since, limit):
+    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[Judged]:
+        """Yield the verdicts on an asset, in order: rows after this number, or from this time on."""
+        for row in self._rows_of("verdicts", asset, after, since):
             n, data = row["count"], row["data"]
             seconds, scores, thresholds = np.frombuffer(data, "<f8", 3 * n).reshape(3, n)
             flags = np.frombuffer(data, "u1", n, 24 * n).astype(np.bool_)
@@ -321,160 +303,131 @@ class Store:
             found = StreamScores(scores, thresholds, flags, variables, residuals)
             yield Judged(row["first"], row["received"], seconds, _times(row), found, reasons)
 
-    def _rows_of(
-        self, table: str, asset: int, after: int, since: float | None, limit: int = -1
-    ) -> Iterator[sqlite3.Row]:
+    def _rows_of(self, table: str, asset: int, after: int, since: float | None = None) -> Iterator[sqlite3.Row]:
         """Yield rows of a table, some at a time: a connection is not held while they are used."""
-        while limit:
-            most = 256 if limit < 0 else min(256, limit)
-            query = f"SELECT * FROM {table} WHERE asset=? AND first + count - 1 > ? AND first > ? - 100000"
-            values: list[Any] = [asset, after, after]
-            if since is not None:
-                query, values = f"{query} AND until >= ?", [*values, since]
-            found = self._read(f"{query} ORDER BY first LIMIT {most}", values)
+        query = f"SELECT * FROM {table} WHERE asset=? AND first + count - 1 > ? AND first > ? - 100000"
+        query += "" if since is None else " AND until >= ?"
+        last = () if since is None else (since,)
+        while True:
+            found = self._read(f"{query} ORDER BY first LIMIT 256", asset, after, after, *last)
             yield from found
-            if len(found) < most:
+            if len(found) < 256:
                 return
             after = found[-1]["first"] + found[-1]["count"] - 1
-            limit -= len(found) if limit > 0 else 0
 
     def remove_old(self, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
-        """Remove what is older than so many days (inside a transaction); at most so many blocks of an asset at once.
+        """Remove what is older than so many days; at most so many blocks of an asset at once.
 
         Readings from which a model state is still to be computed again stay.
         """
         removed = 0
-        assets = self._writer.execute("SELECT id, state_row FROM assets").fetchall()
+        assets = self._write("SELECT id, state_row FROM assets").fetchall()
         for table, days in (("readings", reading_days), ("verdicts", verdict_days)):
+            query = f"DELETE FROM {table} WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN "
+            query += f"(SELECT first FROM {table} WHERE asset=? ORDER BY first LIMIT ?)"
             for asset, state_row in assets:
-                removed += self._writer.execute(
-                    f"DELETE FROM {table} WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN "
-                    f"(SELECT first FROM {table} WHERE asset=? ORDER BY first LIMIT ?)",
-                    (asset, now - days * 86400, state_row, asset, most),
-                ).rowcount
+                removed += self._write(query, asset, now - days * 86400, state_row, asset, most).rowcount
         return removed
 
     # Alarms, labels, the audit log.
 
     def add_change(self, identity: str, alarm: str, at: float, record: dict[str, Any]) -> None:
-        """Write a change of an alarm, or of what its id is (inside a transaction)."""
-        self._writer.execute(
-            "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)", (identity, alarm, at, json.dumps(record))
-        )
+        """Write a change of an alarm, or of what its id is."""
+        query = "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)"
+        self._write(query, identity, alarm, at, json.dumps(record))
 
     def save_alarm(self, identity: str, asset: str, began: float, is_open: bool, record: dict[str, Any]) -> None:
-        """Write an alarm as it is now (inside a transaction)."""
-        self._writer.execute(
-            "INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)",
-            (identity, asset, began, int(is_open), json.dumps(record)),
-        )
+        """Write an alarm as it is now."""
+        values = (identity, asset, began, int(is_open), json.dumps(record))
+        self._write("INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)", *values)
 
     def alarms(self, *, only_open: bool = False, asset: str | None = None, limit: int = 1000) -> list[dict[str, Any]]:
         """Return alarms, the newest first, with `open`: whether it is not closed."""
-        query, values = "SELECT record, open FROM alarms WHERE 1", list[Any]()
-        if only_open:
-            query += " AND open"
-        if asset is not None:
-            query, values = f"{query} AND asset=?", [asset]
-        rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", [*values, limit])
+        query = "SELECT record, open FROM alarms WHERE open >= ? AND asset=coalesce(?, asset)"
+        rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", int(only_open), asset, limit)
         return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
 
     def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
         """Return alarms as they are inside the transaction that is being written."""
-        query = "SELECT record FROM alarms WHERE id=?"
-        rows = [self._writer.execute(query, (identity,)).fetchone() for identity in identities]
+        rows = [self._write("SELECT record FROM alarms WHERE id=?", each).fetchone() for each in identities]
         return [json.loads(row["record"]) for row in rows if row is not None]
 
     def alarm(self, identity: str) -> dict[str, Any]:
         """Return an alarm, as `alarms` does; LookupError if there is none."""
-        rows = self._read("SELECT record, open FROM alarms WHERE id=?", (identity,))
-        if not rows:
-            raise LookupError(f"There is no alarm {identity!r:.80}.")
-        return {**json.loads(rows[0]["record"]), "open": bool(rows[0]["open"])}
+        for row in self._read("SELECT record, open FROM alarms WHERE id=?", identity):
+            return {**json.loads(row["record"]), "open": bool(row["open"])}
+        raise LookupError(f"There is no alarm {identity!r:.80}.")
 
-    def changes(self, alarm: str | None = None, *, since: float = 0.0, limit: int = -1) -> list[dict[str, Any]]:
+    def changes(self, alarm: str | None = None, *, since: float = 0.0) -> list[dict[str, Any]]:
         """Return changes in order, of one alarm or of all."""
         where, values = ("at >= ?", [since]) if alarm is None else ("alarm=? AND at >= ?", [alarm, since])
-        rows = self._read(f"SELECT record FROM changes WHERE {where} ORDER BY number LIMIT ?", [*values, limit])
-        return [json.loads(row["record"]) for row in rows]
+        return _records(self._read(f"SELECT record FROM changes WHERE {where} ORDER BY number", *values))
 
     def book(self, name: str) -> Any:
         """Return a part of the state of the alarms; None if it was never saved."""
-        row = self._writer.execute("SELECT state FROM books WHERE name=?", (name,)).fetchone()
+        row = self._write("SELECT state FROM books WHERE name=?", name).fetchone()
         return None if row is None else json.loads(row["state"])
 
     def save_book(self, name: str, state: Any) -> None:
-        """Write a part of the state of the alarms (inside a transaction)."""
-        self._writer.execute("INSERT OR REPLACE INTO books VALUES(?, ?)", (name, json.dumps(state)))
+        """Write a part of the state of the alarms."""
+        self._write("INSERT OR REPLACE INTO books VALUES(?, ?)", name, json.dumps(state))
 
     def save_label(self, identity: str, record: dict[str, Any]) -> None:
-        """Write a label, or what it is now (inside a transaction)."""
-        self._writer.execute(
-            "INSERT INTO labels(id, record) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET record=excluded.record",
-            (identity, json.dumps(record)),
-        )
+        """Write a label, or what it is now."""
+        query = "INSERT INTO labels(id, record) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET record=excluded.record"
+        self._write(query, identity, json.dumps(record))
 
     def labels(self) -> list[dict[str, Any]]:
         """Return all labels, those taken back too, in their order."""
-        return [json.loads(row["record"]) for row in self._read("SELECT record FROM labels ORDER BY number")]
+        return _records(self._read("SELECT record FROM labels ORDER BY number"))
 
     def add_audit(self, at: float, who: str, action: str, subject: str, details: dict[str, Any]) -> None:
-        """Write a line of the audit log (inside a transaction)."""
-        self._writer.execute(
-            "INSERT INTO audit(at, who, action, subject, details) VALUES(?,?,?,?,?)",
-            (at, who, action, subject, json.dumps(details)),
-        )
+        """Write a line of the audit log."""
+        query = "INSERT INTO audit(at, who, action, subject, details) VALUES(?,?,?,?,?)"
+        self._write(query, at, who, action, subject, json.dumps(details))
 
     def audit(self, limit: int = 1000) -> list[dict[str, Any]]:
         """Return the last lines of the audit log, the newest first."""
-        rows = self._read("SELECT * FROM audit ORDER BY number DESC LIMIT ?", (limit,))
+        rows = self._read("SELECT * FROM audit ORDER BY number DESC LIMIT ?", limit)
         return [{**dict(row), "details": json.loads(row["details"])} for row in rows]
 
     # The outbox.
 
     def add_message(self, identity: str, target: str, created: float, payload: dict[str, Any]) -> None:
-        """Put a message into the outbox, once for an id and target (inside a transaction)."""
-        self._writer.execute(
-            "INSERT OR IGNORE INTO outbox(id, target, created, payload) VALUES(?,?,?,?)",
-            (identity, target, created, json.dumps(payload)),
-        )
+        """Put a message into the outbox, once for an id and target."""
+        query = "INSERT OR IGNORE INTO outbox(id, target, created, payload) VALUES(?,?,?,?)"
+        self._write(query, identity, target, created, json.dumps(payload))
 
-    def waiting_messages(self, now: float, limit: int = 100) -> list[dict[str, Any]]:
-        """Return messages that are to be sent now."""
-        rows = self._read(
-            "SELECT * FROM outbox WHERE delivered IS NULL AND next_try <= ? ORDER BY number LIMIT ?", (now, limit)
-        )
+    def messages(self, due: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the whole outbox, sent or not; with `due`, some messages that are to be sent then."""
+        query, values = "", tuple[Any, ...]()
+        if due is not None:
+            query, values = "WHERE delivered IS NULL AND next_try <= ? ORDER BY number LIMIT ?", (due, limit)
+        rows = self._read(f"SELECT * FROM outbox {query or 'ORDER BY number'}", *values)
         return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
 
     def note_message(self, number: int, *, delivered: float | None, problem: str | None, next_try: float) -> None:
-        """Note an attempt to send a message (inside a transaction)."""
-        self._writer.execute(
-            "UPDATE outbox SET attempts=attempts+1, delivered=?, problem=?, next_try=? WHERE number=?",
-            (delivered, problem, next_try, number),
-        )
-
-    def messages(self) -> list[dict[str, Any]]:
-        """Return the whole outbox, sent or not."""
-        rows = self._read("SELECT * FROM outbox ORDER BY number")
-        return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
+        """Note an attempt to send a message."""
+        query = "UPDATE outbox SET attempts=attempts+1, delivered=?, problem=?, next_try=? WHERE number=?"
+        self._write(query, delivered, problem, next_try, number)
 
     def count_waiting(self) -> int:
         """Return how many messages are not delivered."""
         return int(self._read("SELECT count(*) FROM outbox WHERE delivered IS NULL")[0][0])
 
-    # Tokens.
+    # Tokens, in transactions of their own.
 
     def add_token(self, name: str, role: str, now: float) -> str:
         """Return a new token for a name, which replaces an older one; only its hash is kept."""
         token = secrets.token_urlsafe(32)
         with self.transaction():
-            self._writer.execute("INSERT OR REPLACE INTO tokens VALUES(?,?,?,?)", (name, role, _hash(token), now))
+            self._write("INSERT OR REPLACE INTO tokens VALUES(?,?,?,?)", name, role, _hash(token), now)
         return token
 
     def remove_token(self, name: str) -> None:
         """Remove the token of a name; LookupError if there is none."""
         with self.transaction():
-            if not self._writer.execute("DELETE FROM tokens WHERE name=?", (name,)).rowcount:
+            if not self._write("DELETE FROM tokens WHERE name=?", name).rowcount:
                 raise LookupError(f"There is no token of {name!r:.80}.")
 
     def tokens(self) -> list[tuple[str, str, str]]:
@@ -496,28 +449,12 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True)
-class Readings:
-    """Rows as they were read; see `Block`."""
-
-    first: int
-    received: float
-    times: list[Any] | None
-    seconds: FloatArray
-    values: FloatArray
-    texts: dict[str, list[str | None]]
+def _sorted(settings: dict[str, Any]) -> str:
+    return json.dumps(settings, sort_keys=True)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Verdicts on rows; see `Block`."""
-
-    first: int
-    received: float
-    seconds: FloatArray
-    times: list[Any] | None
-    scores: StreamScores
-    reasons: dict[int, str]
+def _records(rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+    return [json.loads(row["record"]) for row in rows]
 
 
 def _times(row: sqlite3.Row) -> list[Any] | None:
@@ -527,12 +464,6 @@ def _times(row: sqlite3.Row) -> list[Any] | None:
 
 def _asset_record(row: sqlite3.Row) -> AssetRecord:
     plain = dict(row)
+    read: dict[str, Any] = {name: json.loads(plain[name]) for name in ("settings", "counts")}
     columns = None if plain["columns"] is None else tuple(json.loads(plain["columns"]))
-    return AssetRecord(
-        **{
-            **plain,
-            "settings": json.loads(plain["settings"]),
-            "columns": columns,
-            "counts": json.loads(plain["counts"]),
-        }
-    )
+    return AssetRecord(**{**plain, **read, "counts": Counter(read["counts"]), "columns": columns})

@@ -7,6 +7,7 @@ listens on loopback alone, and commands need a header that other sites cannot se
 from __future__ import annotations
 
 import asyncio
+import inspect
 import ipaddress
 import json
 import logging
@@ -32,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.live.alarms import AlarmError
-from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, HttpError
+from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
 from penstock.live.service import RefusedError, Service
@@ -190,7 +191,7 @@ class Guard:
 
         try:
             self._check(scope)
-        except HttpError as error:
+        except RefusedError as error:
             await _error_response(error, scope)(scope, receive, guarded_send)
             return
         await self._app(scope, self._limited(scope, receive), guarded_send)
@@ -200,14 +201,14 @@ class Guard:
         self._check_rate(address)
         host = headers.get("host", "").lower()
         if self._local and re.sub(r":\d+$", "", host) not in self._hosts:
-            raise HttpError(421, "This name is not one of this service.")
+            raise RefusedError("This name is not one of this service.", 421)
         length = headers.get("content-length")
         if length is not None and (not length.isdigit() or int(length) > self._most):
-            raise HttpError(413, f"The body may have {self._most:,} bytes at most.")
+            raise RefusedError(f"The body may have {self._most:,} bytes at most.", 413)
         if scope["method"] not in ("GET", "HEAD"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
             if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in ("same-origin", "none"):
-                raise HttpError(403, "Requests from other sites are not accepted.")
+                raise RefusedError("Requests from other sites are not accepted.", 403)
         self._authenticate(scope, headers, address)
 
     def _authenticate(self, scope: Scope, headers: Headers, address: str) -> None:
@@ -223,7 +224,7 @@ class Guard:
         now = time.monotonic()
         failed = [at for at in self._failures.get(address, []) if now - at < self._limits.failure_seconds]
         if len(failed) >= self._limits.failures:
-            raise HttpError(429, "Too many wrong tokens. Wait a minute.", **{"retry-after": "60"})
+            raise RefusedError("Too many wrong tokens. Wait a minute.", 429, **{"retry-after": "60"})
         kind, _, token = given.partition(" ")
         found = find_token(token.strip(), tokens) if kind.lower() == "bearer" else None
         if found is None:
@@ -231,7 +232,7 @@ class Guard:
             self._failures.move_to_end(address)
             while len(self._failures) > _MOST_ADDRESSES:
                 self._failures.popitem(last=False)
-            raise HttpError(401, "The token is not valid.", **{"www-authenticate": "Bearer"})
+            raise RefusedError("The token is not valid.", 401, **{"www-authenticate": "Bearer"})
         scope["user"], scope["role"] = found
 
     def _check_rate(self, address: str) -> None:
@@ -243,7 +244,7 @@ class Guard:
         while len(self._buckets) > _MOST_ADDRESSES:
             self._buckets.popitem(last=False)
         if left < 0:
-            raise HttpError(429, "Too many requests.", **{"retry-after": "1"})
+            raise RefusedError("Too many requests.", 429, **{"retry-after": "1"})
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends with an error for a body that is too long or takes too long."""
@@ -258,11 +259,11 @@ class Guard:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
                     message = await receive()
             except TimeoutError:
-                raise HttpError(408, "The body did not come in time.") from None
+                raise RefusedError("The body did not come in time.", 408) from None
             read += len(message.get("body", b""))
             reading = message.get("more_body", False)
             if read > self._most:
-                raise HttpError(413, f"The body may have {self._most:,} bytes at most.")
+                raise RefusedError(f"The body may have {self._most:,} bytes at most.", 413)
             return message
 
         return limited
@@ -271,11 +272,9 @@ class Guard:
 def _error_response(error: Exception, scope: Scope) -> Response:
     """Return the answer to an error; what is not expected is logged, and nothing of it is shown."""
     status, text, headers = 500, "The service could not do this; see its log.", dict[str, str]()
-    if isinstance(error, HttpError):
+    if isinstance(error, RefusedError):
         status, text, headers = error.status, str(error), dict(error.headers)
-    elif isinstance(error, RefusedError):
-        status, text = error.status, str(error)
-        headers = {"retry-after": "1"} if status in (503, 507) else {}
+        headers |= {"retry-after": "1"} if status in (503, 507) else {}
     elif isinstance(error, AlarmError):
         status, text = 409, str(error)
     elif isinstance(error, LookupError):
@@ -292,23 +291,21 @@ def _error_response(error: Exception, scope: Scope) -> Response:
 def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
     """Return the web application on a service."""
 
-    def endpoint(each: Endpoint) -> Callable[[Request], Awaitable[Any]]:
+    def endpoint(each: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Any:
+            role = request.scope["role"]
             try:
-                answer = await checked(request)
+                if each.role is not None and role is None:
+                    raise RefusedError("A token is needed.", 401, **{"www-authenticate": "Bearer"})
+                if each.role is not None and role not in MAY[each.role]:
+                    raise RefusedError(f"This needs the role {each.role}; the token has the role {role}.", 403)
+                if each.method == "POST" and isinstance(each.body, Mapping) and COMMAND_HEADER not in request.headers:
+                    raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
+                is_coroutine = inspect.iscoroutinefunction(each.run)
+                answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
             except Exception as error:
                 return _error_response(error, request.scope)
             return answer if callable(answer) else JSONResponse(answer)
-
-        async def checked(request: Request) -> Any:
-            role = request.scope["role"]
-            if each.role is not None and role not in MAY[each.role]:
-                if role is None:
-                    raise HttpError(401, "A token is needed.", **{"www-authenticate": "Bearer"})
-                raise HttpError(403, f"This needs the role {each.role}; the token has the role {role}.")
-            if each.method == "POST" and isinstance(each.body, Mapping) and COMMAND_HEADER not in request.headers:
-                raise HttpError(403, "A command needs the header Penstock-Command: 1.")
-            return await each.run(api, request)
 
         return run
 
@@ -394,13 +391,6 @@ class _WebServer(uvicorn.Server):
 class LiveServer:
     """A service with its web server.
 
-    Parameters
-    ----------
-    options : ServeOptions
-    limits : Limits, default=Limits()
-
-    Examples
-    --------
     >>> import tempfile, urllib.request
     >>> from pathlib import Path
     >>> from penstock.live.options import AssetOptions
@@ -427,16 +417,14 @@ class LiveServer:
         self.api = Api(self.service, Hub())
         try:
             self.inputs = make_inputs(self.service)
+            if not is_loopback(options.host) and not self.service.store.tokens():
+                raise StoreError(
+                    f"To listen at {options.host}, which other machines may reach, there must be a token: "
+                    f"penstock serve --store {options.store} --add-token NAME:ROLE"
+                )
         except BaseException:
             self._close()
             raise
-        local = is_loopback(options.host)
-        if not local and not self.service.store.tokens():
-            self._close()
-            raise StoreError(
-                f"To listen at {options.host}, which other machines may reach, there must be a token: "
-                f"penstock serve --store {options.store} --add-token NAME:ROLE"
-            )
         host = f"[{options.host}]" if ":" in options.host else options.host
         scheme = "http" if options.tls_certificate is None else "https"
         self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"

@@ -233,11 +233,14 @@ async function openAlarm(id, { keep = false } = {}) {
   $("alarm-state").replaceChildren(chip(alarm), " since " + showTime(alarm.since) + (alarm.ended ? ", ended " + showTime(alarm.ended) : ""));
   const like = alarm.looks_like && alarm.looks_like.label;
   $("alarm-words").textContent = alarm.words + (like ? "; looks like the " + like.reason + " of " + showTime(like.since) + (like.comment ? " (“" + like.comment + "”)" : "") : "");
-  const moved = alarm.sensors.slice().sort((a, b) => a.moved - b.moved);
+  const moved = alarm.sensors.slice().sort((a, b) => a.moved - b.moved), normal = alarm.nearest_normal;
   fill($("alarm-sensors"), moved.map((each) => row(
     each.name, showTime(each.moved), showNumber(each.value),
     showNumber(each.value !== null && each.residual !== null ? each.value - each.residual : null), showNumber(each.before),
+    showNumber(normal && each.name in normal.sensors ? normal.sensors[each.name] : null),
   )));
+  $("alarm-normal").textContent = !normal ? "" : "Nearest normal situation: " + (normal.time === null ? "of the training data" : showTime(normal.time))
+    + "; the other sensors differ by " + showNumber(normal.distance) + " standard deviations on average.";
   fill($("history"), alarm.history.slice().reverse().map((each) => {
     const parts = [showTime(each.time), each.kind, each.who && "by " + each.who, each.reason, each.comment && "“" + each.comment + "”", each.quiet && "(" + each.quiet + ")"];
     return make("li", {}, null, parts.filter(Boolean).join(" · "));

@@ -1,0 +1,301 @@
+"""One asset of a live service while it runs: its rows and its model; and the alarms of a group of assets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import math
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock._types import FloatArray
+from penstock.io import Batch, Feed, InputError, RowSource, TableOptions, is_number, open_feed
+from penstock.live.alarm_files import epoch_seconds
+from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
+from penstock.live.feedback import Feedback, Label
+from penstock.live.options import AlarmRules, AssetOptions
+from penstock.live.scorers import Scorer, Verdicts
+from penstock.live.store import AssetRecord, Judged, Readings, Store
+from penstock.storage import state_from_bytes, state_to_bytes
+
+log = logging.getLogger("penstock.serve")
+N_VARIABLES = 3  # named for each flagged row
+_MOST_LINES = 2000  # of a file in one cycle
+_MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
+_STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
+Rows = tuple[Batch, FloatArray]  # with their times in seconds, NaN where one cannot be read
+
+
+class Asset:
+    """One asset while it runs: its scorer, its file, and how posted rows are laid out."""
+
+    book: Book
+
+    def __init__(self, record: AssetRecord, options: AssetOptions, scorer: Scorer, positions: dict[str, Any]) -> None:
+        self.record, self.scorer, self.positions = record, scorer, positions
+        self._table = scorer.table_options(TableOptions(None, options.watch_options().separator, options.time))
+        self.layouts: dict[str, Any] = positions.pop("layouts", {})
+        self.new_layout = False
+        self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
+        self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
+        if record.state is not None:
+            scorer.restore(state_from_bytes(record.state, "penstock.serve"))
+        if record.columns is not None:
+            scorer.begin(record.columns)
+        self.source: RowSource | None = None
+        if options.input is not None:
+            self.source = RowSource(open_feed(options.input, follow=True, wait=False), self._table)
+            if "file" in positions:
+                self.source.continue_from(positions.pop("file"))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.source is not None:
+            self.source.close()
+        self.source = None
+
+    def read_file(self) -> Rows | None:
+        """Return the next rows of the file; None if there are none."""
+        if self.source is None:
+            return None
+        with _unheard_warnings(self.source):
+            batch = self.source.next_batch(_MOST_LINES)
+        if self.source.columns is not None:
+            self._begin(self.source.columns.variable_names)
+        return None if batch is None else (batch, _read_seconds(batch, self.source))
+
+    def read_lines(self, lines: bytes, source: str) -> Rows:
+        """Return the rows of a text, which is laid out like those with the same first line."""
+        header = lines.lstrip().partition(b"\n")[0].strip()
+        if not header:
+            raise InputError("There is no row in this.")
+        key = "json" if header.startswith(b"{") else header[:4096].decode("utf-8", errors="replace")
+        reader = RowSource(_Lines(lines, source), self._table)
+        if key in self.layouts:
+            reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
+        parts: list[Batch] = []
+        while not reader.ended:
+            with _unheard_warnings(reader):
+                part = reader.next_batch(_MOST_LINES * 32)
+            parts += [] if part is None else [part]
+        if reader.columns is None:
+            raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
+        self._begin(reader.columns.variable_names)
+        if key not in self.layouts:
+            if len(self.layouts) >= _MOST_LAYOUTS:
+                self.layouts.pop(next(iter(self.layouts)))
+            self.layouts[key], self.new_layout = reader.position()["table"], True
+        batch = joined_batches(parts)
+        if not batch.lines and not batch.faults:
+            raise InputError("There is no row in this, only a header.")
+        return batch, _read_seconds(batch, reader)
+
+    def _begin(self, columns: tuple[str, ...]) -> None:
+        """Take the columns of the first rows; later ones must have the same."""
+        known = self.record.columns
+        if known is None:
+            self.scorer.begin(columns)
+            self.record.columns = columns
+        elif known != columns:
+            raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
+
+    def judge(
+        self, read: list[Rows], now: float
+    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str]]:
+        """Score rows; return them with their verdicts, and why the model refused some, by place."""
+        batch, record = joined_batches([batch for batch, _ in read]), self.record
+        batch.lines = range(len(batch.lines))
+        if not batch.lines:
+            return None, [], {}
+        seconds = _filled(np.concatenate([each for _, each in read]), record.newest, now)
+        found = self.scorer.score(batch, N_VARIABLES, strict=False)
+        refused = dict(found.refused)
+        seconds = np.delete(seconds, list(refused)) if refused else seconds
+        if not len(batch.values):
+            return None, [], refused
+        place = (record.rows + 1, now, seconds, batch.times)
+        record.rows += len(batch.values)
+        record.newest, record.received = float(seconds[-1]), now
+        record.counts.update(found.counts(batch))
+        rows = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
+        return rows, self._verdicts(found, seconds), refused
+
+    def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
+        """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
+        for block in store.readings(self.record.id, after=self.record.state_row):
+            batch = Batch(block.values.copy(), range(len(block.values)), block.times, [], block.texts)
+            found = self.scorer.score(batch, N_VARIABLES, strict=False)
+            yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
+
+    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
+        return found.for_alarms(self.record.name, seconds.tolist(), self.scorer.variable_names)
+
+    def state_is_due(self, now: float) -> bool:
+        """Return whether the state of the scorer is to be saved."""
+        return self.record.rows - self.record.state_row >= _STATE_ROWS or now - self._saved >= _STATE_SECONDS
+
+    def pack(self, now: float) -> None:
+        """Put the state of the scorer into the record."""
+        state = self.scorer.state()
+        self.record.state = None if state is None else state_to_bytes("penstock.serve", state)
+        self.record.state_row, self._saved = self.record.rows, now
+
+    def show_last(self, judged: Judged) -> None:
+        """Note the last of some verdicts, to be shown."""
+        last = {"score": judged.scores.scores[-1], "threshold": judged.scores.thresholds[-1]}
+        self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
+        self._last["reason"] = judged.reasons.get(len(judged.seconds) - 1, "")
+
+    def summary(self) -> dict[str, Any]:
+        """Return the newest in plain values."""
+        record = self.record
+        when = {"row": record.rows, "time": record.newest, "received": record.received}
+        return {"asset": record.name, **when, **self._last, "counts": dict(record.counts)}
+
+
+class Book:
+    """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
+
+    def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
+        self.feedback = Feedback(labels)
+        self.name, self.dirty = name, False
+        self.rows: dict[str, int] = {}
+        self._newest: float | None = None
+        self._timer: float | None = None
+        if saved is None:
+            self.book = AlarmBook(rules)
+        else:
+            self.book = AlarmBook.restore(saved["book"], rules)
+            self.rows, self._newest = saved["rows"], saved["newest"]
+            self.feedback.restore(saved["feedback"])
+        self.begin_clock()
+
+    def begin_clock(self) -> None:
+        """Let time pass from now on."""
+        self._came = time.monotonic()
+
+    def now(self) -> float:
+        """Return the time of the data's clock."""
+        return time.time() if self._newest is None else self._newest + time.monotonic() - self._came
+
+    def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
+        """Take the verdicts up to this row of an asset."""
+        events = self.named(self.book.update(map(self.feedback.apply, verdicts)))
+        self.rows[asset] = max(row, self.rows.get(asset, 0))
+        if verdicts:
+            newest = max(each.time for each in verdicts)
+            self._newest = newest if self._newest is None else max(newest, self._newest)
+            self.begin_clock()
+        return events
+
+    def named(self, events: Iterable[Event]) -> list[Event]:
+        """Return events with ids that no other book has, and note that there is something to save."""
+        self._timer = None
+        found = list(events)
+        for place, event in enumerate(found):
+            if isinstance(event, Notification) or event.alarm is None:
+                found[place] = replace(event, id=f"{self.name}:{event.id}")
+        self.dirty = self.dirty or bool(found)
+        return found
+
+    def is_due(self) -> bool:
+        """Return whether a timer is due."""
+        if self._newest is None:
+            return False
+        if self._timer is None:  # looking for it takes a while with many alarms: only after something has happened
+            timer = self.book.next_timer()
+            self._timer = math.inf if timer is None else timer
+        return self._timer <= self.now()
+
+    def advance(self) -> list[Event]:
+        """Let timers run that are due."""
+        return self.named(self.book.advance(self.now())) if self.is_due() else []
+
+    def state(self) -> dict[str, Any]:
+        """Return plain data for JSON, with which a book goes on."""
+        plain = {"rows": self.rows, "newest": self._newest}
+        return {"book": self.book.state(), "feedback": self.feedback.state(), **plain}
+
+
+class _Lines(Feed):
+    """Lines that are all there."""
+
+    can_seek = False
+
+    def __init__(self, lines: bytes, name: str) -> None:
+        self.name, self._lines = name, lines
+
+    def read(self) -> bytes:
+        lines, self._lines = self._lines, b""
+        return lines
+
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        return {"kind": "pipe", "offset": offset}
+
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        return 0, b""
+
+
+@contextmanager
+def _unheard_warnings(source: RowSource) -> Iterator[None]:
+    """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
+    if source.columns is not None:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    for note in source.notes:
+        log.info("%s", note)
+
+
+def joined_batches(batches: Sequence[Batch]) -> Batch:
+    """Return several batches as one; line numbers are those of each."""
+    filled = [batch for batch in batches if len(batch.lines)]
+    faults = [fault for batch in batches for fault in batch.faults]
+    if len(filled) <= 1:
+        batch = filled[0] if filled else Batch(np.empty((0, 0)), [], None, [])
+        return Batch(batch.values, batch.lines, batch.times, faults, batch.texts)
+    timed = any(batch.times is not None for batch in filled)
+    times = [each for batch in filled for each in (batch.times or [None] * len(batch.lines))] if timed else None
+    texts = {name: [text for batch in filled for text in batch.texts[name]] for name in filled[0].texts}
+    lines = [line for batch in filled for line in batch.lines]
+    return Batch(np.concatenate([batch.values for batch in filled]), lines, times, faults, texts)
+
+
+def _read_seconds(batch: Batch, source: RowSource) -> FloatArray:
+    """Return times in seconds since 1970, NaN for those that cannot be read; `source` knows how they are written."""
+    if batch.times is None:
+        return np.full(len(batch.lines), np.nan)
+    found = [_second(each) for each in batch.times]
+    index = source.read_times(batch.times) if None in found else None
+    if index is not None:
+        return np.where(index.isna(), np.nan, index.as_unit("us").asi8 / 1e6)
+    return np.array(found, dtype=np.float64)
+
+
+def _second(text: Any) -> float | None:
+    if is_number(text):
+        number = epoch_seconds(float(text))
+        return number if math.isfinite(number) else None
+    try:
+        stamp = dt.datetime.fromisoformat(str(text).strip())
+    except ValueError:
+        return None
+    return (stamp if stamp.tzinfo else stamp.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:
+    """Return times without gaps: one that is not known is that of the row before; where none is known, it is now."""
+    known = np.isfinite(seconds)
+    if not known.any():
+        return np.full(len(seconds), now)
+    first = before if before is not None else seconds[known][0]
+    last = np.maximum.accumulate(np.where(known, np.arange(len(seconds)), -1))
+    return np.where(last >= 0, seconds[last], first)
