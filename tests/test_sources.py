@@ -44,7 +44,8 @@ oddities = st.sampled_from(
     ["", "+", " ", "NaN", "nan", "-nan", "NA", "null", "None", "inf", "-Infinity", "1e999", "1_000", "0x10", "٣", "1 2"]
 )
 strange = st.sampled_from([
-    " 7 ", "1.5.2", "--1", ".", "e5", "1e", "1e+", "true", '"3"', '"3', 'a"b', "1,5", "é", "1.e3", "00.1", "-0", "5e-324",
+    " 7 ", "1.5.2", "--1", ".", "e5", "1e", "1e+", "true", '"3"', '"3', 'a"b', "1,5", "é", "1.e3", "00.1", "-0",
+    "5e-324",
 ])  # fmt: skip
 fields = st.one_of(numbers, oddities, strange)
 
