@@ -130,3 +130,16 @@ def hostile_series_findings() -> Findings:
         incidents=(replace(first, sensors=(sensor, *first.sensors[1:])), *findings.incidents[1:]),
         incident_table=table,
     )
+
+
+ALL = {
+    "plant": plant_findings,
+    "rows": rows_findings,
+    "modes": modes_findings,
+    "quiet": quiet_findings,
+    "hostile": hostile_findings,
+    "views": views_findings,
+    "views in modes": views_modes_findings,
+    "series": series_findings,
+    "hostile series": hostile_series_findings,
+}

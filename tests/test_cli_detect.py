@@ -382,14 +382,6 @@ def test_no_findings(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert Path("findings.csv").read_text().count("\n") == 1
 
 
-def test_without_time(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    plant().drop(columns="time").to_csv("bare.csv", index=False)
-    assert main(["detect", "bare.csv", *QUICK, "--gap", "3"]) == 0
-    shown = capfd.readouterr().out
-    assert shown.splitlines()[1].startswith("bare.csv: 400 rows, all judged by")
-    assert "Event days" not in shown
-
-
 def test_a_reader_that_has_had_enough(
     table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -417,18 +409,9 @@ def test_a_full_output(table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("redirection", "code", "said"),
-    [
-        (">&-", 0, ""),
-        (">/dev/full", 2, "penstock: Standard output cannot be written: No space left on device.\n"),
-        ("2>&-", 0, ""),
-    ],
-)
-def test_closed_and_full_outputs(table: str, redirection: str, code: int, said: str) -> None:
-    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "detect", table, *QUICK, "-o", "findings.csv"]
-    done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (code, said)
+def test_a_closed_standard_error(table: str) -> None:
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND, "detect", table, *QUICK, "-o", "findings.csv"]
+    assert subprocess.run(shell, stdout=subprocess.PIPE, timeout=300, check=False).returncode == 0
     assert Path("findings.csv").exists()
 
 
@@ -496,12 +479,6 @@ def test_codes_for_missing_values_and_alarms_before_a_fault(table: str, capfd: p
     assert "Label: a finding inside 0 of 1 known fault, 1 more only an alarm up to 1 day before; " in shown
 
 
-def test_an_unknown_threshold_is_told_all_that_there_are(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["detect", table, "--threshold", "autoo"]) == 2
-    shown = capfd.readouterr().err
-    assert "Did you mean 'auto'? There are auto, a share of the rows, conformal" in shown
-
-
 def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     two = plant().assign(unit="B", fault=lambda rows: rows["fault"].replace(0, -999))
     pd.concat([plant().assign(unit="A"), two]).to_csv("two.csv", index=False)
@@ -529,23 +506,3 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
     assert "Column 'fault' looks like a label and is no input." in capfd.readouterr().out
     assert main(["score", "plant.penstock", "two.csv", "--top", "5", "--until", "2024-05-01", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["rows"] == 288
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (["--from", "soon"], "--from is not a time; got 'soon'. Write it like 2024-05-31"),
-        (["--until", "5"], "--until: '5' is no time stamp. Write the year first"),
-        (["--exclude-period", "May"], "--exclude-period: 'May' is not a period. Write START..END"),
-        (["--exclude-period", "2024-07-01.."], "There is no row to exclude from 2024-07-01"),
-        (["--from", "2024-07-01"], "No row is left from 2024-07-01"),
-        (["--fault-value", "1"], "--fault-value and --unknown-value need --label"),
-        (["--group", "run"], "has no column 'run' (given as group)"),
-        (["--label", "head"], "Name those that do in fault_values"),
-    ],
-)
-def test_labels_groups_and_periods_that_are_wrong(
-    table: str, asked: list[str], told: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["detect", table, *QUICK, *asked]) == 2
-    assert told in capfd.readouterr().err

@@ -11,28 +11,14 @@ def some_rows(n: int = 50, p: int = 3, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, p))
 
 
-def test_norm() -> None:
-    X = some_rows()
-    expected = [naive_detect.distance(row, [0.0] * 3) for row in X]
-    np.testing.assert_allclose(NormScore(scale=None).fit(X).scores_, expected, rtol=1e-14)
-
-
-def test_norm_is_measured_from_the_smallest_values_when_scaled() -> None:
-    X = some_rows()
-    A = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    np.testing.assert_allclose(NormScore().fit(X).scores_, np.linalg.norm(A, axis=1), rtol=1e-14)
-
-
-def test_mean_distance() -> None:
+def test_norm_and_distance_from_the_mean() -> None:
     X = some_rows()
     mean = [sum(column) / 50 for column in X.T]
-    expected = [naive_detect.distance(row, mean) for row in X]
-    np.testing.assert_allclose(MeanDistance(scale=None).fit(X).scores_, expected, rtol=1e-12)
-
-
-def test_mean_distance_of_constant_columns_is_zero() -> None:
-    X = np.full((30, 2), 0.1)
-    assert (MeanDistance(scale=None).fit(X).scores_ == 0).all()
+    for detector, origin in ((NormScore(scale=None), [0.0] * 3), (MeanDistance(scale=None), mean)):
+        expected = [naive_detect.distance(row, origin) for row in X]
+        np.testing.assert_allclose(detector.fit(X).scores_, expected, rtol=1e-12)
+    scaled = (X - X.min(axis=0)) / np.ptp(X, axis=0)  # the norm is measured from the smallest values
+    np.testing.assert_allclose(NormScore().fit(X).scores_, np.linalg.norm(scaled, axis=1), rtol=1e-14)
 
 
 @pytest.mark.parametrize("k", [1, 5, 49])
@@ -59,8 +45,5 @@ def test_any_unit(detector, unit: float) -> None:
 def test_other_numbers_of_neighbours_are_refused(bad: object) -> None:
     with pytest.raises(ValueError, match="n_neighbors must be a whole number ≥ 1; got"):
         KNNDistance(bad).fit(some_rows())
-
-
-def test_too_few_rows() -> None:
     with pytest.raises(ValueError, match=r"KNNDistance\(\) needs at least 6 rows; got n_samples = 5"):
         KNNDistance().fit(some_rows(5))

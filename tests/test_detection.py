@@ -101,9 +101,6 @@ def test_what_is_left_out_or_encoded_is_noted():
     assert notes["encoded columns"].columns == ("kind",)
     assert findings.names == (*NAMES, "kind=b", "kind=a")
     assert findings.inputs.counts == {"as they are": 6, "encoded": 1, "left out": 2}
-
-
-def test_columns_are_kept_if_one_says_so():
     assert "limit" in detect(odd_table(), top=5, keep="limit", method="mean").names
     with pytest.raises(TableError, match=r"no column 'limt' \(given as keep\).*Did you mean 'limit'"):
         detect(odd_table(), keep=["limt"])
@@ -125,6 +122,7 @@ def test_few_inputs_get_few_groups_and_it_is_noted():
     own = detect(plant(), top=5, method="nsnmf", parameters={"n_components": 5})
     assert own.parts[0].part.detector.n_components == 5
     assert not any(note.kind == "groups" for note in own.notes)
+    assert make_detector(NSNMF(), n_components=None).n_components == NSNMF().n_components
 
 
 def test_warnings_of_the_detector_become_notes():
@@ -141,19 +139,26 @@ def test_a_detector_is_taken_as_it_is():
     assert (findings.scores == by_hand.scores_).all()
 
 
-def test_what_is_no_method_is_refused_before_anything_is_read():
-    for method in (3, NSNMF, object()):
-        with pytest.raises(TypeError, match=r"method must be a name .* or a detector of penstock"):
-            detect("no such file.csv", method=method)
-    with pytest.raises(ValueError, match="Did you mean 'lomst'"):
-        detect("no such file.csv", method="lomts")
-    with pytest.raises(ValueError, match="NSNMF has no parameter 'groups'"):
-        detect("no such file.csv", method="nsnmf", parameters={"groups": 3})
-    with pytest.raises(ValueError, match="Detector has no parameter 'groups'"):
-        detect("no such file.csv", parameters={"groups": 3})
-    with pytest.raises(ValueError, match="n_components has no effect on a detector that is made already"):
-        detect("no such file.csv", method=NSNMF(), parameters={"n_components": 3})
-    assert make_detector(NSNMF(), n_components=None).n_components == NSNMF().n_components
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        *(({"method": method}, TypeError, "method must be a name .* or a detector") for method in (3, NSNMF, object())),
+        ({"method": "lomts"}, ValueError, "Did you mean 'lomst'"),
+        ({"method": "nsnmf", "parameters": {"groups": 3}}, ValueError, "NSNMF has no parameter 'groups'"),
+        ({"parameters": {"groups": 3}}, ValueError, "Detector has no parameter 'groups'"),
+        ({"method": NSNMF(), "parameters": {"n_components": 3}}, ValueError, "no effect on a detector that is made"),
+        *(({"top": top}, ValueError, "top must be a whole number ≥ 1") for top in (0, -1, 2.5, True, "5")),
+        *(({"threshold": it}, TableError, "threshold: .* 'auto' or a number in") for it in ("high", 0.0, 0.7, -1, [1])),
+        *(
+            ({"modes": "state", name: it}, TableError, f"{name}.*'30 min'")
+            for name in ("gap", "settle")
+            for it in (-1, 1.5, True, "1.5", "soon", dt.timedelta(-1), np.timedelta64("NaT"), pd.NaT, [1])
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_read(options, error, message):
+    with pytest.raises(error, match=message):
+        detect("no such file.csv", **options)
 
 
 def test_how_to_read_a_table_that_is_read_is_refused():
@@ -407,25 +412,6 @@ def test_by_default_a_table_gives_a_list():
     assert findings.flags.sum() == 13
     assert detect(plant(2200), method="mean").flags.sum() == 100
     assert set(FAULT) <= set(rows_found(findings))
-
-
-@pytest.mark.parametrize("top", [0, -1, 2.5, True, "5"])
-def test_a_top_that_is_no_number_is_refused_before_anything_is_read(top):
-    with pytest.raises(ValueError, match="top must be a whole number ≥ 1"):
-        detect("no such file.csv", top=top)
-
-
-@pytest.mark.parametrize("threshold", ["high", 0.0, 0.7, -1, [1]])
-def test_a_threshold_that_is_none_is_refused_before_anything_is_read(threshold):
-    with pytest.raises(TableError, match=r"threshold: .* must be 'auto' or a number in"):
-        detect("no such file.csv", threshold=threshold)
-
-
-@pytest.mark.parametrize("wrong", [-1, 1.5, True, "1.5", "soon", dt.timedelta(-1), np.timedelta64("NaT"), pd.NaT, [1]])
-@pytest.mark.parametrize("name", ["gap", "settle"])
-def test_lengths_that_are_none_are_refused_before_anything_is_read(name, wrong):
-    with pytest.raises(TableError, match=f"{name}.*'30 min'"):
-        detect("no such file.csv", modes="state", **{name: wrong})
 
 
 def test_gaps_join_findings():

@@ -22,6 +22,7 @@ from penstock.detectors import (
     BaseDetector,
     Copies,
     Detector,
+    FactorDetector,
     FactorModel,
     LoMST,
     NormScore,
@@ -30,6 +31,7 @@ from penstock.detectors import (
     SeriesDetector,
 )
 from penstock.factor import BlockSGD, Multiplicative, Solution
+from penstock.graph.rows import first_copies
 from penstock.registry import DETECTORS, detector_class
 
 LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTORS.items() if name != "OnlineNSNMF"}
@@ -42,6 +44,9 @@ VARIANTS: list[BaseDetector] = [
     LoMST("stable"),
 ]
 ALL_DETECTORS = [*CLASSES, *VARIANTS]
+TAKERS = [detector for detector in ALL_DETECTORS if type(detector)._takes_missing]
+# With complete rows, and with rows that have holes where a detector takes them.
+TABLES = [*((detector, False) for detector in ALL_DETECTORS), *((detector, True) for detector in TAKERS)]
 # scikit-learn's checks use two columns, five iterations, and a table with holes in which two rows have no column in
 # common, so that the detectors rightly complain.
 pytestmark = [
@@ -53,6 +58,8 @@ pytestmark = [
 ]
 
 every_detector = pytest.mark.parametrize("detector", [clone(detector) for detector in ALL_DETECTORS], ids=repr)
+every_table = pytest.mark.parametrize(("detector", "holes"), TABLES, ids=repr)
+both_scales = pytest.mark.parametrize("scale", ["minmax", None])
 
 
 def rescaled(detector: BaseDetector, scale: str | None) -> BaseDetector:
@@ -72,6 +79,31 @@ def some_rows(n: int = 80, p: int = 5, seed: int = 0) -> np.ndarray:
     return rows
 
 
+def holey_rows(n: int = 80, p: int = 6, seed: int = 0, missing: float = 0.2) -> np.ndarray:
+    """Rows with holes; the last column has none, so that any two share one."""
+    X = some_rows(n, p, seed)
+    X[:, :-1][np.random.default_rng(seed + 100).random((n, p - 1)) < missing] = np.nan
+    return X
+
+
+def agreeing_rows(holes: bool = True) -> np.ndarray:
+    """Copies; with holes, also rows that differ by their holes alone, and some where neither has all of the other."""
+    if not holes:
+        return np.vstack([some_rows(p=6), some_rows(p=6)[:15], some_rows(p=6)[:3]])
+    X = np.vstack([holey_rows(), holey_rows()[:10], some_rows(p=6)[20:40]])
+    X[5, 0], X[6] = np.nan, np.nan_to_num(X[5], nan=1.0)
+    X[7], X[8] = X[6], X[6]
+    X[7, :2], X[8, 2:4] = np.nan, np.nan
+    return X
+
+
+def new_rows(detector: BaseDetector) -> np.ndarray:
+    """Return rows near and far, some that were learnt from, and as many with holes if the detector takes them."""
+    complete = [some_rows(30, 6, seed=1), some_rows(p=6)[:5], 5 * some_rows(5, 6, seed=2)]
+    holey = [holey_rows(30, seed=1), holey_rows()[:5], 5 * holey_rows(5, seed=3)]
+    return np.vstack(complete + (holey if type(detector)._takes_missing else []))
+
+
 @pytest.mark.slow
 @parametrize_with_checks([*VARIANTS, OnlineNSNMF(2, buffer_size=6, similarity="relative", learn_flagged=False)])
 def test_scikit_learn_with_other_parameters(estimator, check) -> None:
@@ -86,26 +118,31 @@ def test_scikit_learn(estimator, check) -> None:
         pytest.fail(f"scikit-learn skipped a check: {reason}")
 
 
-@every_detector
-@pytest.mark.parametrize("scale", ["minmax", None])
-def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, scale: str | None) -> None:
-    fitted = rescaled(detector, scale).fit(some_rows())
-    new = np.r_[some_rows(60, seed=1), some_rows()[:10], 5 * some_rows(5, seed=2)]
+@every_table
+@both_scales
+def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, holes: bool, scale: str | None) -> None:
+    fitted = rescaled(detector, scale).fit(agreeing_rows(holes))
+    new = new_rows(detector)
     whole = fitted.anomaly_score(new)
+    assert np.isfinite(whole).all()
     for size in (1, 2, 7):
         parts = [fitted.anomaly_score(new[start : start + size]) for start in range(0, len(new), size)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
     np.testing.assert_array_equal(fitted.anomaly_score(new[::-1])[::-1], whole)
 
 
-@every_detector
-@pytest.mark.parametrize("scale", ["minmax", None])
-def test_training_rows_keep_their_scores(detector: BaseDetector, scale: str | None) -> None:
-    X = np.r_[some_rows(), some_rows()[:15], some_rows()[:3]]
+@every_table
+@both_scales
+def test_training_rows_keep_their_scores(detector: BaseDetector, holes: bool, scale: str | None) -> None:
+    X = agreeing_rows(holes)
     fitted = rescaled(detector, scale).fit(X)
-    scores = scores_of_single_rows(fitted)
+    assert np.isfinite(fitted.scores_).all()
+    scores, original = scores_of_single_rows(fitted), first_copies(X)
     np.testing.assert_array_equal(fitted.anomaly_score(X), scores)
-    np.testing.assert_array_equal(scores[80:95], scores[:15])
+    np.testing.assert_array_equal(scores[original], scores)
+    assert (original != np.arange(len(X))).sum() >= 8
+    if isinstance(fitted, FactorDetector):
+        np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
 
 
 @every_detector
@@ -197,11 +234,12 @@ def test_polars(detector: BaseDetector) -> None:
         fitted.predict(frame.select(list("bacde")))
 
 
-@every_detector
-@pytest.mark.parametrize("scale", ["minmax", None])
-def test_scores_are_finite_for_wild_rows(detector: BaseDetector, scale: str | None) -> None:
-    fitted = rescaled(detector, scale).fit(some_rows())
-    wild = np.array([[1e308] * 5, [0.0] * 5, [5e-324] * 5, [1e308, 0, 1e-308, 1e200, 1.0]])
+@every_table
+@both_scales
+def test_scores_are_finite_for_wild_rows(detector: BaseDetector, holes: bool, scale: str | None) -> None:
+    fitted = rescaled(detector, scale).fit(holey_rows() if holes else some_rows(p=6))
+    gap = [np.nan if type(detector)._takes_missing else 1.0, 0, 0, 0, 0, 1e300]
+    wild = np.array([[1e308] * 6, [0.0] * 6, [5e-324] * 6, [1e308, 0, 1e-308, 1e200, 1.0, 0], gap])
     assert np.isfinite(fitted.anomaly_score(wild)).all()
     assert np.isfinite(fitted.decision_function(wild)).all()
     if scale == "minmax":

@@ -91,7 +91,10 @@ def test_a_gap_finer_than_the_clock_and_one_beyond_it():
     assert len(group_events([True, True], [1.0, 1.0], time.as_unit("ns"), gap=endless)) == 1
 
 
-def test_a_clock_that_was_reset_to_the_first_year_does_not_overflow():
+def test_huge_scores_and_a_clock_that_was_reset_to_the_first_year_do_not_overflow():
+    assert group_events([True] * 3, [1e308] * 3, None).table.loc[1, "mean_score"] == pytest.approx(1e308)
+    peak = group_events([True] * 3, [1.0, np.inf, -np.inf], None, threshold=1e-300).table.loc[1]
+    assert (peak["peak_row"], peak["peak_score"], peak["severity"]) == (1, np.inf, np.inf)
     time = pd.DatetimeIndex(np.array([-(10**9) * 62, 0, 600, 1200], dtype="M8[s]"))
     found = group_events([True] * 4, [1.0] * 4, time, gap=pd.Timedelta("1h").as_unit("ns"))
     assert found.of_row.tolist() == [1, 2, 2, 2]
@@ -99,13 +102,6 @@ def test_a_clock_that_was_reset_to_the_first_year_does_not_overflow():
     assert group_events([True, True], [1.0, 1.0], wide, gap=HOUR).of_row.tolist() == [1, 2]
     assert agreement([False, True], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 0
     assert agreement([True, False], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 1
-
-
-def test_infinite_and_huge_scores():
-    found = group_events([True] * 3, [1e308, 1e308, 1e308], None).table.loc[1]
-    assert found["mean_score"] == pytest.approx(1e308)
-    found = group_events([True] * 3, [1.0, np.inf, -np.inf], None, threshold=1e-300).table.loc[1]
-    assert (found["peak_row"], found["peak_score"], found["severity"]) == (1, np.inf, np.inf)
 
 
 @pytest.mark.parametrize(
@@ -283,9 +279,6 @@ def test_which_values_mean_a_fault_can_be_said(values, faults, unknown, expected
 def test_a_label_that_is_not_clear_is_refused_with_its_values(values):
     with pytest.raises(TableError, match=r"not clear which of its values mean a fault: .* \(\d rows?\)"):
         known_faults(pd.Series(values, name="state"))
-
-
-def test_a_value_cannot_be_a_fault_and_unknown():
     with pytest.raises(TableError, match="given as a fault value and as an unknown value"):
         known_faults(pd.Series([0, 1]), [1], ["1.0"])
 

@@ -201,15 +201,24 @@ def test_the_list_is_ranked(ranked_findings):
     assert set(top["mode"]) == {"all"}
     assert (top["seen"] == 1).all()
     assert (top["variables"].head(5).str.split(", ").str[0] == HOT).all()
-
-
-def test_the_list_has_the_length_asked_for(ranked_findings):
-    assert len(ranked_findings.top(3)) == 3
-    assert ranked_findings.top(3).equals(ranked_findings.top().head(3))
+    assert ranked_findings.top(3).equals(top.head(3))
     assert len(ranked_findings.top(99)) == 12
     for n in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
             ranked_findings.top(n)
+
+
+def test_severity_events_and_days_are_those_of_the_list(ranked_findings):
+    top, events, days = ranked_findings.top(), ranked_findings.events, ranked_findings.days
+    np.testing.assert_allclose(top["severity"] * ranked_findings.threshold, top["score"])
+    assert (top["severity"] > 1).all()
+    assert detect(plant(), method="mean", threshold=Fixed(0.0)).top()["severity"].isna().all()
+    rows = np.concatenate([ranked_findings.grouped.rows_of(event) for event in events.index])
+    assert sorted(rows) == sorted(positions(ranked_findings))
+    assert events["rows"].sum() == days["rows"].sum() == 12
+    assert events["severity"].max() == pytest.approx(top["severity"].max())
+    assert days["rows"].tolist() == top["time"].dt.normalize().value_counts().sort_index().tolist()
+    assert days["highest"].max() == ranked_findings.scores.max()
 
 
 def test_rows_are_numbered_as_in_the_source():
@@ -223,29 +232,6 @@ def test_variables_are_ranked_by_their_residuals(ranked_findings):
     for row in ranked_findings.top().itertuples():
         worst = sorted(range(6), key=lambda column: (-off[row.row, column], column))[:3]
         assert row.variables == ", ".join(NAMES[column] for column in worst)
-
-
-def test_severity_is_in_units_of_the_threshold(ranked_findings):
-    top = ranked_findings.top()
-    np.testing.assert_allclose(top["severity"] * ranked_findings.threshold, top["score"])
-    assert (top["severity"] > 1).all()
-    assert detect(plant(), method="mean", threshold=Fixed(0.0)).top()["severity"].isna().all()
-
-
-def test_events_hold_all_findings(ranked_findings):
-    assert ranked_findings.events["rows"].sum() == 12
-    assert sorted(
-        row for event in ranked_findings.events.index for row in ranked_findings.grouped.rows_of(event)
-    ) == sorted(positions(ranked_findings))
-    assert ranked_findings.events["severity"].max() == pytest.approx(ranked_findings.top()["severity"].max())
-
-
-def test_days_count_findings(ranked_findings):
-    days = ranked_findings.days
-    assert days["rows"].sum() == 12
-    per_day = pd.Series(ranked_findings.table.time[ranked_findings.flags].normalize()).value_counts().sort_index()
-    assert days["rows"].tolist() == per_day.tolist()
-    assert days["highest"].max() == ranked_findings.scores.max()
 
 
 def test_no_findings_are_findings_too():

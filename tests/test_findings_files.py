@@ -22,7 +22,6 @@ from penstock.detection import Findings, detect
 from penstock.report import (
     as_json,
     plain,
-    refuse_existing,
     summarize,
     write_findings,
     write_new,
@@ -326,15 +325,3 @@ def test_endings(findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(StorageError, match=r"needs pyarrow. Install it with: pip install 'penstock\[files\]'"):
         write_scores(findings, tmp_path / "scores.parquet")
     assert left_behind(tmp_path) == {}
-
-
-def test_refuse_existing(tmp_path: Path) -> None:
-    refuse_existing([None, tmp_path / "new.csv"], overwrite=False)
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(FileExistsError):
-        refuse_existing([tmp_path / "link"], overwrite=False)
-    refuse_existing([tmp_path / "link"], overwrite=True)
-    with pytest.raises(StorageError, match="it is a folder"):
-        refuse_existing([tmp_path], overwrite=True)
-    with pytest.raises(StorageError, match="it is a device or a pipe"):
-        refuse_existing(["/dev/null"], overwrite=True)

@@ -59,6 +59,15 @@ def available(source: RowSource, patience: int = 8) -> list[int]:
     return values
 
 
+@pytest.fixture
+def followed(log: Path, follow: Follower) -> RowSource:
+    """A file of one row, which was read."""
+    begin(log, 1)
+    source = follow(log)
+    assert available(source) == [1]
+    return source
+
+
 def test_new_lines_are_read_as_they_come(log: Path, follow: Follower) -> None:
     source = follow(log)
     assert available(source) == []  # not even the file is there
@@ -80,26 +89,20 @@ def test_an_unfinished_line_waits_for_its_end(log: Path, follow: Follower) -> No
 
 
 @pytest.mark.parametrize("repeat_header", [True, False])
-def test_rotation_by_rename(log: Path, follow: Follower, repeat_header: bool) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_rotation_by_rename(log: Path, followed: RowSource, repeat_header: bool) -> None:
     log.rename(log.with_name("plant.csv.1"))
     append(log.with_name("plant.csv.1"), 2)  # the writer still has it open
-    assert available(source) == [2]
+    assert available(followed) == [2]
     log.touch()
     append(log.with_name("plant.csv.1"), 3)  # and does not use the new one yet
-    assert available(source) == [3]
+    assert available(followed) == [3]
     append(log.with_name("plant.csv.1"), 4, end="")
     log.write_text(HEADER if repeat_header else "")
     append(log, 5)
-    assert available(source) == [4, 5]
+    assert available(followed) == [4, 5]
 
 
-def test_two_rotations_between_two_looks(log: Path, follow: Follower) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_two_rotations_between_two_looks(log: Path, followed: RowSource) -> None:
     append(log, 2)
     for number in (3, 4):
         if log.with_name("plant.csv.1").exists():
@@ -108,7 +111,7 @@ def test_two_rotations_between_two_looks(log: Path, follow: Follower) -> None:
         begin(log, number)
         os.utime(log, (10**9 * number, 10**9 * number))
     os.utime(log.with_name("plant.csv.2"), (10**9, 10**9))
-    assert available(source) == [2, 3, 4]
+    assert available(followed) == [2, 3, 4]
 
 
 def test_rotation_by_copy_and_truncation(log: Path, follow: Follower) -> None:
@@ -123,24 +126,18 @@ def test_rotation_by_copy_and_truncation(log: Path, follow: Follower) -> None:
     assert available(source) == [4]
 
 
-def test_a_truncated_file_that_has_outgrown_its_old_size_is_noticed(log: Path, follow: Follower) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_a_truncated_file_that_has_outgrown_its_old_size_is_noticed(log: Path, followed: RowSource) -> None:
     with log.open("r+") as file:
         file.truncate(0)
     append(log, *range(100, 120))
-    assert available(source) == list(range(100, 120))
+    assert available(followed) == list(range(100, 120))
 
 
-def test_other_columns_after_a_rotation_are_an_error(log: Path, follow: Follower) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_other_columns_after_a_rotation_are_an_error(log: Path, followed: RowSource) -> None:
     log.rename(log.with_name("plant.csv.1"))
     log.write_text("time,b\n1,2\n")
     with pytest.raises(InputError, match="The columns have changed"):
-        available(source)
+        available(followed)
 
 
 def stopped_at(source: RowSource, *values: int) -> dict[str, object]:
@@ -239,21 +236,18 @@ def test_a_position_in_the_header_is_not_taken_for_one_in_the_next_file(log: Pat
     assert available(again) == [1, 2]
 
 
-def test_a_position_where_there_is_no_file(log: Path, follow: Follower) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_a_position_where_there_is_no_file(log: Path, follow: Follower, followed: RowSource) -> None:
     log.rename(log.with_name("plant.csv.1"))
     begin(log, 2)
-    while source._last is None:
-        source.next_batch(1)
+    while followed._last is None:
+        followed.next_batch(1)
     log.unlink()
-    assert available(source) == []
+    assert available(followed) == []
     again = follow(log)
-    again.continue_from(source.position())
+    again.continue_from(followed.position())
     assert available(again) == []
     begin(log, 3)
-    assert available(source) == [3]
+    assert available(followed) == [3]
     assert available(again) == [3]
 
 
@@ -307,20 +301,17 @@ def test_a_copy_that_somebody_made_is_not_read(log: Path, follow: Follower) -> N
     assert available(again) == [3, 4]
 
 
-def test_blank_lines_before_a_header_that_comes_again(log: Path, follow: Follower) -> None:
-    begin(log, 1)
-    source = follow(log)
-    assert available(source) == [1]
+def test_blank_lines_before_a_header_that_comes_again(log: Path, follow: Follower, followed: RowSource) -> None:
     log.rename(log.with_name("plant.csv.1"))
     log.write_text("\n\n")
-    assert available(source) == []
-    position = source.position()
+    assert available(followed) == []
+    position = followed.position()
     again = follow(log)
     again.continue_from(position)
     with log.open("a") as file:
         file.write(HEADER)
     append(log, 2)
-    assert available(source) == [2]
+    assert available(followed) == [2]
     assert available(again) == [2]
 
 

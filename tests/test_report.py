@@ -13,16 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from report_tables import (
+    ALL,
     HOSTILE,
     hostile_findings,
     hostile_series_findings,
-    modes_findings,
     plant_findings,
     quiet_findings,
-    rows_findings,
     series_findings,
     views_findings,
-    views_modes_findings,
 )
 
 from penstock.detection import detect
@@ -30,10 +28,6 @@ from penstock.report import to_html, write_html
 from penstock.report.document import document_pieces
 from penstock.report.words import by_chance, duration, when
 
-ALL = [
-    *(plant_findings, rows_findings, modes_findings, quiet_findings, hostile_findings),
-    *(views_findings, views_modes_findings, series_findings, hostile_series_findings),
-]
 VOID = {"meta", "br", "wbr", "img", "input", "hr", "link"}
 
 
@@ -69,9 +63,9 @@ def read(page):
     return reader
 
 
-@pytest.fixture(scope="module", params=ALL, ids=lambda findings: findings.__name__)
+@pytest.fixture(scope="module", params=ALL)
 def page(request):
-    return to_html(request.param())
+    return to_html(ALL[request.param]())
 
 
 def test_elements_are_closed_and_ids_are_unique(page):
@@ -137,6 +131,11 @@ def test_hostile_names_are_text_in_incidents_too():
         assert not re.search(r"<(script|img)", text)
 
 
+def article_of(page, number):
+    article = page[page.index(f'id="incident={number}"') :]
+    return article[: article.index("</article>")]
+
+
 def words_of(page):
     return " ".join(" ".join(read(page).texts).split())
 
@@ -169,8 +168,7 @@ def test_an_incident_names_what_moved_first_and_what_followed():
     never = replace(later[0], onset=-1)  # at the front by its evidence, but it did not leave its range
     incident = replace(known, sensors=(never, *later[1:]))
     page = to_html(replace(findings, incidents=(findings.incidents[0], incident, findings.incidents[2])))
-    article = page[page.index('id="incident=2"') :]
-    article = article[: article.index("</article>")]
+    article = article_of(page, 2)
     shown = re.findall(r'<p class="who"><bdi class="name">(\w+) .*?<p class="what">(?:<time>(.*?)</time>)?', article)
     assert [name for name, _ in shown] == [sensor.name.split()[0] for sensor in later[:0:-1]]
     assert [after for _, after in shown] == ["", "+10 min", "+20 min", "+30 min"]
@@ -192,7 +190,7 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     page = to_html(
         replace(findings, incidents=(findings.incidents[0], replace(known, sensors=many), findings.incidents[2]))
     )
-    article = page[page.index('id="incident=2"') :]
+    article = article_of(page, 2)
     first = re.search(r'<p class="who"><bdi class="name">(.*?)</bdi>', article)[1]
     assert first == findings.names[4]
     assert "Earlier: " in article
@@ -203,9 +201,7 @@ def test_similar_incidents_are_linked_both_ways():
     one, two, three = findings.incidents
     page = to_html(replace(findings, incidents=(replace(one, similar=()), two, replace(three, similar=((1, 0.9),)))))
     for number, other in ((1, 3), (3, 1)):
-        article = page[page.index(f'id="incident={number}"') :]
-        article = article[: article.index("</article>")]
-        assert f'<a href="#incident={other}">incident {other}</a>' in article
+        assert f'<a href="#incident={other}">incident {other}</a>' in article_of(page, number)
 
 
 def test_every_part_is_there():

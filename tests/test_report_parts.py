@@ -322,12 +322,6 @@ class TestCases:
         record = charts_of(findings).pack(cases_of(findings)[0], 2)
         assert record["axis"]["origin"] is not None
 
-    @pytest.mark.parametrize("findings", [rows_findings, views_findings, series_findings])
-    def test_every_case_has_charts(self, findings):
-        findings = findings()
-        for case in cases_of(findings):
-            assert charts_of(findings).pack(case, 3)["charts"]
-
 
 class TestHeatMap:
     def test_cells_are_the_farthest_residuals(self):
@@ -480,9 +474,3 @@ class TestWords:
         uses = [(line.grade, line.use) for line in columns.notable]
         assert uses == [("D", "left out"), ("B", "time"), ("B", "encoded as 2 numbers (one-hot)")]
         assert sum(count for _, count in columns.counts) == 8  # with the time
-
-
-def test_nothing_found():
-    findings = quiet_findings()
-    record = overview_data(findings, axis_of(findings), cases_of(findings))
-    assert (record["cases"], record["lanes"]) == ([], [])

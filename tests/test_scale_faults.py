@@ -18,7 +18,6 @@ from distributed import KilledWorker
 from scale_kills import (
     FACTORISATION,
     ROWS,
-    SCORING,
     TREE,
     is_running,
     kill_workers,
@@ -114,12 +113,6 @@ def test_three_kills_in_a_fit(ground, number):
     """Every kind of task is hit three times in all, in company of others each time."""
     chosen = sorted((number + shift) % len(PATTERNS) for shift in (0, 5, 9))
     ground.assert_same(run_through(ground, ground.fit, [PATTERNS[place] for place in chosen], seed=100 + number))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(3))
-def test_a_kill_in_scoring(ground, number):
-    np.testing.assert_array_equal(run_through(ground, ground.score, SCORING, seed=200 + number), ground.scores)
 
 
 @pytest.mark.slow

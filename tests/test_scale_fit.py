@@ -125,15 +125,10 @@ def test_collapsed_factors_are_warned_of(client):
 
 def test_the_tree_of_more_rows_in_more_parts(client):
     X = np.round(some_rows(3000, seed=1), 2)  # many ties
-    found = fit(NMF_WITH_TREE(), X, client, n_parts=11)
+    found = fit(quick(n_components=1, max_iter=1), X, client, n_parts=11)
     tree = minimum_spanning_tree(found.scaling_.apply(X))
     np.testing.assert_array_equal(found.tree_.edges, tree.edges)
     np.testing.assert_array_equal(found.tree_.lengths, tree.lengths)
-
-
-def NMF_WITH_TREE():
-    """A tree, and as little of a factorisation as there can be."""
-    return NSNMF(n_components=1, solver=Coordinate(), max_iter=1, random_state=0)
 
 
 # --- sources
@@ -171,8 +166,8 @@ def reference(client):
     return fit(quick(), ROWS, client)
 
 
-def quick():
-    return NSNMF(n_components=2, solver=Coordinate(), max_iter=3, random_state=0)
+def quick(**options):
+    return NSNMF(**{"n_components": 2, "solver": Coordinate(), "max_iter": 3, "random_state": 0, **options})
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -257,7 +252,7 @@ def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
 @pytest.mark.parametrize("tree", ["approximate", scale.Approximation(n_neighbors=2, max_leaves=1)])
 def test_an_approximate_tree_spans_all_rows(client, tree):
     X = np.random.default_rng(3).random((2000, 4))
-    detector = fit(NMF_WITH_TREE(), X, client, tree=tree)
+    detector = fit(quick(n_components=1, max_iter=1), X, client, tree=tree)
     edges, lengths = detector.tree_.edges, detector.tree_.lengths
     joined = coo_array((np.ones(len(edges)), edges.T), shape=(2000, 2000))
     assert len(edges) == 1999
@@ -300,24 +295,23 @@ def test_folders_of_others(client, tmp_path):
     fit(quick(), ROWS, client, folder=tmp_path / "job")
     with refused(detector, scale.WorkspaceError, "holds another job: source was"):
         fit(detector, ROWS[1:], client, folder=tmp_path / "job")
-    other = quick().set_params(alpha=0.25)
+    other = quick(alpha=0.25)
     with refused(other, scale.WorkspaceError, "holds another job: parameter"):
         fit(other, ROWS, client, folder=tmp_path / "job")
 
 
-def test_a_missing_value_is_named(client, tmp_path):
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"rows.parquet, row group 4: row 17 .*column 'load', holds no value"),
+        (-1, "row group 4: row 17, column .* is -1"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(client, tmp_path, value, message):
     rows = ROWS.copy()
-    rows[417, 2] = np.nan
-    detector = quick()
-    with refused(detector, scale.SourceError, r"bad.parquet, row group 4: row 17 .*column 'load', holds no value"):
-        fit(detector, write(tmp_path / "bad.parquet", rows), client)
-
-
-def test_negative_values_without_scaling(client, tmp_path):
-    rows = ROWS.copy()
-    rows[150, 1] = -1
-    detector = quick().set_params(scale=None)
-    with refused(detector, scale.SourceError, "row group 1: row 50, column .* is -1"):
+    rows[417, 2] = value
+    detector = quick(scale=None)
+    with refused(detector, scale.SourceError, message):
         fit(detector, write(tmp_path / "rows.parquet", rows), client)
 
 
@@ -463,7 +457,7 @@ def test_two_fits_at_once_do_not_meet(client, reference):
 
     def nested(stage, done, total):
         if stage == "factorising" and done == 2 and not inner:
-            inner.append(fit(quick().set_params(n_components=1), ROWS, client))
+            inner.append(fit(quick(n_components=1), ROWS, client))
 
     outer = fit(quick(), ROWS, client, progress=nested)
     np.testing.assert_array_equal(outer.scores_, reference.scores_)
@@ -566,50 +560,35 @@ def plain_rows(n=300, seed=0):
     return np.random.default_rng(seed).uniform(size=(n, 4))
 
 
-def plain(**options):
-    return NSNMF(**{"n_components": 2, "max_iter": 3, "random_state": 0, **options})
-
-
 @pytest.mark.parametrize(
-    ("detector", "message"),
+    ("detector", "options", "message"),
     [
-        (plain(solver=Multiplicative()), "does not work by blocks"),
-        (LaplacianNSNMF(solver=BlockSGD(blocks="space")), "no Laplacian term"),
-        (plain(solver=BlockSGD()), "say BlockSGD"),
+        (quick(solver=Multiplicative()), {}, "does not work by blocks"),
+        (LaplacianNSNMF(solver=BlockSGD(blocks="space")), {}, "no Laplacian term"),
+        (quick(solver=BlockSGD()), {}, "say BlockSGD"),
+        (quick(solver=Auto(n_blocks=2)), {"n_parts": 3}, "n_parts = 3, but its n_blocks = 2"),
+        (quick(), {"n_parts": 0}, "n_parts"),
+        (quick(), {"n_parts": 2.5}, "n_parts"),
+        (quick(), {"n_parts": 5000}, "at most 4,096"),
+        (quick(), {}, r"client must be a distributed\.Client, but is a str"),
     ],
 )
-def test_solvers_are_refused_before_any_work(detector, message):
-    with pytest.raises(ValueError, match=message):
-        scale.fit(detector, plain_rows(), client="not looked at")
-
-
-@pytest.mark.parametrize(("n_parts", "message"), [(0, "n_parts"), (2.5, "n_parts"), (5000, "at most 4,096")])
-def test_impossible_numbers_of_parts_are_refused(n_parts, message):
+def test_what_cannot_be_is_refused_before_any_work(detector, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        scale.fit(plain(), plain_rows(), client="not looked at", n_parts=n_parts)
-
-
-def test_parts_and_blocks_that_differ_are_refused():
-    with pytest.raises(ValueError, match="n_parts = 3, but its n_blocks = 2"):
-        scale.fit(plain(solver=Auto(n_blocks=2)), plain_rows(), client="not looked at", n_parts=3)
-
-
-def test_what_is_no_client_is_refused():
-    with pytest.raises(TypeError, match=r"client must be a distributed\.Client, but is a str"):
-        scale.fit(plain(), plain_rows(), "tcp://127.0.0.1:8786")
+        scale.fit(detector, plain_rows(), client="tcp://127.0.0.1:8786", **options)
 
 
 def test_the_index_of_a_frame_is_kept(client):
     frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
     frame.iloc[7] = 30.0
-    assert scale.fit(plain(), frame, client).top(1).index.tolist() == [frame.index[7]]
+    assert scale.fit(quick(), frame, client).top(1).index.tolist() == [frame.index[7]]
 
 
 def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, tmp_path):
-    fits = [scale.fit(plain(random_state=np.random.RandomState(5)), plain_rows(), client) for _ in range(2)]
+    fits = [scale.fit(quick(random_state=np.random.RandomState(5)), plain_rows(), client) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
     for _ in range(2):
-        again = scale.fit(plain(random_state=np.random.RandomState(5)), plain_rows(), client, folder=tmp_path / "job")
+        again = scale.fit(quick(random_state=np.random.RandomState(5)), plain_rows(), client, folder=tmp_path / "job")
         np.testing.assert_array_equal(fits[0].embedding_, again.embedding_)
 
 
@@ -617,14 +596,14 @@ def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, t
     """Workers keep the detector that they scored with last."""
     scores = []
     for seed in (0, 1):
-        detector = scale.fit(plain(random_state=seed), plain_rows(), client, folder=tmp_path / "job")
+        detector = scale.fit(quick(random_state=seed), plain_rows(), client, folder=tmp_path / "job")
         scores.append(scale.score(detector, plain_rows(seed=2), client))
         np.testing.assert_array_equal(scores[-1], detector.anomaly_score(plain_rows(seed=2)))
         (tmp_path / "job").rename(tmp_path / f"job of seed {seed}")
     assert not np.array_equal(*scores)
 
 
-@pytest.mark.parametrize("detector", [plain(), Detector()], ids=["NSNMF", "Detector"])
+@pytest.mark.parametrize("detector", [quick(), Detector()], ids=["NSNMF", "Detector"])
 def test_a_detector_in_files_stays_small_when_sent(client, tmp_path, detector, sizes):
     scale.fit(detector, plain_rows(5000), client, folder=tmp_path / "job")
     detector.anomaly_score(np.where(plain_rows() < 0.01, np.nan, plain_rows()))  # holes: all rows are read
@@ -652,7 +631,7 @@ def test_two_processes_are_not_at_work_in_one_folder(tmp_path):
 
 
 def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
-    detector = plain(solver=BlockSGD(n_blocks=2, rounds=20, blocks="space"), scale=None, duplicates="zero")
+    detector = quick(solver=BlockSGD(n_blocks=2, rounds=20, blocks="space"), scale=None, duplicates="zero")
     assert not scale.fit(detector, np.zeros((50, 3)), client).scores_.any()
 
 

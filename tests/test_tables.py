@@ -52,21 +52,66 @@ def test_numbers_are_what_python_reads(write):
     assert table.values.dtypes.tolist() == [np.float64, np.float64]
 
 
-def test_missing_values_are_nan_and_counted(write):
-    table = read_table(write("time,a,b\n2024-01-01,1,\n2024-01-02,NaN,2\n2024-01-03,3,n/a\n"))
-    assert table.values.isna().sum().tolist() == [1, 2]
-    note = table.about("missing values")
-    assert (note.count, note.columns, note.changed) == (3, ("a", "b"), False)
+NAN = np.nan
+DAYS = [f"2024-01-{day:02d}" for day in range(1, 31)]
+ROWS = "2024-01-01,1.5,2\n2024-01-02,2.5,3\n"
+READ = {  # text → columns of numbers, and for each note its count and columns
+    "missing": ("a,b\n1,\nNaN,2\n3,n/a\n", {"a": [1, NAN, 3], "b": [NAN, 2, NAN]}, {"missing values": (3, ("a", "b"))}),
+    "words among numbers": (
+        "\n".join(["time,a,b", *(f"{day},1.5,2" for day in DAYS), "2024-02-01,Bad Input,---"]),
+        {"a": [*[1.5] * 30, NAN], "b": [*[2] * 30, NAN]},
+        {"text among numbers": (1, ("a",))},
+    ),
+    "infinite": ("a,b\n1,1\ninf,2\n-1e999,3\n", {"a": [1, NAN, NAN], "b": [1, 2, 3]}, {"infinite values": (2, ("a",))}),
+    "truth": ("a,b\nTrue,True\nFALSE,\ntrue,False\n", {"a": [1, 0, 1], "b": [1, NAN, 0]},
+              {"true and false": (5, ("a", "b"))}),
+    "large numbers": (f"a,b\n{2**60 + 1},1\n3,2\n", {"a": [2.0**60, 3], "b": [1, 2]}, {"rounded numbers": (1, ("a",))}),
+    "a late decimal comma": (
+        "\n".join(["time;a", *(f"{day};2" for day in DAYS * 5), "2024-02-01;1,5"]),
+        {"a": [*[2] * 150, 1.5]},
+        {},
+    ),
+    "decimal commas in quotes": ('time,a\n2024-01-01,"1,5"\n2024-01-02,"2,25"\n', {"a": [1.5, 2.25]}, {}),
+    "lines above": (
+        "Plant report;;\nmade by;X;\n\ntime;a;b\n2024-01-01;1,5;2\n2024-01-02;2,5;3\n",
+        {"a": [1.5, 2.5], "b": [2, 3]},
+        {"preamble": (2, ())},
+    ),
+    "a name missing": (
+        "time,a,,b\n2024-01-01,1,2,3\n2024-01-02,2,3,4\n",
+        {"a": [1, 2], "column 3": [2, 3], "b": [3, 4]},
+        {"unnamed columns": (1, ("column 3",))},
+    ),
+    "no header": (ROWS, {"column 2": [1.5, 2.5], "column 3": [2, 3]},
+                  {"no header": (3, ()), "time found": (1, ("column 1",))}),
+    "numbers for names": ("0,1\n1.5,2\n2.5,3\n", {"0": [1.5, 2.5], "1": [2, 3]}, {}),
+    "numbers for sensors": (f"time,101,102\n{ROWS}", {"101": [1.5, 2.5], "102": [2, 3]}, {}),
+    "row numbers and an empty column": (
+        ",time,a,\n0,2024-01-01,5,\n1,2024-01-02,6,\n2,2024-01-03,7,\n",
+        {"a": [5, 6, 7]},
+        {"row numbers": (1, ("column 1",)), "empty columns": (1, ("column 4",))},
+    ),
+    "a separator too many": ("a;b\n1;2;\n3;4;\n", {"a": [1, 3], "b": [2, 4]}, {}),
+    "a line break in a name": ('time,"flow\n(m³/h)"\n2024-01-01,1\n2024-01-02,2\n', {"flow (m³/h)": [1, 2]}, {}),
+    "blanks": ("  1.5\t2  3 \n4 5\t6\t\n", {"column 1": [1.5, 4], "column 2": [2, 5], "column 3": [3, 6]}, {}),
+    "blanks and decimal commas": ("\n 1,5  2,5\n\n2,5 3,5", {"column 1": [1.5, 2.5], "column 2": [2.5, 3.5]}, {}),
+    "blanks and a header": ("time  a b\n2024-01-01 1 NaN\n2024-01-02  2 3\n", {"a": [1, 2], "b": [NAN, 3]}, {}),
+    "blanks, date and clock": ("date time a\n2024-01-01 10:00 2\n2024-01-01 10:10 3\n", {"a": [2, 3]}, {}),
+    "blanks in names": ("time;a b\n2024-01-01 10:00;1\n2024-01-01 11:00;2\n", {"a b": [1, 2]}, {}),
+    "blanks in times": ("when\tb\n2024-01-01 10:00\t5\n2024-01-01 11:00\t6\n", {"b": [5, 6]}, {}),
+    "blanks after commas": ("a,b\n1, 2\n3, 4\n", {"a": [1, 3], "b": [2, 4]}, {}),
+    "blanks in the one name": ("flow rate\n1.5\n2.5\n", {"flow rate": [1.5, 2.5]}, {}),
+}  # fmt: skip
 
 
-def test_words_among_numbers_are_missing_and_named(write):
-    rows = "\n".join(f"2024-01-{day:02d},{day}.5,{day}" for day in range(1, 31))
-    table = read_table(write(f"time,a,b\n{rows}\n2024-02-01,Bad Input,---\n"))
-    assert np.isnan(table.values["a"].iloc[-1])
-    assert table.values.dtypes.tolist() == [np.float64, np.float64]
-    note = table.about("text among numbers")
-    assert (note.count, note.columns, note.changed) == (1, ("a",), True)
-    assert "'Bad Input'" in note.message
+@pytest.mark.parametrize("name", READ)
+def test_columns_and_notes(write, name):
+    text, columns, notes = READ[name]
+    table = read_table(write(text))
+    assert table.names == tuple(columns)
+    np.testing.assert_array_equal(table.values.to_numpy(), np.column_stack(list(columns.values())))
+    assert (table.values.dtypes == np.float64).all()
+    assert {kind: (table.about(kind).count, table.about(kind).columns) for kind in notes} == notes
 
 
 def test_text_stays_text_with_its_own_spelling(write):
@@ -76,31 +121,9 @@ def test_text_stays_text_with_its_own_spelling(write):
     table = read_table(write(f"code,mixed\n{codes}\n"))
     assert table.values["code"].dtype == np.float64
     assert set(table.values["mixed"]) == {"0.50", "1.50", "2.50", "x"}
+    quoted = read_table(write('a,note\n1,"x, ""y""\nz"\n2,5" pipe\n'))
+    assert quoted.values["note"].tolist() == ['x, "y"\nz', '5" pipe']
     assert table.about("mixed text").columns == ("mixed",)
-
-
-def test_infinite_values_are_missing(write):
-    table = read_table(write("a,b\n1,1\ninf,2\n-1e999,3\n"))
-    assert table.values["a"].isna().tolist() == [False, True, True]
-    assert table.about("infinite values").count == 2
-
-
-def test_true_and_false_are_numbers(write):
-    table = read_table(write("a,b\nTrue,True\nFALSE,\ntrue,False\n"))
-    np.testing.assert_array_equal(table.values["a"], [1, 0, 1])
-    np.testing.assert_array_equal(table.values["b"], [1, np.nan, 0])
-    assert table.about("true and false").columns == ("a", "b")
-
-
-def test_whole_numbers_beyond_float_are_noted(write):
-    table = read_table(write(f"a,b\n{2**60 + 1},1\n3,2\n"))
-    assert table.about("rounded numbers").columns == ("a",)
-
-
-def test_decimal_comma_is_found_late_and_in_quotes(write):
-    late = "time;a\n" + "".join(f"2024-01-{day:02d};{day}\n" for day in range(1, 29)) * 5 + "2024-02-01;1,5\n"
-    assert read_table(write(late)).values["a"].iloc[-1] == 1.5
-    assert read_table(write('time,a\n2024-01-01,"1,5"\n2024-01-02,"2,25"\n')).values["a"].tolist() == [1.5, 2.25]
 
 
 @pytest.mark.parametrize(
@@ -129,14 +152,15 @@ def test_a_point_among_decimal_commas_is_not_guessed_at(write):
     assert read_table(path, thousands=".").values["a"].tolist() == [999.5, 2345, 3]
 
 
-def test_lines_around_the_table_are_distinguished(write):
-    text = "Plant report;;\nmade by;X;\n\ntime;flow;level\n;m³/h;m\n2024-01-01;1,5;2\n2024-01-02;2,5;3\n"
-    table = read_table(write(text))
-    assert table.names == ("flow", "level")
-    assert table.values["flow"].tolist() == [1.5, 2.5]
-    assert table.about("preamble").count == 2
-    assert "'m³/h', 'm'" in table.about("units").message
-    assert table.units == {"flow": "m³/h", "level": "m"}
+@pytest.mark.parametrize("lines", [[",MW,m3/s"], ["Zeitstempel,Active power,Water flow", ",MW,m3/s"]])
+def test_lines_below_the_header_are_no_rows(write, lines):
+    for order in (lines, lines[::-1]):
+        table = read_table(write("\n".join(["time,power,flow", *order, ROWS])), strict=True)
+        assert table.values["power"].tolist() == [1.5, 2.5]
+        assert table.units == {"power": "MW", "flow": "m3/s"}
+        assert "'MW', 'm3/s'" in table.about("units").message
+        if len(lines) > 1:
+            assert "'Zeitstempel', 'Active power', 'Water flow'" in table.about("description").message
 
 
 @pytest.mark.parametrize("make", hostile_tables.remarks().values(), ids=hostile_tables.remarks())
@@ -158,25 +182,6 @@ def test_units_are_kept_with_the_inputs(write):
     }
     assert read_table(write("time,flow,level,known\n" + rows)).units == {}
     assert read_table(pd.DataFrame({"a": [1.0, 2.0]})).units == {}
-
-
-@pytest.mark.parametrize("units_first", [False, True])
-def test_two_lines_below_the_header_are_no_rows(write, units_first):
-    lines = ["Zeitstempel,Active power,Water flow", ",MW,m3/s"]
-    text = "\n".join(["time,power,flow", *lines[:: -1 if units_first else 1]])
-    table = read_table(write(text + "\n2024-01-01,50.5,47\n2024-01-02,51,46\n"), strict=True)
-    assert table.values["power"].tolist() == [50.5, 51]
-    assert table.units == {"power": "MW", "flow": "m3/s"}
-    assert "'Zeitstempel', 'Active power', 'Water flow'" in table.about("description").message
-
-
-def test_a_column_without_a_name_is_noted(write):
-    table = read_table(write("time,a,,b\n2024-01-01,1,2,3\n2024-01-02,2,3,4\n"))
-    assert table.names == ("a", "column 3", "b")
-    note = table.about("unnamed columns")
-    assert (note.count, note.columns) == (1, ("column 3",))
-    assert "'column 3'" in note.message
-    assert "unnamed columns" not in kinds(read_table(write("2024-01-01,1,2\n2024-01-02,2,3\n")))
 
 
 @pytest.mark.parametrize("missing", [("-9999",), (-9999,), (-9999.0, "Bad"), ("-9999.0", "Bad"), "-9999"])
@@ -253,32 +258,6 @@ def test_notes_do_not_speak_of_parameters(write):
         table = read_table(write(text))
         assert table.notes
         assert not any(word in str(note) for note in table.notes for word in ("day_first", "timezone", "ass "))
-
-
-def test_no_header_is_noticed(write):
-    table = read_table(write("2024-01-01,1.5,2\n2024-01-02,2.5,3\n"))
-    assert table.names == ("column 2", "column 3")
-    assert table.time_name == "column 1"
-    assert {"no header", "time found"} <= kinds(table)
-    assert read_table(write("0,1\n1.5,2\n2.5,3\n")).names == ("0", "1")
-
-
-def test_what_programs_add_is_left_out(write):
-    table = read_table(write(",time,a,\n0,2024-01-01,5,\n1,2024-01-02,6,\n2,2024-01-03,7,\n"))
-    assert table.names == ("a",)
-    assert {"row numbers", "empty columns"} <= kinds(table)
-    assert read_table(write("a;b\n1;2;\n3;4;\n")).names == ("a", "b")
-
-
-def test_numbered_sensors_make_a_header(write):
-    table = read_table(write("time,101,102\n2024-01-01,1.5,2\n2024-01-02,2.5,3\n"))
-    assert table.names == ("101", "102")
-
-
-def test_quotes_and_line_breaks_in_fields(write):
-    table = read_table(write('time,"flow\n(m³/h)",note\n2024-01-01,1,"a, ""b""\nc"\n2024-01-02,2,5" pipe\n'))
-    assert table.names == ("flow (m³/h)", "note")
-    assert table.values["note"].tolist() == ['a, "b"\nc', '5" pipe']
 
 
 def test_inputs_are_chosen_by_name(write):
@@ -422,25 +401,6 @@ def test_blanks_between_columns_without_a_header(write):
         read_table(write(text, "d06_te.dat"), names=["a", "b"])
     with pytest.raises(TableError, match="more than one column named 'a'"):
         read_table(write("1.5 2\n3 4\n"), names=["a", "a"])
-
-
-@pytest.mark.parametrize(
-    ("text", "names", "values"),
-    [
-        ("  1.5\t2  3 \n4 5\t6\t\n", ("column 1", "column 2", "column 3"), [[1.5, 2, 3], [4, 5, 6]]),
-        ("\n 1,5  2,5\n\n2,5 3,5", ("column 1", "column 2"), [[1.5, 2.5], [2.5, 3.5]]),
-        ("time  a b\n2024-01-01 1 NaN\n2024-01-02  2 3\n", ("a", "b"), [[1, np.nan], [2, 3]]),
-        ("date time a\n2024-01-01 10:00 2\n2024-01-01 10:10 3\n", ("a",), [[2], [3]]),
-        ("time;a b\n2024-01-01 10:00;1\n2024-01-01 11:00;2\n", ("a b",), [[1], [2]]),
-        ("when\tb\n2024-01-01 10:00\t5\n2024-01-01 11:00\t6\n", ("b",), [[5], [6]]),
-        ("a,b\n1, 2\n3, 4\n", ("a", "b"), [[1, 2], [3, 4]]),
-        ("flow rate\n1.5\n2.5\n", ("flow rate",), [[1.5], [2.5]]),
-    ],
-)
-def test_blanks_between_and_within_columns(write, text, names, values):
-    table = read_table(write(text))
-    assert table.names == names
-    np.testing.assert_array_equal(table.values, values)
 
 
 def test_one_line_and_ragged_lines_of_blanks(write):

@@ -61,12 +61,6 @@ def test_a_share_flags_exactly_that_many_distinct_scores(scores: list[float], sh
     assert (values > score_threshold(values, share)).sum() == expected
 
 
-def test_share_with_ties_at_the_cut_flags_fewer() -> None:
-    scores = np.array([5.0, 3.0, 3.0, 3.0, 1.0, 0.0])
-    assert (scores > score_threshold(scores, 0.5)).sum() == 1
-    assert (scores > score_threshold(scores, 1 / 3)).sum() == 1
-
-
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=200))
 @examples(200)
 def test_auto_is_a_fixed_point(scores: list[float]) -> None:
@@ -79,49 +73,33 @@ def test_auto_is_a_fixed_point(scores: list[float]) -> None:
         assert score_threshold(values) == threshold
 
 
-def test_auto_looks_behind_the_largest() -> None:
-    """One giant hides a second anomaly from mean + 3 sd of all scores; the repetition finds both."""
-    scores = np.r_[np.linspace(0, 1, 100), 1e6, 10.0]
-    assert scores.mean() + 3 * scores.std() > 10.0
-    assert np.flatnonzero(scores > score_threshold(scores)).tolist() == [100, 101]
+@pytest.mark.parametrize(
+    ("scores", "contamination", "flagged"),
+    [
+        ([5.0, 3.0, 3.0, 3.0, 1.0, 0.0], 0.5, [0]),  # ties at the cut: fewer
+        ([5.0, 3.0, 3.0, 3.0, 1.0, 0.0], 1 / 3, [0]),
+        ([*np.linspace(0, 1, 100), 1e6, 10.0], "auto", [100, 101]),  # mean + 3 sd of all would hide the second
+        ([1.0, 2.0, 3.0, 4.0], "auto", [3]),  # the highest where none is three sigma out
+        ([7.0, 1.0, 9.0, 2.0], TopN(2), [0, 2]),
+        ([7.0, 1.0, 9.0, 2.0], Fixed(1.5), [0, 2, 3]),
+        ([9.0, 1.0, 2.0, 3.0, 4.0, 5.0], RollingQuantile(rate=0.4, window=5), [0, 5]),
+    ],
+)
+def test_thresholds_of_a_few_scores(scores: list[float], contamination: Any, flagged: list[int]) -> None:
+    assert np.flatnonzero(np.array(scores) > score_threshold(np.array(scores), contamination)).tolist() == flagged
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e300, -7.7])
 def test_constant_scores_flag_none(value: float) -> None:
-    assert score_threshold(np.full(57, value)) == value
-    assert score_threshold(np.full(57, value), 0.1) == value
+    assert score_threshold(np.full(57, value)) == score_threshold(np.full(57, value), 0.1) == value
 
 
 @pytest.mark.parametrize("bad", [0, 0.0, -0.1, 0.51, 1, "a", None, True, float("nan")])
 def test_other_values_are_refused(bad: object) -> None:
     with pytest.raises(ValueError, match=r"contamination must be 'auto' or a number in \(0, 0.5\], but is "):
         score_threshold(np.arange(5.0), bad)
-
-
-def test_one_score_is_too_few_for_a_share() -> None:
     with pytest.raises(ValueError, match="at least two scores; got 1"):
         score_threshold(np.array([1.0]), 0.1)
-
-
-def test_auto_flags_the_highest_where_nobody_is_three_sigma_out() -> None:
-    scores = np.array([1.0, 2.0, 3.0, 4.0])
-    assert score_threshold(scores) == 3.5
-
-
-def test_a_threshold_object_gives_what_it_calibrates() -> None:
-    scores = np.random.default_rng(0).exponential(size=500)
-    for threshold in (Fixed(2.5), MeanDeviation(), RollingQuantile(rate=0.1, window=200), TopN(9)):
-        assert score_threshold(scores, threshold) == threshold.calibrate(scores)
-        assert vars(threshold).keys() == threshold.get_params().keys()
-    assert score_threshold(scores, Fixed(2.5)) == 2.5
-    assert score_threshold(scores, RollingQuantile(rate=0.1, window=200)) == np.sort(scores[-200:])[-20]
-
-
-@given(st.lists(finite, min_size=3, max_size=60, unique=True), st.integers(1, 59))
-@examples(50)
-def test_top_n_of_all_scores_flags_exactly_n(scores: list[float], n: int) -> None:
-    n = min(n, len(scores) - 1)
-    assert (np.array(scores) > score_threshold(np.array(scores), TopN(n))).sum() == n
 
 
 @pytest.mark.parametrize(
@@ -244,26 +222,15 @@ def test_many_at_once_are_the_same_as_one_by_one(threshold: Threshold, scores: l
 @every_threshold
 @given(scores=some_scores, cut=st.integers(0, 100))
 @examples(30)
-def test_continuing_from_a_packed_state_gives_the_same_bits(
-    threshold: Threshold, scores: list[float], cut: int
-) -> None:
+def test_continuing_from_a_copy_gives_the_same_bits(threshold: Threshold, scores: list[float], cut: int) -> None:
     whole = threshold.fresh()
     whole.update_many(scores[:cut])
-    again = unpack_threshold(copy.deepcopy(pack_threshold(whole)))
-    assert type(again) is type(whole)
-    assert again.get_params() == whole.get_params()
-    assert bits(again.value) == bits(whole.value)
-    assert traced(again, scores[cut:]) == traced(whole, scores[cut:])
-
-
-@every_threshold
-def test_pickle_and_deepcopy_continue_too(threshold: Threshold) -> None:
-    whole = threshold.fresh()
-    whole.update_many(a_stream()[:120])
-    others = [pickle.loads(pickle.dumps(whole)), copy.deepcopy(whole)]
-    expected = traced(whole, a_stream()[120:])
-    for other in others:
-        assert traced(other, a_stream()[120:]) == expected
+    packed = unpack_threshold(copy.deepcopy(pack_threshold(whole)))
+    copies = [packed, pickle.loads(pickle.dumps(whole)), copy.deepcopy(whole)]
+    assert [(type(again), again.get_params()) for again in copies] == [(type(whole), whole.get_params())] * 3
+    assert [bits(again.value) for again in copies] == [bits(whole.value)] * 3
+    expected = traced(whole, scores[cut:])
+    assert [traced(again, scores[cut:]) for again in copies] == [expected] * 3
 
 
 @every_threshold
@@ -360,17 +327,6 @@ def test_states_that_cannot_be_are_refused(
     threshold.fresh().set_state(state)
     with pytest.raises(ValueError, match=message):
         threshold.fresh().set_state(state | change)
-
-
-@every_threshold
-def test_nan_teaches_nothing(threshold: Threshold) -> None:
-    with_nan, without = threshold.fresh(), threshold.fresh()
-    scores = a_stream()
-    flags = with_nan.update_many(scores)
-    numbers = [score for score in scores if not math.isnan(score)]
-    assert not flags[np.isnan(scores)].any()
-    assert flags[~np.isnan(scores)].tolist() == without.update_many(numbers).tolist()
-    assert bits(with_nan.value) == bits(without.value)
 
 
 @every_threshold
@@ -521,11 +477,8 @@ decimal_rates = st.sampled_from([0.01, 0.05, 0.07, 0.1, 0.2, 0.29, 0.3, 0.5, 0.9
 
 
 def watched(threshold: Threshold, scores: list[float]) -> tuple[list[bool], list[float]]:
-    flags, values = [], []
-    for score in scores:
-        flags.append(threshold.update(score))
-        values.append(threshold.value)
-    return flags, values
+    steps = [(threshold.update(score), threshold.value) for score in scores]
+    return [flag for flag, _ in steps], [value for _, value in steps]
 
 
 @given(twin_scores, st.floats(0, 4), st.integers(2, 20))
@@ -543,16 +496,6 @@ def test_mean_deviation(scores: list[float], k: float, min_scores: int) -> None:
     np.testing.assert_allclose(values, expected_values, rtol=1e-9, atol=1e-7)
 
 
-def test_mean_deviation_learns_no_flagged_score_and_stays_flagging_after_a_shift() -> None:
-    rng = np.random.default_rng(0)
-    threshold = MeanDeviation()
-    threshold.update_many(rng.normal(size=1000))
-    before = threshold.get_state()
-    assert threshold.update_many(rng.normal(10.0, size=5000)).all()
-    assert threshold.get_state() == before
-    assert threshold.value == pytest.approx(3.0, abs=0.3)
-
-
 def test_mean_deviation_judges_but_does_not_learn_scores_whose_squares_overflow() -> None:
     threshold = MeanDeviation(min_scores=3)
     assert threshold.update_many([1.0, 1e200, 2.0, -1e200, 3.0, 1e200, -1e200]).tolist() == [False] * 5 + [True, False]
@@ -564,13 +507,9 @@ def test_mean_deviation_judges_but_does_not_learn_scores_whose_squares_overflow(
 def test_rolling_quantile(scores: list[float], rate: float, more: int, min_scores: int) -> None:
     window = max(math.ceil(1 / rate), min_scores) + more
     flags, values = watched(RollingQuantile(rate, window, min_scores), scores)
-    assert (flags, [None if math.isnan(value) else value for value in values]) == without_nan(
-        *naive.rolling_quantile(scores, rate, window, min_scores)
-    )
-
-
-def without_nan(flags: list[bool], values: list[float]) -> tuple[list[bool], list[float | None]]:
-    return flags, [None if math.isnan(value) else value for value in values]
+    expected_flags, expected_values = naive.rolling_quantile(scores, rate, window, min_scores)
+    assert flags == expected_flags
+    np.testing.assert_array_equal(values, expected_values)
 
 
 @given(twin_scores, decimal_rates, st.integers(1, 40), st.booleans(), st.one_of(st.none(), st.integers(1, 30)))
