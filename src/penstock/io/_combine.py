@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -91,6 +91,17 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
 
 
+def reading_columns(names: Iterable[str]) -> tuple[str, str, str]:
+    """Return which columns are named like tags, values and units; "" where none is.
+
+    >>> reading_columns(["TimeString", "VarName", "VarValue"])
+    ('VarName', 'VarValue', '')
+    """
+    plain = {plain_name(name): name for name in names}
+    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
+    return tag, value, unit
+
+
 def spread_tags(
     raw: RawTable, options: TimeOptions, taken: Collection[str], max_cells: int, notebook: Notebook
 ) -> RawTable:
@@ -99,8 +110,7 @@ def spread_tags(
     Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
     readings (quality, unit). Readings of a tag that come again at the same time make another row.
     """
-    frame, plain = raw.frame, {plain_name(str(name)): name for name in raw.frame.columns}
-    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
+    frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
     if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
         return raw
     try:
