@@ -233,7 +233,7 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
         expected[9, 1] = np.nan
         np.testing.assert_array_equal(there, expected)
         assert table.time.nunique() == 19
-    with pytest.raises(TableError, match="has a row for each reading"):
+    with pytest.raises(TableError, match="Each row of the table is one reading"):
         read_table(long, strict=True)
     assert list(read_table(long, columns=["Value", "TagName"]).values) == ["Value", "TagName"]  # rows, if asked for
     assert "TagName" in read_table(long.assign(level=long["Value"] / 7)).values  # another measurement
@@ -243,6 +243,19 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
     own = pd.concat([long.assign(When=hours.strftime(f"%Y-%m-%d %H:%M:0{i}").tolist() * 3)[i::3] for i in range(3)])
     with pytest.raises(TableError, match="have times of their own: none was read at more than"):
         read_table(own)
+
+
+def test_files_of_one_tag_each_are_joined_and_those_of_one_record_appended(tmp_path):
+    hours = pd.date_range("2024-01-01", periods=20, freq="h")
+    for tag, factor in {"U1.FLOW": 1.0, "U1.PWR": 2.0}.items():
+        rows = pd.DataFrame({"Timestamp": hours, "Value": factor * np.arange(20), "Quality": "Good"})
+        rows.to_csv(tmp_path / f"{tag}.csv", index=False)
+    table = read_table(tmp_path)
+    assert table.values["U1.PWR"].tolist() == (2.0 * np.arange(20)).tolist()
+    assert (table.names, table.about("long format").count) == (("U1.FLOW", "U1.PWR"), 2)
+    rows.assign(Timestamp=hours + pd.Timedelta(days=3)).to_csv(tmp_path / "U1.PWR.csv", index=False)
+    table = read_table(tmp_path)
+    assert (len(table.values), table.about("appended files").count) == (40, 2)
 
 
 def test_notes_do_not_speak_of_parameters(write):
