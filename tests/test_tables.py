@@ -148,6 +148,18 @@ def test_lines_that_begin_with_a_number_sign_above_the_table_are_left_out(write,
     assert not table.units
 
 
+def test_names_that_come_again_get_those_of_the_line_above(write):
+    rows = "2024-01-01,1.5,2,7,8\n2024-01-02,2.5,3,9,6\n"
+    table = read_table(write("Plant\n,Unit 1,,Unit 2,\nTime,Power,Flow,Power,Flow\n,MW,l/s,MW,l/s\n" + rows))
+    assert table.names == ("Unit 1 Power", "Unit 1 Flow", "Unit 2 Power", "Unit 2 Flow")
+    assert (table.units["Unit 2 Flow"], table.about("preamble").count) == ("l/s", 1)
+    assert table.values["Unit 2 Power"].tolist() == [7, 9]
+    assert read_table(write(",Unit 1,,Unit 2,\nTime,a,b,c,d\n" + rows)).names == ("a", "b", "c", "d")
+    for above in ("", "Plant\n", ",Unit 1,,,\n", "Time,Power,Flow,Power,Flow\n"):
+        with pytest.raises(TableError, match="more than one column named"):
+            read_table(write(f"{above}Time,Power,Flow,Power,Flow\n{rows}"))
+
+
 def test_units_are_kept_with_the_inputs(write):
     rows = "2024-01-01,1.5,2,a\n2024-01-02,2.5,3,b\n"
     table = read_table(write("time,flow,level,known\n(UTC),[m³/h],-,x\n" + rows), label="known")
