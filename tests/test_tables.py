@@ -172,6 +172,18 @@ def test_lines_that_begin_with_a_number_sign_above_the_table_are_left_out(write,
     assert not table.units
 
 
+def test_names_that_come_again_get_those_of_the_line_above(write):
+    rows = "2024-01-01,1.5,2,7,8\n2024-01-02,2.5,3,9,6\n"
+    table = read_table(write("Plant\n,Unit 1,,Unit 2,\nTime,Power,Flow,Power,Flow\n,MW,l/s,MW,l/s\n" + rows))
+    assert table.names == ("Unit 1 Power", "Unit 1 Flow", "Unit 2 Power", "Unit 2 Flow")
+    assert (table.units["Unit 2 Flow"], table.about("preamble").count) == ("l/s", 1)
+    assert table.values["Unit 2 Power"].tolist() == [7, 9]
+    assert read_table(write(",Unit 1,,Unit 2,\nTime,a,b,c,d\n" + rows)).names == ("a", "b", "c", "d")
+    for above in ("", "Plant\n", ",Unit 1,,,\n", "Time,Power,Flow,Power,Flow\n"):
+        with pytest.raises(TableError, match="more than one column named"):
+            read_table(write(f"{above}Time,Power,Flow,Power,Flow\n{rows}"))
+
+
 def test_units_are_kept_with_the_inputs(write):
     rows = "2024-01-01,1.5,2,a\n2024-01-02,2.5,3,b\n"
     table = read_table(write("time,flow,level,known\n(UTC),[m³/h],-,x\n" + rows), label="known")
@@ -238,7 +250,7 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
         expected[9, 1] = np.nan
         np.testing.assert_array_equal(there, expected)
         assert table.time.nunique() == 19
-    with pytest.raises(TableError, match="has a row for each reading"):
+    with pytest.raises(TableError, match="Each row of the table is one reading"):
         read_table(long, strict=True)
     assert list(read_table(long, columns=["Value", "TagName"]).values) == ["Value", "TagName"]  # rows, if asked for
     assert "TagName" in read_table(long.assign(level=long["Value"] / 7)).values  # another measurement
@@ -248,6 +260,19 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
     own = pd.concat([long.assign(When=hours.strftime(f"%Y-%m-%d %H:%M:0{i}").tolist() * 3)[i::3] for i in range(3)])
     with pytest.raises(TableError, match="have times of their own: none was read at more than"):
         read_table(own)
+
+
+def test_files_of_one_tag_each_are_joined_and_those_of_one_record_appended(tmp_path):
+    hours = pd.date_range("2024-01-01", periods=20, freq="h")
+    for tag, factor in {"U1.FLOW": 1.0, "U1.PWR": 2.0}.items():
+        rows = pd.DataFrame({"Timestamp": hours, "Value": factor * np.arange(20), "Quality": "Good"})
+        rows.to_csv(tmp_path / f"{tag}.csv", index=False)
+    table = read_table(tmp_path)
+    assert table.values["U1.PWR"].tolist() == (2.0 * np.arange(20)).tolist()
+    assert (table.names, table.about("long format").count) == (("U1.FLOW", "U1.PWR"), 2)
+    rows.assign(Timestamp=hours + pd.Timedelta(days=3)).to_csv(tmp_path / "U1.PWR.csv", index=False)
+    table = read_table(tmp_path)
+    assert (len(table.values), table.about("appended files").count) == (40, 2)
 
 
 def test_notes_do_not_speak_of_parameters(write):

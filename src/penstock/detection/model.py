@@ -153,9 +153,9 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     part : the model of the rows' mode.
     rows : (n, p).
 
-    Returns: measured minus expected, in the user's units; NaN where nothing is known to expect. The weight is what an
-    input adds to the score where the detector can explain it, else the size of the residual in units of its range. They
-    do not depend on the other rows.
+    Returns deviations (n, p), measured minus expected in the user's units, NaN where nothing is known to expect; and
+    weights (n, p), what an input adds to the score where the detector can explain it, else the size of the residual in
+    units of its range. They do not depend on the other rows.
     """
     detector, every = part.detector, np.arange(len(rows))
     added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None

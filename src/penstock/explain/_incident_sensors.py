@@ -58,7 +58,7 @@ def condition_in_words(sensor: IncidentSensor) -> str:
 
     sensor : of an incident.
 
-    Returns: "" if no condition was recognised.
+    It is "" if no condition was recognised.
 
     >>> condition_in_words(IncidentSensor(0, "flow", 7, 2.0, 3.0, "above", "frozen", False))
     'possibly frozen'

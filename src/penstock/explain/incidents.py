@@ -91,7 +91,7 @@ def find_incidents(
     names : of the p sensors.
     units : of the p sensors, "" where one is not known. Sensors of different units are never said to be swapped.
 
-    Returns: in order of their first flagged rows. Every flagged row belongs to exactly one.
+    Incidents are in order of their first flagged rows. Every flagged row belongs to exactly one.
 
     >>> from penstock.explain import group_events
     >>> evidence, expected = np.zeros((60, 3)), np.tile(np.sin(np.arange(60.0))[:, None], (1, 3))
@@ -147,7 +147,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     incidents : from `find_incidents`.
     time : of all n rows. None: start, end and peak are row numbers, and the duration is the number of rows spanned.
 
-    Returns: Index "incident" (the number); start, end, duration, rows (flagged ones), peak, peak_score, rank;
+    The index "incident" is the number; columns are start, end, duration, rows (flagged ones), peak, peak_score, rank;
     first_sensor (the one to look at first), first_out (of its strong sensors the one that left its range first, "" if
     none did), condition (of the first sensor, "possibly …" where it is not certain), sensors (how many left their
     range), source, reason, similar (numbers of earlier incidents).

@@ -196,7 +196,7 @@ def find_rule(
     normals : `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
     max_normal : rules are sought on at most so many rows of either kind, drawn with `random_state`; counted are all.
 
-    Returns: None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on
+    None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on
     both sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
     equal rules the one with fewer conditions, then of earlier columns. Each threshold has the fewest significant digits
     that leave the rows that meet the rule the same, and all counts are made with the conditions as returned.

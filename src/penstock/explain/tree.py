@@ -76,8 +76,8 @@ def grow_tree(
     max_normal : the tree is grown on at most so many rows of either kind, drawn with `random_state`. All rows are
         counted.
 
-    Returns: its thresholds have the fewest significant digits that send every row to the same side. A single leaf if
-    there is nothing to separate.
+    Its thresholds have the fewest significant digits that send every row to the same side. It is a single leaf if there
+    is nothing to separate.
 
     >>> values = np.array([[1.0, 20.0], [2.1, 30.0], [1.5, 25.0], [4.3, 20.0], [5.2, 30.0]])
     >>> tree = grow_tree(values, np.array([False, False, False, True, True]), ["vibration [mm/s]", "load"])

@@ -97,7 +97,7 @@ def rank_variables(
         was constant) counts in units of what was expected of it (of 1, if that is 0).
     names, units : of the columns. Without `units` they are taken from the names where these have them.
 
-    Returns: variable (the full name), unit ("" if unknown), actual, expected, difference (actual − expected) and row
+    Columns are variable (the full name), unit ("" if unknown), actual, expected, difference (actual − expected) and row
     (of the m), all at the row where this variable departs most; share of the event's squared scaled residual, where all
     variables, including those left out, sum to 1; direction, "above" or "below". Ties in the order of the columns;
     variables without a share are left out.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))
 _TAGS = (
     "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
-    "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name",
+    "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name", "file name",
 )  # fmt: skip
 _VALUES = ("value", "varvalue", "val", "reading", "tag value", "wert", "valor", "valeur")
 _UNITS = ("unit", "units", "uom", "eu", "einheit")
@@ -91,6 +93,37 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
 
 
+def reading_columns(names: Iterable[str]) -> tuple[str, str, str]:
+    """Return which columns are named like tags, values and units; "" where none is.
+
+    >>> reading_columns(["TimeString", "VarName", "VarValue"])
+    ('VarName', 'VarValue', '')
+    """
+    plain = {plain_name(name): name for name in names}
+    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
+    return tag, value, unit
+
+
+def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTable]:
+    """Return one table with the names of the files as tags, if each has the time and values of one tag, at one time.
+
+    Files whose times follow each other are parts of one record, and stay as they are.
+    """
+    tag, value, _ = reading_columns(tables[0].frame.columns)
+    if len(tables) < 2 or tag or not value or not _have_same_columns(tables):
+        return tables
+    try:
+        clocks = [find_clock(table.frame, options, {value}, Notebook(table.name)) for table in tables]
+    except TableError:  # reported where the time is read
+        return tables
+    spans = sorted((each.times.min(), each.times.max()) for each in clocks if each.times is not None)
+    if len(spans) < len(tables) or any(later[0] > before[1] for before, later in pairwise(spans)):
+        return tables
+    tags = [Path(table.name.removesuffix(".gz")).stem for table in tables]
+    frames = [table.frame.assign(**{"file name": tag}) for table, tag in zip(tables, tags, strict=True)]
+    return [replace(tables[0], name=f"{len(tables)} files", frame=pd.concat(frames, ignore_index=True))]
+
+
 def spread_tags(
     raw: RawTable, options: TimeOptions, taken: Collection[str], max_cells: int, notebook: Notebook
 ) -> RawTable:
@@ -99,8 +132,7 @@ def spread_tags(
     Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
     readings (quality, unit). Readings of a tag that come again at the same time make another row.
     """
-    frame, plain = raw.frame, {plain_name(str(name)): name for name in raw.frame.columns}
-    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
+    frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
     if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
         return raw
     try:
@@ -135,8 +167,8 @@ def spread_tags(
     wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
     units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
     left = f" Left out: {listed(others)}." if others else ""
-    said = f"{raw.name} has a row for each reading. It was read with a row for each time ({n:,}) and a column for each"
-    said = f"{said} of the {len(tags):,} tags in column {quoted(tag)}.{left}"
+    said = f"Each row of {raw.name} is one reading. These were put together: a row for each time ({n:,}), a column for"
+    said = f"{said} each of the {len(tags):,} tags ({tag}).{left}"
     notebook.add("long format", said, len(tags), (tag, value), changed=True)
     return replace(
         raw, frame=wide, unnamed=(), units={str(name): str(of) for name, of in units.items() if pd.notna(of)}

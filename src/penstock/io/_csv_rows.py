@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, TimeOptions, find_clock
-from penstock.io._combine import RawTable, without_fillers
+from penstock.io._combine import RawTable, reading_columns, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._layout import find_layout, likely_encodings
 from penstock.io._row_values import (
@@ -187,6 +187,14 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
+    tag, value, _ = reading_columns(names)
+    asked = set(options.columns)
+    by_reading = asked.isdisjoint(names) if asked else set(measured) - set(options.exclude) == {value}
+    if by_reading and value and tag in kept and kept[tag].nunique() > 1:
+        raise InputError(
+            f"{notebook.source} has a row for each reading (columns {quoted(tag)} and {quoted(value)}). A stream needs "
+            f"a row for each time, with a column for each tag."
+        )
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}

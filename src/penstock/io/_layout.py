@@ -123,6 +123,8 @@ def find_layout(
     if header is not None:
         cleaned = [" ".join(field.split()) for field in records[header].fields[:width]]
         names = (cleaned[0].strip("\ufeff").removeprefix("#").strip(), *cleaned[1:])
+        if header and (grouped := _with_groups(names, records[header - 1].fields)) != names:
+            names, top = grouped, header - 1
         under = (tuple(record.fields) for record in records[header + 1 : first_row])
         below = sorted(under, key=lambda fields: len("".join(fields)))
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
@@ -139,6 +141,19 @@ def find_layout(
         rows=len(rows),
         has_data=bool(rows) and DATA in map(kind_of_field, rows[0].fields),
     )
+
+
+def _with_groups(names: tuple[str, ...], above: list[str]) -> tuple[str, ...]:
+    """Put the names of groups, each above the first of its columns, before names that come more than once.
+
+    >>> _with_groups(("Time", "Power", "Flow", "Power", "Flow"), ["", "Unit 1", "", "Unit 2", ""])
+    ('Time', 'Unit 1 Power', 'Unit 1 Flow', 'Unit 2 Power', 'Unit 2 Flow')
+    """
+    times, group, found = Counter(names), "", []
+    for name, field in zip(names, [*above, *[""] * len(names)], strict=False):
+        group = " ".join(field.split()) or group
+        found.append(f"{group} {name}" if name and group and times[name] > 1 else name)
+    return tuple(found)
 
 
 def single_blanks(text: bytes) -> bytes:

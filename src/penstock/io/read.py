@@ -14,7 +14,16 @@ import pandas as pd
 
 from penstock._messages import listed, quoted
 from penstock.io._clock import TimeOptions, as_zone
-from penstock.io._combine import Combined, RawTable, combine, records_among, spread_tags, with_names, without_fillers
+from penstock.io._combine import (
+    Combined,
+    RawTable,
+    combine,
+    records_among,
+    spread_tags,
+    with_file_names,
+    with_names,
+    without_fillers,
+)
 from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._order import Groups, note_long_format, note_sampling, rows_in_order
@@ -133,6 +142,7 @@ def read_table(
     try:
         tables = _read_all(source, files, notebook)
         if inputs.label is None and inputs.group is None:
+            tables = with_file_names(tables, clock)
             tables = [spread_tags(each, clock, inputs.taken, files.max_bytes // 2, notebook) for each in tables]
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)

@@ -55,14 +55,11 @@ class Activity:
     variance_j(t) = F(t)·c_j ≥ floor_j with c_j ≥ 0 and F = [1, a, mean of a over 4 rows, over 16, e^(−s/4), e^(−s/24)];
     a is the mean squared step of the first three principal directions, s the rows since the history began anew.
 
-    Attributes
-    ----------
-    center : array of shape (p,)
-    directions : array of shape (p, d)
-    typical : array of shape (6,)
-        The mean of each feature, by which it is divided.
-    coefficients : array of shape (6, p)
-    floors : array of shape (p,)
+    center : (p,).
+    directions : (p, d).
+    typical : (6,) the mean of each feature, by which it is divided.
+    coefficients : (6, p).
+    floors : (p,).
     """
 
     center: FloatArray
@@ -157,15 +154,12 @@ def _some_rows(array: Any) -> Any:
 class Calibration:
     """What channels and scores are divided by: quantiles of their maxima over blocks of time.
 
-    Attributes
-    ----------
-    channels : array of shape (number of horizons, p)
-    powers : array of shape (number of horizons, p)
-        Of ratios above 1, at most 1: below where the block maxima of a sensor differ much, as bursts are usual then.
-    edges : array of shape (number of horizons, p)
-        What is divided by for evidence: from the third quartile, which a fault of the sensor itself does not move.
-    tops : array of shape (number of horizons, 2)
-        Of the mean of the one and of the five largest sensors.
+    channels : (number of horizons, p).
+    powers : (number of horizons, p) of ratios above 1, at most 1: below where the block maxima of a sensor differ much,
+        as bursts are usual then.
+    edges : (number of horizons, p) what is divided by for evidence: from the third quartile, which a fault of the
+        sensor itself does not move.
+    tops : (number of horizons, 2) of the mean of the one and of the five largest sensors.
     """
 
     channels: FloatArray
@@ -195,13 +189,8 @@ def calibrate(
 
     Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
-    Returns
-    -------
-    Calibration
-    array of shape (n,)
-        Scores of the training rows.
-    array of shape (n, p)
-        Evidence of their sensors. As `Calibration.judge` gives them.
+    Returns also the scores (n,) of the training rows and the evidence (n, p) of their sensors, as `Calibration.judge`
+    gives them.
     """
     by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
@@ -316,14 +305,9 @@ class LayerState:
 class TimeLayer:
     """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
 
-    Attributes
-    ----------
-    judged : array of bool of shape (p,)
-        Sensors that are judged.
-    activity, calibration, surprise : Activity, Calibration, Surprise
-        What is usual, learnt from the training rows.
-    usual : float
-        Median score of the training rows. A level above it that stays, as in another season, is divided out.
+    judged : (p,) sensors that are judged.
+    activity, calibration, surprise : what is usual, learnt from the training rows.
+    usual : median score of the training rows. A level above it that stays, as in another season, is divided out.
     """
 
     judged: BoolArray
@@ -343,13 +327,8 @@ class TimeLayer:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the surprise (n,) and the evidence of all sensors (n, p) of the next rows, by what came before them.
 
-        Parameters
-        ----------
-        residuals, Z : arrays of shape (n, p)
-            Residuals, and scaled readings without holes.
-        spacing : Spacing
-        state : LayerState
-            Goes on from row to row.
+        residuals, Z : (n, p) residuals, and scaled readings without holes.
+        state : goes on from row to row.
         """
         relative, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
         moved, usual = self.activity, self.calibration
@@ -395,11 +374,7 @@ def learn_time_layer(
 ) -> tuple[TimeLayer, FloatArray]:
     """Learn what is usual from residuals of training rows that they did not decide themselves, where that is possible.
 
-    Returns
-    -------
-    TimeLayer
-    array of shape (n,)
-        Surprise at the training rows, by what came before them.
+    Returns also the surprise (n,) at the training rows, by what came before them.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
@@ -414,13 +389,9 @@ def learn_time_layer(
 class BothSides:
     """What residuals say of training rows by what came before and after each.
 
-    Attributes
-    ----------
-    scores, trailing : arrays of shape (n,)
-        Scores, and the surprise by what came before alone.
-    evidence : array of shape (n, number of judged sensors)
-    tail : float
-        Of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
+    scores, trailing : (n,) scores, and the surprise by what came before alone.
+    evidence : (n, number of judged sensors).
+    tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 

@@ -58,11 +58,7 @@ class Blend:
     Where a new state counts little, so does what came before a training row alone: after the end of a fault it still
     says that the fault is there, and what comes after the row does not.
 
-    Attributes
-    ----------
-    weight : float
-        0.25 to 1.
-    added, most : float
+    weight : 0.25 to 1.
     """
 
     weight: float
@@ -233,13 +229,8 @@ class SensorModel:
 class Learnt:
     """A model, what it says of its training rows, and how they score as if each were new.
 
-    Attributes
-    ----------
-    model : SeriesModel
-    judgement : Judgement
-        Of the training rows, by what came before and after each.
-    as_new : array of shape (n,)
-        Their scores by what came before, by sensors' models of other blocks of time.
+    judgement : of the training rows, by what came before and after each.
+    as_new : (n,) their scores by what came before, by sensors' models of other blocks of time.
     """
 
     model: SeriesModel
@@ -250,16 +241,10 @@ class Learnt:
 def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.random.RandomState) -> Learnt:
     """Learn from rows in order of time and judge them.
 
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Readings; NaN where one is missing. Every column has a reading.
-    time : array of shape (n,), optional
-        Time of each row in any unit; rows are taken as evenly spaced if None.
-    runs : array of shape (n,), optional
-        Labels of runs.
-    random : RandomState
-        Draws the reference rows of `Novelty`.
+    X : (n, p) readings; NaN where one is missing. Every column has a reading.
+    time : (n,) time of each row in any unit; rows are taken as evenly spaced if None.
+    runs : (n,) labels of runs.
+    random : draws the reference rows of `Novelty`.
     """
     clock = learn_clock(time, runs)
     spacing = clock.follow(len(X), time, runs)

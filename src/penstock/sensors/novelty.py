@@ -30,19 +30,12 @@ _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training ro
 class Novelty:
     """Reference rows in half-whitened principal directions.
 
-    Attributes
-    ----------
-    center : array of shape (p,)
-    directions : array of shape (p, d)
-        Principal directions, each divided by the fourth root of its variance.
-    references : array of shape (m, d)
-    places : array of shape (m,)
-        Their row numbers in training.
-    zone : int
-        References closer to a training row than so many rows are left out.
-    usual : float
-        Median distance of the training rows; the slow level is at least this.
-    surprise : Surprise
+    center : (p,).
+    directions : (p, d) principal directions, each divided by the fourth root of its variance.
+    references : (m, d).
+    places : (m,) their row numbers in training.
+    zone : references closer to a training row than so many rows are left out.
+    usual : median distance of the training rows; the slow level is at least this.
     """
 
     center: FloatArray
@@ -97,11 +90,8 @@ def learn_novelty(
 ) -> tuple[Novelty, FloatArray, FloatArray]:
     """Learn from scaled readings without holes (n, p).
 
-    Returns
-    -------
-    Novelty
-    arrays of shape (n,)
-        Surprise at the training rows: by the smaller of what came before and after each, and by what came before.
+    Returns also the surprise (n,) at the training rows: by the smaller of what came before and after each, and by what
+    came before.
     """
     center = add_up(partial(np.sum, axis=0), Z) / len(Z)
     with one_blas_thread():

@@ -91,14 +91,9 @@ def pack(record: Any) -> Any:
 def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
     """Return the record of a class from what `pack` gave; a StorageError if something does not fit.
 
-    Parameters
-    ----------
-    cls : type
-        One of the records of this room.
-    record : Record
-        From a file.
-    lengths : dict
-        Known lengths, at least "p" and "r"; others are noted when they are first met.
+    cls : one of the records of this room.
+    record : from a file.
+    lengths : known lengths, at least "p" and "r"; others are noted when they are first met.
     """
     record.only(*_FIELDS[cls], new=_missing_in_older_files(cls, record))
     values: dict[str, Any] = {}

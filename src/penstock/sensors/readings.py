@@ -26,12 +26,8 @@ _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a
 class Scale:
     """Center and width of each sensor, and which sensors are judged.
 
-    Attributes
-    ----------
-    center, width : array of shape (p,)
-        Scaled readings are (reading − center) / width, cut at ±50.
-    judged : array of bool of shape (p,)
-        False for settings and constant columns: they explain others and are never evidence themselves.
+    center, width : (p,) scaled readings are (reading − center) / width, cut at ±50.
+    judged : (p,) false for settings and constant columns: they explain others and are never evidence themselves.
     """
 
     center: FloatArray
@@ -48,15 +44,9 @@ class Scale:
 def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     """Learn the scale of each column from rows in order of time.
 
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Readings; NaN where one is missing. Every column has a reading.
-    starts : array of bool of shape (n,)
-        Where the history begins anew: the step into such a row does not count.
+    X : (n, p) readings; NaN where one is missing. Every column has a reading.
+    starts : (n,) where the history begins anew: the step into such a row does not count.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(20, 2, 200), np.repeat([1.0, 2.0], 100), np.full(200, 5.0)])
     >>> learn_scale(X, np.arange(200) == 0).judged  # a sensor, a set point, a constant
@@ -96,14 +86,9 @@ def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
 class Spacing:
     """How rows follow each other.
 
-    Attributes
-    ----------
-    starts : array of bool of shape (n,)
-        Where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
-    steps : array of shape (n,)
-        Time since the row before in usual steps; 1 where rows are evenly spaced.
-    even : bool
-        Whether all steps are known to be 1.
+    starts : (n,) where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
+    steps : (n,) time since the row before in usual steps; 1 where rows are evenly spaced.
+    even : whether all steps are known to be 1.
     """
 
     starts: BoolArray
@@ -150,19 +135,11 @@ class Clock:
     def follow(self, n: int, time: FloatArray | None = None, runs: Any = None, last: LastRow | None = None) -> Spacing:
         """Return the spacing of the next n rows, and remember the last of them in `last`.
 
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        time : array of shape (n,), optional
-            Time of each row, in the unit of the clock.
-        runs : array of shape (n,), optional
-            Labels of runs; rows of one run follow each other.
-        last : LastRow, optional
-            The row before the first of these; None where the series begins with them.
+        n : number of rows.
+        time : (n,) time of each row, in the unit of the clock.
+        runs : (n,) labels of runs; rows of one run follow each other.
+        last : the row before the first of these; None where the series begins with them.
 
-        Examples
-        --------
         >>> time = np.array([0.0, 1.0, 2.0, 9.0, 10.0])
         >>> learn_clock(time).follow(5, time).starts.tolist()
         [True, False, False, True, False]
