@@ -312,9 +312,8 @@ class Api:
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
         figures = [
-            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}",
-             "within": _within(value, target)}
-            for name, value, target in found.rows() if math.isfinite(value)
+            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}", "within": within}
+            for name, value, target, within in found.rows() if math.isfinite(value)
         ]  # fmt: skip
         return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
 
@@ -510,12 +509,6 @@ def _highest(places: Any, scores: Any, points: int) -> Any:
 
 def _plain(values: Any) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _within(value: float, target: str) -> bool:
-    """Return whether a measure is within its target, as `AlarmLoad.rows` writes it."""
-    numbers = re.findall(r"\d+", target)
-    return not numbers or (value < float(numbers[-1]) if target.startswith("under") else value <= float(numbers[-1]))
 
 
 def _number(query: Mapping[str, str], name: str, default: float) -> float:
