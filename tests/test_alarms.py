@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,9 @@ def test_an_alarm_says_since_when_which_sensors_and_which_moved_first() -> None:
     assert alarm_in_words(alarm) == (
         "u: oil high; 61.5, expected 57, before 56; first to move: flow, oil; by chance once in 700 days"
     )
+    rates = {3.8e-4: "once in 2,630 days", 0.3: "once in 3.33 days", 2.5: "2.5 times a day"}
+    for often, words in rates.items():
+        assert alarm_in_words(replace(alarm, by_chance=often)).endswith(f"by chance {words}")
 
 
 def test_an_alarm_worked_by_people() -> None:

@@ -136,7 +136,7 @@ def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
     span = "" if first is None else f", {first} to {last}"
     lines = [f"{file}: {duration_in_words(load.seconds)}{span}, {counted(operators, 'operator')}.", ""]
     lines.append(f"{'':<50}{'found':>9}  {'target':<9}")
-    for name, value, target in load.rows():
+    for name, value, target, _ in load.rows():
         shown = "-" if isnan(value) else f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
         lines.append(f"{name:<50}{shown:>9}  {target:<9}".rstrip())
     if load.acknowledged:

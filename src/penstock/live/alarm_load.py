@@ -54,23 +54,24 @@ class AlarmLoad:
     acknowledged: int
     median_to_acknowledge: float
 
-    def rows(self) -> list[tuple[str, float, str]]:
-        """Return the measures in words: what, how much, and the target (secondary sources)."""
+    def rows(self) -> list[tuple[str, float, str, bool]]:
+        """Return the measures in words: what, how much, the target (secondary sources), and whether it is met."""
+        flood, top = 100 * self.flood_share, 100 * self.top_share
         return [
-            ("alarms", self.alarms, ""),
-            ("shown to operators", self.shown, ""),
-            ("per operator in 10 minutes, mean", self.mean_10_minutes, "about 1"),
-            ("per operator in 10 minutes, most", self.most_10_minutes, "10"),
-            ("per operator in an hour, mean", self.mean_hour, "about 6"),
-            ("per operator in a day, mean", self.mean_day, "about 144"),
-            ("per operator in a day, most", self.most_day, ""),
-            ("% of 10-minute periods with more than 10 (flood)", 100 * self.flood_share, "under 1"),
-            ("chattering (3 or more in a minute)", len(self.chattering), "0"),
-            ("fleeting (ended within a minute)", self.fleeting, "0"),
-            ("stale (active for more than 24 h)", len(self.stale), ""),
-            ("stale at once, most", self.most_stale, "under 5"),
-            ("% of what was shown from the top ten causes", 100 * self.top_share, "1 to 5"),
-            ("acknowledged", self.acknowledged, ""),
+            ("alarms", self.alarms, "", True),
+            ("shown to operators", self.shown, "", True),
+            ("per operator in 10 minutes, mean", self.mean_10_minutes, "about 1", self.mean_10_minutes <= 1),
+            ("per operator in 10 minutes, most", self.most_10_minutes, "10", self.most_10_minutes <= 10),
+            ("per operator in an hour, mean", self.mean_hour, "about 6", self.mean_hour <= 6),
+            ("per operator in a day, mean", self.mean_day, "about 144", self.mean_day <= 144),
+            ("per operator in a day, most", self.most_day, "", True),
+            ("% of 10-minute periods with more than 10 (flood)", flood, "under 1", flood < 1),
+            ("chattering (3 or more in a minute)", len(self.chattering), "0", not self.chattering),
+            ("fleeting (ended within a minute)", self.fleeting, "0", not self.fleeting),
+            ("stale (active for more than 24 h)", len(self.stale), "", True),
+            ("stale at once, most", self.most_stale, "under 5", self.most_stale < 5),
+            ("% of what was shown from the top ten causes", top, "1 to 5", top <= 5),
+            ("acknowledged", self.acknowledged, "", True),
         ]
 
 

@@ -312,6 +312,7 @@ def alarm_in_words(alarm: Alarm) -> str:
     if len(alarm.sensors) > 1:
         words += f"; first to move: {', '.join(alarm.moved_first[:LEADING])}"
     if alarm.by_chance is not None and alarm.by_chance > 0:
-        often = alarm.by_chance
-        words += f"; by chance {f'once in {1 / often:,.3g} days' if often < 1 else f'{often:.2g} times a day'}"
+        often, days = alarm.by_chance, float(f"{1 / alarm.by_chance:.3g}")
+        seldom = f"once in {days:{',.0f' if days >= 100 else 'g'}} days"
+        words += f"; by chance {seldom if often < 1 else f'{often:.2g} times a day'}"
     return f"{alarm.asset}: {words}"

@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 
 import penstock
 from penstock.io import Batch, TableError, need_pyarrow
+from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, Change, alarm_in_words
 from penstock.live.assets import Asset
@@ -311,9 +312,8 @@ class Api:
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
         figures = [
-            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}",
-             "within": _within(value, target)}
-            for name, value, target in found.rows() if math.isfinite(value)
+            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}", "within": within}
+            for name, value, target, within in found.rows() if math.isfinite(value)
         ]  # fmt: skip
         return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
 
@@ -421,9 +421,7 @@ def describe() -> dict[str, Any]:
     for each in ENDPOINTS:
         names = re.findall(r"\{(\w+)", each.path)
         given = [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
-        given += [
-            {"name": p.name, "in": "query", "description": p.text, "schema": {"type": p.kind}} for p in each.parameters
-        ]
+        given += [_described(p.name, "query", p.text, p.kind) for p in each.parameters]
         entry: dict[str, Any] = {
             "summary": each.summary,
             "operationId": each.run.__name__,
@@ -435,15 +433,11 @@ def describe() -> dict[str, Any]:
             entry["description"] = f"For the role {each.role}."
         if isinstance(each.body, tuple):
             entry["requestBody"] = {"content": {kind: {} for kind in each.body}}
-            entry["parameters"] += [
-                {"name": n, "in": "header", "description": text, "schema": {"type": "string"}}
-                for n, text in _SEQUENCE_HEADERS.items()
-            ]
+            given += [_described(name, "header", text, "string") for name, text in _SEQUENCE_HEADERS.items()]
         elif each.body is not None:
             fields = {name: {"description": text} for name, text in each.body.items()}
-            entry["requestBody"] = {
-                "content": {"application/json": {"schema": {"type": "object", "properties": fields}}}
-            }
+            schema = {"type": "object", "properties": fields}
+            entry["requestBody"] = {"content": {"application/json": {"schema": schema}}}
         paths.setdefault(re.sub(r":path\}", "}", each.path), {})[each.method.lower()] = entry
     return {
         "openapi": "3.1.0",
@@ -453,26 +447,20 @@ def describe() -> dict[str, Any]:
     }
 
 
+def _described(name: str, place: str, text: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "in": place, "description": text, "schema": {"type": kind}}
+
+
 def verdict_records(service: Service, asset: str, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the verdicts on an asset after a row, in the form of `penstock watch`."""
-    record, names = service.store.asset(asset), service.assets[asset].scorer.variable_names
+    record, names = service.store.asset(asset), [*map(json.dumps, service.assets[asset].scorer.variable_names)]
     found: list[dict[str, Any]] = []
     for block in service.store.verdicts(record.id, after=after):
-        scores = block.scores
-        plain = zip(_plain(scores.scores), _plain(scores.thresholds), scores.flags.tolist(), strict=True)
-        for place, (score, threshold, flag) in enumerate(plain):
-            if block.first + place <= after:
-                continue
-            pairs = zip(scores.variables[place].tolist(), _plain(scores.residuals[place]), strict=True)
-            verdict: dict[str, Any] = {"row": block.first + place}
-            if block.times is not None:
-                verdict["time"] = block.times[place]
-            verdict |= {"score": score, "threshold": threshold, "flag": flag}
-            verdict["variables"] = {names[number]: residual for number, residual in pairs if number >= 0}
-            found.append(verdict | ({"reason": block.reasons[place]} if place in block.reasons else {}))
-            if limit is not None and len(found) >= limit:
-                return found
-    return found
+        lines = format_verdicts(block.first, block.times, block.scores, names, block.reasons).splitlines()
+        found += map(json.loads, lines[max(0, after + 1 - block.first) :])
+        if limit is not None and len(found) >= limit:
+            break
+    return found[:limit]
 
 
 def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> pd.DataFrame:
@@ -493,11 +481,11 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
         columns = list(record.columns or ())
         values = readings.get(block.first, np.full((n, len(columns)), np.nan))
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
-        parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1))
-        if sum(map(len, parts)) >= limit + (after - parts[0]["row"].iloc[0] + 1 if after else 0):
+        parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
+        if sum(map(len, parts)) >= limit:
             break
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
-    return whole[whole["row"] > after].head(limit)
+    return whole.head(limit)
 
 
 def _as_alarm(record: dict[str, Any]) -> Alarm:
@@ -521,12 +509,6 @@ def _highest(places: Any, scores: Any, points: int) -> Any:
 
 def _plain(values: Any) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _within(value: float, target: str) -> bool:
-    """Return whether a measure is within its target, as `AlarmLoad.rows` writes it."""
-    numbers = re.findall(r"\d+", target)
-    return not numbers or (value < float(numbers[-1]) if target.startswith("under") else value <= float(numbers[-1]))
 
 
 def _number(query: Mapping[str, str], name: str, default: float) -> float:

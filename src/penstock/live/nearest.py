@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.io import Batch
-from penstock.live.alarms import Alarm
+from penstock.live.alarms import ALARM, Alarm
 from penstock.live.assets import Asset, joined_batches
 from penstock.live.store import Store
 
@@ -26,13 +26,14 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
 
     The answer has `time` (seconds) and `row` of a row of the stream, None of a training row; `distance`: root mean
     square difference in standard deviations; `compared`: over so many sensors; `sensors`: the readings by name. It is
-    None where readings are not kept any more, or there is nothing to compare with.
+    None where readings are not kept any more, there is nothing to compare with, or the alarm is about no data.
     """
-    worst = _worst_row(store, asset.record.id, alarm)
+    worst = _worst_row(store, asset.record.id, alarm) if alarm.about == ALARM else 0
     after = worst - _MOST_ROWS
     judged = takewhile(lambda block: block.first <= worst, store.verdicts(asset.record.id, after=after))
     verdicts = {block.first: block.scores for block in judged}
     read = list(takewhile(lambda block: block.first <= worst, store.readings(asset.record.id, after=after)))
+    read = [block for block in read if block.first in verdicts]  # either may be kept for longer
     if not worst or not read or read[-1].first + len(read[-1].values) <= worst:
         return None
     seconds = np.concatenate([block.seconds for block in read])

@@ -240,7 +240,7 @@ async function openAlarm(id, { keep = false } = {}) {
     showNumber(normal && each.name in normal.sensors ? normal.sensors[each.name] : null),
   )));
   $("alarm-normal").textContent = !normal ? "" : "Nearest normal situation: " + (normal.time === null ? "of the training data" : showTime(normal.time))
-    + "; the other sensors differ by " + showNumber(normal.distance) + " standard deviations on average.";
+    + "; the other sensors differ by " + showNumber(Number(normal.distance.toPrecision(2))) + " standard deviations on average.";
   fill($("history"), alarm.history.slice().reverse().map((each) => {
     const parts = [showTime(each.time), each.kind, each.who && "by " + each.who, each.reason, each.comment && "“" + each.comment + "”", each.quiet && "(" + each.quiet + ")"];
     return make("li", {}, null, parts.filter(Boolean).join(" · "));
