@@ -31,19 +31,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first process of pytest-xdist begins with the kernels of trees, the second, which is given the second half of all
-# tests, with those of factorisations: a kernel is compiled by one of them and read from the cache by the other.
+# tests, with those of factorisations: a kernel is compiled by one of them and read from the cache by the other. Then
+# the second goes on with the tests on a Dask cluster: tests are stolen from the end of a list, so that one process
+# alone starts workers, which takes ten seconds of processor time each.
 TREES = ("test_approximate", "test_mst", "test_parts", "test_neighbors", "test_missing_graph", "test_lomst")
 FACTORS = ("test_factor_solvers", "test_factor_blocks", "test_missing_factors", "test_placement", "test_online.")
+EXAMPLES_ON_A_CLUSTER = ("penstock.scale.fitting", "penstock.scale.cluster.local_client")
 
 
 @pytest.hookimpl(trylast=True)  # after tests were deselected
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests that compile much to where one of two processes begins."""
-    trees = [item for item in items if item.path.name.startswith(TREES)]
-    factors = [item for item in items if item.path.name.startswith(FACTORS)]
-    others = [item for item in items if not item.path.name.startswith(TREES + FACTORS)]
-    middle = max(0, len(items) // 2 - len(trees))
-    items[:] = [*trees, *others[:middle], *factors, *others[middle:]]
+    """Move tests that compile much, and those that start workers, to where one of two processes begins."""
+    parts: dict[str, list[pytest.Item]] = {"trees": [], "factors": [], "cluster": [], "others": []}
+    for item in items:
+        name = item.path.name
+        kind = "trees" if name.startswith(TREES) else "factors" if name.startswith(FACTORS) else "others"
+        on_cluster = "client" in getattr(item, "fixturenames", ()) or item.name.startswith(EXAMPLES_ON_A_CLUSTER)
+        parts["cluster" if on_cluster else kind].append(item)
+    middle = max(0, len(items) // 2 - len(parts["trees"]))
+    others = parts["others"]
+    items[:] = [*parts["trees"], *others[:middle], *parts["factors"], *parts["cluster"], *others[middle:]]
 
 
 def pytest_collection_finish() -> None:
@@ -92,9 +99,10 @@ def _quick_examples(request: pytest.FixtureRequest) -> None:
     """Let examples share a cluster and simulated plants."""
     if isinstance(request.node, pytest.DoctestItem):
         patch = request.getfixturevalue("monkeypatch")
-        if request.node.name.startswith("penstock.scale.fitting"):
+        if request.node.name.startswith(EXAMPLES_ON_A_CLUSTER):
             shared = request.getfixturevalue("client")
             patch.setattr("penstock.scale.local_client", lambda **_: nullcontext(shared))
+            patch.setitem(request.node.dtest.globs, "local_client", lambda **_: nullcontext(shared))
         elif request.node.name.startswith("penstock.simulate"):
             patch.setattr("penstock.simulate.simulate_hydropower", request.getfixturevalue("simulated"))
 

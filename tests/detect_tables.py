@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def left_behind(folder: Path) -> dict[str, str]:
     """Every file and folder below, hidden ones too, with a hash of what is in it."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        large = path.is_file() and path.stat().st_size > 2**24
-        content = b"" if large or not path.is_file() else path.read_bytes()
+        read = path.is_file() and path.stat().st_size <= 2**24 and os.access(path, os.R_OK)
+        content = path.read_bytes() if read else b""
         found[str(path.relative_to(folder))] = f"{path.lstat().st_mode} {hashlib.sha256(content).hexdigest()}"
     return found

@@ -189,12 +189,10 @@ def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.Capture
 
 
 @pytest.mark.parametrize(("option", "parameters"), [
-    (["-K", "3"], {"n_components": 3}),
-    (["--components", "3"], {"n_components": 3}),
+    (["--components", "3", "--gamma", "0.1"], {"n_components": 3, "gamma": 0.1}),
     (["--n-components", "2", "--alpha", "0.6"], {"n_components": 2, "alpha": 0.6}),
-    (["-K", "2", "--gamma", "0.1"], {"n_components": 2, "gamma": 0.1}),
-    (["-K", "2", "--similarity", "binary"], {"n_components": 2, "similarity": "binary"}),
-    (["-K", "2", "--score", "structural"], {"n_components": 2, "score_kind": "structural"}),
+    (["-K", "2", "--similarity", "binary", "--score", "structural"],
+     {"n_components": 2, "similarity": "binary", "score_kind": "structural"}),
 ])  # fmt: skip
 def test_options_of_the_model(table: str, option: list[str], parameters: dict[str, float | str]) -> None:
     chosen = ["--method", "nsnmf", "--seed", "3", *option]
@@ -303,12 +301,6 @@ def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.Captur
     found = {row["row"] for row in json.loads(Path("new.json").read_text())["findings"] if row["row"] >= 288}
     assert found == set(whole["row"][whole["flag"]])
     assert set(range(300, 305)) <= found
-
-
-def test_fit_says_what_it_left_out(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    plant().assign(limit=9.0).to_csv("limits.csv", index=False)
-    assert main(["fit", "limits.csv", *QUICK, "--model", "plant.model"]) == 0
-    assert "1 column was left out (limit: It never changes" in capfd.readouterr().out
 
 
 def test_a_model_is_not_replaced_unasked(table: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -143,7 +143,7 @@ PLANT = table_of({"a": [1.0, 6.0, math.nan, 6.0], "b.2": [9.0, math.nan, 9.0, 1.
         ("not a > 5", "T...", "..u."),
         ("a > b.2", "...T", ".uu."),
         ("a is missing or state is missing", "..T.", "...."),
-        ("a is not missing", "TT.T", "...."),
+        ("a IS NOT Missing", "TT.T", "...."),
         ("not a is missing", "TT.T", "...."),
         ("a == 1 or a == 6 and b.2 == 1", "T..T", ".uu."),
         ("(a == 1 or a == 6) and b.2 == 1", "...T", ".u.."),
@@ -157,23 +157,6 @@ def test_missing_readings_that_decide(text, holds, unknown):
     rule = parse_rule(text)
     assert "".join("T" if held else "." for held in rule.holds(PLANT)) == holds
     assert "".join("u" if open_ else "." for open_ in rule.truth(PLANT)[1]) == unknown
-
-
-@pytest.mark.parametrize(
-    ("sign", "holds"),
-    [(">", "T.."), (">=", "TT."), ("<", "..T"), ("<=", ".TT"), ("==", ".T."), ("!=", "T.T")],
-)
-def test_a_number_may_come_first(sign, holds):
-    rule = parse_rule(f"2 {sign} a")
-    assert "".join("T" if held else "." for held in rule.holds(table_of({"a": [1.0, 2.0, 3.0]}))) == holds
-
-
-@pytest.mark.parametrize(
-    "text", ["`a``b` > 1 AND state == 'it''s'", """NOT state != "it's" And `a``b` IS NOT Missing"""]
-)
-def test_a_quote_inside_is_written_twice_and_case_does_not_matter(text):
-    table = table_of({"a`b": [2.0, 2.0], "state": ["it's", "it''s"]})
-    assert parse_rule(text).holds(table).tolist() == [True, False]
 
 
 def test_a_bare_word_after_equal_is_a_column_if_there_is_one():
@@ -268,17 +251,13 @@ def test_a_resolved_rule_is_definite_and_reads_the_same(rule, resolved):
     assert found.holds(table).tolist() == parse_rule(rule).holds(table).tolist()
 
 
-def test_a_rule_that_would_be_too_long_when_resolved_is_refused():
+def test_rules_that_cannot_be_resolved_are_refused():
     table = read_table(pd.DataFrame({"s": ["a", "b"], "x": [1.0, 2.0]}))
     rule = parse_rule(" or ".join(["s == a"] * 199))
     with pytest.raises(RuleError, match="may have 2,000 characters"):
         rule.resolved(table)
-
-
-def test_a_number_is_compared_with_no_text_when_resolved_either():
-    table = read_table(pd.DataFrame({"power": [1.0, 9.0]}))
-    with pytest.raises(RuleError, match="no column 'high'"):
-        parse_rule("power == high").resolved(table)
+    with pytest.raises(RuleError, match="no column 'high'"):  # a number is compared with no text
+        parse_rule("x == high").resolved(table)
 
 
 @pytest.mark.parametrize("week", ["2024-W22", "2024W22", "2024-W22T10:00"])
@@ -381,22 +360,10 @@ def test_what_is_no_time(text, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30min", 1800),
-        ("2 h", 7200),
-        ("1d", 86_400),
-        ("90 s", 90),
-        ("1 h 30 min", 5400),
-        (" 1.5 Days ", 129_600),
-        ("250ms", 0.25),
-        ("2w", 1_209_600),
-        ("0 s", 0),
-        ("0.1s", 0.1),
-        ("100000 d", 8.64e9),
-    ],
-)
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("30min", 1800), ("2 h", 7200), ("1d", 86_400), ("90 s", 90), ("1 h 30 min", 5400), (" 1.5 Days ", 129_600),
+    ("250ms", 0.25), ("2w", 1_209_600), ("0 s", 0), ("0.1s", 0.1), ("100000 d", 8.64e9),
+])  # fmt: skip
 def test_durations(text, seconds):
     assert parse_duration(text).total_seconds() == seconds
 
@@ -405,12 +372,7 @@ def test_durations(text, seconds):
     ("text", "message"),
     [
         ("", "is no duration. Write a number and its unit"),
-        ("30", "is no duration"),
-        ("min", "is no duration"),
-        ("-5 min", "is no duration"),
-        ("1,5 h", "is no duration"),
-        ("1 h 30", "is no duration"),
-        ("1" * 101, "is no duration"),
+        *((text, "is no duration") for text in ("30", "min", "-5 min", "1,5 h", "1 h 30", "1" * 101)),
         ("5 m", "unknown unit 'm'; known are ms, s, min, h, d and w. Write min for minutes."),
         ("5 parsecs", "unknown unit 'parsecs'"),
         ("100001 d", "longer than 100,000 days"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from detection_tables import FAULT, HOT, NAMES, plant, readings, rows_found
+from detection_tables import FAULT, HOT, NAMES, plant, rows_found
 
 import penstock
 from penstock import NSNMF, detect, fit_model
@@ -106,11 +105,16 @@ def test_what_is_left_out_or_encoded_is_noted():
         detect(odd_table(), keep=["limt"])
 
 
-def test_strict_refuses_instead():
+def test_tables_that_are_refused():
     with pytest.raises(TableError, match=r"3 columns cannot be inputs as they are.*Exclude them, or do without strict"):
         detect(odd_table(), strict=True)
     with pytest.raises(TableError, match="strict refuses"):
         detect(plant().iloc[::-1], strict=True)
+    with pytest.raises(TableError, match="too few rows to learn from: 10 are needed, the table has 9"):
+        detect(plant(9), method="mean")
+    for n in (260, 261):
+        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(260\) or more"):
+            detect(plant(), top=n, method="mean")
     fine = detect(odd_table(), strict=True, exclude=["limit", "copy", "kind"], method="detector", top=5)
     assert rows_found(fine) == FOUND
 
@@ -119,15 +123,12 @@ def test_few_inputs_get_few_groups_and_it_is_noted():
     findings = detect(plant(), top=5, method="nsnmf")
     assert findings.parts[0].part.detector.n_components == 3
     assert any(note.kind == "groups" and "6 inputs" in str(note) for note in findings.notes)
+    early = detect(plant(), top=5, method="nsnmf", parameters={"max_iter": 1})
+    assert any(note.kind == "model" for note in early.notes)  # the warning of the detector
     own = detect(plant(), top=5, method="nsnmf", parameters={"n_components": 5})
     assert own.parts[0].part.detector.n_components == 5
     assert not any(note.kind == "groups" for note in own.notes)
     assert make_detector(NSNMF(), n_components=None).n_components == NSNMF().n_components
-
-
-def test_warnings_of_the_detector_become_notes():
-    findings = detect(plant(), top=5, method="nsnmf", parameters={"max_iter": 1})
-    assert any(note.kind == "model" for note in findings.notes)
 
 
 def test_a_detector_is_taken_as_it_is():
@@ -201,11 +202,6 @@ def test_stages_are_told():
     ]
 
 
-def test_too_few_rows_are_refused():
-    with pytest.raises(TableError, match="too few rows to learn from: 10 are needed, the table has 9"):
-        detect(plant(9), method="mean")
-
-
 def parted(method="nsnmf", **options):
     return detect(plant(), train_until="2024-05-01", method=method, **options)
 
@@ -222,17 +218,6 @@ def test_a_training_period_is_fitting_to_it_and_scoring_the_rest(method):
     assert (whole.flags[144:] == rest.flags).all()
     if method == "nsnmf":
         np.testing.assert_allclose(whole.expected.iloc[144:], rest.expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["nsnmf", "online", "knn"])
-def test_a_row_scores_the_same_alone_and_in_company(method):
-    model = fit_model(readings(200), method=method)
-    table = read_table(readings(40, seed=5))
-    together = score(model, table).scores
-    for row in (0, 7, 39):
-        alone = score(model, replace(table, values=table.values.iloc[[row]]))
-        assert alone.scores[0] == together[row]
-    assert (score(model, replace(table, values=table.values.iloc[::-1])).scores == together[::-1]).all()
 
 
 def test_settings_tell_how_the_table_was_read(tmp_path):
@@ -390,12 +375,6 @@ def test_top_n_flags_exactly_n_of_equals_the_earlier(n):
     last, following = findings.scores[ranked[n - 1]], findings.scores[ranked[n]]
     assert following <= findings.threshold <= last
     assert findings.threshold < last or last == following
-
-
-def test_top_as_many_as_rows_is_refused():
-    for n in (260, 261):
-        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(260\) or more"):
-            detect(plant(), top=n, method="mean")
 
 
 @pytest.mark.parametrize("threshold", ["auto", 0.02, Fixed(0.3), TopN(6)])

@@ -30,11 +30,6 @@ def machine() -> Table:
     return read_table(pd.DataFrame({"power": POWER, "state": STATE, "x y": np.arange(8.0)}))
 
 
-def assigned(modes, **options) -> list[str]:
-    table = machine()
-    return plan_modes(modes, table.names, **options).assign(table).tolist()
-
-
 def test_a_column_of_numbers_tells_modes_and_near_numbers_stay_apart():
     values = [1000001.0, 1000002.0, 0.1, 2.0, np.nan, 1e22]
     table = read_table(pd.DataFrame({"code": values, "y": np.arange(6.0)}))
@@ -358,9 +353,6 @@ def test_without_time_row_numbers_tell(until):
     assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").trained).tolist() == [*range(1, 260, 2)]
     with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
         detect(table, train_until="2024-05-02")
-
-
-def test_both_are_refused():
     with pytest.raises(TableError, match="train_until and a training rule exclude each other"):
         detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
 

@@ -151,6 +151,13 @@ def test_the_image_is_built_from_all_that_a_build_needs() -> None:
 WITH_CODE = [page for page in PAGES if blocks_of(page)]
 
 
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    prepare(folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("page", "slow"),
     [
@@ -161,8 +168,10 @@ WITH_CODE = [page for page in PAGES if blocks_of(page)]
     ],
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_the_code_blocks_of_a_page_run(page: Path, slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare(tmp_path)
+def test_the_code_blocks_of_a_page_run(
+    page: Path, slow: bool, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -209,7 +218,10 @@ def test_every_page_is_in_the_site() -> None:
     assert {page.stem for page in PAGES[1:]} - {"index"} <= set(listed)
 
 
-def test_help_shows_commands_in_groups_with_examples(capfd: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_commands_in_groups_with_examples(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # a narrow terminal cuts words
     assert main(["--help"]) == 0
     shown = capfd.readouterr().out
     assert [shown.index(word) for word in ("A file", "Live", "Sample data", "Examples")] == sorted(

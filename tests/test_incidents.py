@@ -170,20 +170,6 @@ def test_start_is_where_the_first_sensor_leaves_its_range_and_sensors_are_in_ord
     assert found.reason == "Probably the machine: 3 sensors left their range, 's2' first."
 
 
-def test_events_of_one_cause_are_merged_and_those_of_another_are_not():
-    expected, readings, evidence = healthy()
-    flags = np.zeros(N, bool)
-    for begin, sensor in ((50, 0), (75, 0), (160, 1), (185, 2), (300, 0)):
-        evidence[begin : begin + 15, sensor] = 5.0
-        flags[begin : begin + 15] = True
-    found = find(flags, evidence.max(axis=1), evidence, expected, readings, np.arange(N) == 0)
-    assert [(one.start, one.end, one.sensors[0].column) for one in found] == [
-        (50, 89, 0), (160, 174, 1), (185, 199, 2), (300, 314, 0),
-    ]  # fmt: skip
-    again = find(flags, evidence.max(axis=1), evidence, expected, readings, np.isin(np.arange(N), [0, 70]))
-    assert [one.start for one in again] == [50, 75, 160, 185, 300]
-
-
 def test_events_that_touch_in_time_are_merged_unless_their_sensors_differ():
     expected, readings, evidence = healthy()
     flags = np.zeros(N, bool)

@@ -76,16 +76,6 @@ def test_a_residual_is_that_of_weights_found_without_the_reading(held: float) ->
         assert found[j] == pytest.approx(z[j] - weights(np.arange(8) != j) @ H[:, j])
 
 
-def test_leverages_are_shares_that_add_up_to_the_number_of_groups() -> None:
-    rng = np.random.default_rng(0)
-    H = rng.random((4, 9))
-    active = rng.random((20, 4)) < 0.5
-    found = leverages(H, np.zeros((4, 4)), active, np.ones((20, 9), dtype=bool))
-    assert (found >= 0).all()
-    assert (found <= 1 + 1e-9).all()
-    np.testing.assert_allclose(found.sum(axis=1), active.sum(axis=1), atol=1e-6)
-
-
 @pytest.mark.parametrize("detector", [NMF(2, random_state=0), NSNMF(2, random_state=0, similarity="normalized")])
 def test_a_leverage_is_how_far_the_rebuilt_value_follows_the_reading(detector: BaseDetector) -> None:
     fitted, row = clone(detector).fit(plant(fault=False)), 1.2 * plant(fault=False)[150] + 0.3

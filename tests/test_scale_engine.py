@@ -103,10 +103,7 @@ def test_other_engines(table: str, engine: str, capfd: pytest.CaptureFixture[str
     shown = capfd.readouterr()
     assert shown == ("", f"penstock: --engine must be local, dask or dask://HOST:PORT; got {engine!r}.\n")
     assert left_behind(Path()) == before
-
-
-def test_a_wrong_engine_in_a_configuration(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    Path("fit.toml").write_text('engine = "spark"\n')
+    Path("fit.toml").write_text(f"engine = '{engine}'\n")
     assert main(["fit", table, "--config", "fit.toml", "-m", "plant.model"]) == 2
     assert capfd.readouterr().err.startswith("penstock: fit.toml: engine must be local, dask or dask://HOST:PORT; got")
 

@@ -97,69 +97,52 @@ def zarr_elsewhere(folder):
     return zarr.open_array(zarr.storage.ZipStore(folder / "x.zip", mode="r"), mode="r")
 
 
-def dask_array(folder):
-    return da.from_array(ROWS, chunks=(9, 2))
+NAMED = {
+    "Parquet file": parquet_file,
+    "Parquet folder": parquet_folder,
+    "Parquet list": parquet_list,
+    "Dask frame": lambda folder: dd.from_pandas(frame(), npartitions=4),
+    "pandas": lambda folder: frame(),
+    "polars": lambda folder: pl.DataFrame(ROWS, schema=NAMES),
+}
+NAMELESS = {
+    "Zarr": zarr_array,
+    "Zarr shards": zarr_shards,
+    "Zarr elsewhere": zarr_elsewhere,
+    "Dask array": lambda folder: da.from_array(ROWS, chunks=(9, 2)),
+    "Dask array of unknown rows": lambda folder: da.from_array(ROWS, chunks=(9, 3))[da.ones(60, chunks=9) > 0],
+    "NumPy": lambda folder: ROWS,
+}
 
 
-def dask_array_of_unknown_rows(folder):
-    array = da.from_array(ROWS, chunks=(9, 3))
-    return array[da.from_array(np.full(60, True), chunks=9)]
-
-
-def dask_frame(folder):
-    return dd.from_pandas(frame(), npartitions=4)
-
-
-def numpy_array(folder):
-    return ROWS
-
-
-def pandas_frame(folder):
-    return frame()
-
-
-def polars_frame(folder):
-    return pl.DataFrame(ROWS, schema=NAMES)
-
-
-KINDS = [
-    *(parquet_file, parquet_folder, parquet_list, zarr_array, zarr_shards, zarr_elsewhere, dask_array),
-    *(dask_array_of_unknown_rows, dask_frame, numpy_array, pandas_frame, polars_frame),
-]
-NAMED = [parquet_file, parquet_folder, parquet_list, dask_frame, pandas_frame, polars_frame]
-
-
-@pytest.mark.parametrize("make", KINDS)
-def test_every_kind_gives_the_same_numbers(make, tmp_path, small_pieces):
-    given = make(tmp_path)
+@pytest.mark.parametrize("kind", [*NAMED, *NAMELESS])
+def test_every_kind_gives_the_same_numbers(kind, tmp_path, small_pieces):
+    given = (NAMED | NAMELESS)[kind](tmp_path)
     source = open_source(given, folder=tmp_path / "pieces")
     assert source.signature == open_source(given, folder=tmp_path / "again").signature
     np.testing.assert_array_equal(gathered(source), ROWS)
     assert source.n_columns == 3
-    assert source.columns == (NAMES if make in NAMED else None)
+    assert source.columns == (NAMES if kind in NAMED else None)
     assert len(source.pieces) > 2
     assert len({piece.label for piece in source.pieces}) == len(source.pieces)
     assert all(len(pickle.dumps(piece)) < 4000 for piece in source.pieces if piece.delayed is None)
 
 
-@pytest.mark.parametrize("make", NAMED)
-def test_columns_are_chosen_by_name(make, tmp_path):
-    source = open_source(make(tmp_path), columns=("load", "flow"), folder=tmp_path / "pieces")
+@pytest.mark.parametrize("kind", NAMED)
+def test_columns_are_chosen_by_name(kind, tmp_path):
+    given = NAMED[kind](tmp_path)
+    source = open_source(given, columns=("load", "flow"), folder=tmp_path / "pieces")
     np.testing.assert_array_equal(gathered(source), ROWS[:, [2, 0]])
     assert source.columns == ["load", "flow"]
-    assert source.signature != open_source(make(tmp_path), folder=tmp_path / "pieces").signature
-
-
-@pytest.mark.parametrize("make", NAMED)
-def test_a_column_that_is_not_there_is_named_with_the_nearest(make, tmp_path):
+    assert source.signature != open_source(given, folder=tmp_path / "pieces").signature
     with pytest.raises(SourceError, match=r"no column 'flo'.*its columns are .*Did you mean 'flow'"):
-        open_source(make(tmp_path), columns=["flo"], folder=tmp_path)
+        open_source(given, columns=["flo"], folder=tmp_path)
 
 
-@pytest.mark.parametrize("make", [make for make in KINDS if make not in NAMED])
-def test_arrays_have_no_names_to_choose_from(make, tmp_path):
+@pytest.mark.parametrize("kind", NAMELESS)
+def test_arrays_have_no_names_to_choose_from(kind, tmp_path):
     with pytest.raises(SourceError, match=r"rray.* has no column names, so 'flow' \(given as columns\)"):
-        open_source(make(tmp_path), columns=["flow"], folder=tmp_path)
+        open_source(NAMELESS[kind](tmp_path), columns=["flow"], folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +189,8 @@ def test_labels_say_where_the_rows_are(tmp_path, small_pieces):
     assert [piece.label for piece in open_source(path).pieces] == [f"{path}, row group {k}" for k in range(3)]
     labels = [piece.label for piece in open_source(zarr_array(tmp_path)).pieces]
     assert labels[1] == f"Zarr array {tmp_path / 'x.zarr'}, rows 7 to 13"
-    assert open_source(dask_frame(tmp_path)).pieces[3].label == "partition 3 of the Dask dataframe"
-    assert open_source(dask_array(tmp_path)).pieces[1].label == "block 1 of the Dask array (rows 9 to 17)"
+    assert open_source(NAMED["Dask frame"](tmp_path)).pieces[3].label == "partition 3 of the Dask dataframe"
+    assert open_source(NAMELESS["Dask array"](tmp_path)).pieces[1].label == "block 1 of the Dask array (rows 9 to 17)"
     assert open_source(ROWS, folder=tmp_path).pieces[1].label == "The numpy ndarray, rows 10 to 19"
 
 
