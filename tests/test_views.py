@@ -60,7 +60,7 @@ def make_table(seed: int, n: int, p: int, kind: str, copies: bool, constant: boo
     if kind == "wide":
         X = np.sign(rng.normal(size=(n, p))) * rng.lognormal(sigma=4.0, size=(n, p))
     if copies:
-        X = X[rng.integers(0, n, n)]
+        X = X[rng.integers(0, max(1, n // rng.integers(1, 5)), n)]
     if constant:
         X[:, rng.integers(p)] = -1.5
     return np.vstack([X[:1], punch(X[1:], rng, 0.3)]) if holes else X  # a reading in every column
@@ -343,7 +343,7 @@ def test_the_shortest_edge_leads_to_the_nearest_row(seed: int, n: int, p: int, l
 
 
 def joined(rows: np.ndarray) -> tuple:
-    joining = join_rows(rows, spanning_tree_of_comparable(rows))
+    joining = join_rows(rows, spanning_tree_of_comparable(rows), np.ones(len(rows), dtype=np.intp))
     return joining, joining.values(joining.own_places())
 
 

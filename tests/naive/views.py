@@ -57,7 +57,7 @@ def same(a, b):
 class Joining:
     """How rows join the spanning tree of the others."""
 
-    def __init__(self, rows, tree=None):
+    def __init__(self, rows, tree=None, times=None):
         self.rows = rows
         pairs = [(*edge, length) for edge, length in zip(*kruskal(rows), strict=True)] if tree is None else tree
         edges = [[] for _ in rows]
@@ -78,6 +78,8 @@ class Joining:
                 others = [length / 2 + max(length, min((d for d in bounds if d is not None), default=length)) / 2]
             self.own.append(length + math.fsum(others) / len(others))
             self.joins.append(j)
+        if times is not None and sum(times) >= 3 * len(rows):  # mostly copies
+            self.own = [value / count for value, count in zip(self.own, times, strict=True)]
 
     def place(self, query, likely):
         """The nearest row, its distance, and how far apart from it the query counts, from 0 to 1."""
@@ -254,7 +256,8 @@ class Twin:
         self.encoded = self.apply(rows)
         self.draws = (coarse, fine)
         self.times = [original.count(i) for i in kept]
-        self.plain, self.logged = Joining(rows, trees[0]), Joining(self.encoded, trees[1])
+        self.plain = Joining(rows, trees[0], self.times)
+        self.logged = Joining(self.encoded, trees[1], self.times)
         self.margins = Margins(self.apply(A))
         raw = [self._raw(row, (i, 0.0, 0.0), (i, 0.0, 0.0)) for i, row in enumerate(self.encoded)]
         raw = [raw[kept.index(i)] for i in original]

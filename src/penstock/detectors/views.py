@@ -50,6 +50,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
 _FEWEST_BINS = 5
 _NEARBY = 0.1  # of the distance to the nearest other row
+_MOSTLY_COPIES = 3  # training rows per different one
 _COLUMNS_AT_ONCE = 32  # whose medians are looked for
 _ROWS_MEASURED = 64  # whose distances to all nodes are held at once
 _SUMMED = 1 << 22  # distances and columns, below which a thread costs more than it saves
@@ -243,8 +244,12 @@ class Joining:
         return np.where((places.near < 0)[:, None], 0.0, squares)
 
 
-def join_rows(rows: FloatArray, tree: Tree) -> Joining:
-    """Return the local view of rows that are all different, given their spanning tree."""
+def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
+    """Return the local view of rows that are all different, given their spanning tree.
+
+    times : (m,) how many training rows each stands for. Where two of three rows or more are copies, a row that is there
+        c times has a c-th of its value: elsewhere copies say little of what is normal.
+    """
     search = LazySearch(rows)
     if len(rows) == 1:
         return Joining(search, np.full(1, _NEARBY), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
@@ -262,6 +267,7 @@ def join_rows(rows: FloatArray, tree: Tree) -> Joining:
     others = np.where(alone, instead, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
     with np.errstate(over="ignore"):
         own = np.minimum(edge + others, _LARGEST)
+    own = own / times if _MOSTLY_COPIES * len(rows) <= times.sum() else own
     return Joining(search, _NEARBY * shortest_edges(tree), total / degree, own, near)
 
 
@@ -574,13 +580,14 @@ def learn_composite(
     tree : the spanning tree of the kept rows.
     """
     rows = A if len(kept) == len(A) else np.ascontiguousarray(A[kept])
+    times = np.bincount(copy_of, minlength=len(kept))
     encoding = learn_encoding(A)
     encoded = encoding.apply(rows)
     log_tree = spanning_tree_of_comparable(encoded) if len(rows) > 1 else tree
     views = Composite(
         encoding,
-        join_rows(rows, tree),
-        join_rows(encoded, log_tree),
+        join_rows(rows, tree, times),
+        join_rows(encoded, log_tree, times),
         draw_nodes(encoded, copy_of, rng),
         learn_margins(encoded if len(kept) == len(A) else encoding.apply(A)),
         NO_STANDARDS,
@@ -635,7 +642,9 @@ def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
         encoding,
         _unpack_joining(record.part("plain"), rows),
         _unpack_joining(record.part("logged"), encoded),
-        _unpack_sampling(record if draws is None else draws, encoded, np.ones_like(times) if draws is None else times),
+        _unpack_sampling(record, encoded, np.ones_like(times))
+        if draws is None
+        else _unpack_sampling(draws.only("coarse", "fine"), encoded, times),
         _unpack_margins(record.part("marginal"), p),
         Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
         1 if draws is None else 2,

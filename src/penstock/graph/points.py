@@ -14,13 +14,12 @@ from penstock._types import BoolArray, FloatArray
 from penstock.graph._search_kernels import shared_squared_distances
 from penstock.graph.distance_kernels import TILE
 
-_ROWS_AT_ONCE = 1 << 15  # rows rotated at once, so that no second copy of the data is needed
-_VALUES_AT_ONCE = 1 << 16  # values rounded at once where nothing is rotated
+_VALUES_AT_ONCE = 1 << 17  # values handled at once, so that no second copy of the data is needed
 # New rows may lie far outside the data, whose range is about one. Beyond the first, coordinates are cut; beyond the
 # second only those of the search point, whose error then says so and makes the search look at everything.
 _FARTHEST = 1e150
 _FARTHEST_SEARCHED = 1e15
-_SAMPLED_ROWS = 1 << 14  # enough to find the centre and the axes
+_SAMPLED_ROWS, _SAMPLED_VALUES = 1 << 14, 1 << 21  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
 _LARGEST_EXPONENT = 1022  # two to the power of this and of minus this are exact
@@ -73,7 +72,7 @@ class Frame:
         computing = self._computing()
         search: SearchArray = np.zeros((n, max(4, -(-p // 4) * 4)), dtype=number)
         errors, farthest = np.empty(n), 0.0
-        at_once = _ROWS_AT_ONCE if self.axes is not None else 1 + _VALUES_AT_ONCE // p
+        at_once = 1 + _VALUES_AT_ONCE // p
         for start in range(0, n, at_once):
             moved = exact[start : start + at_once] - self.center
             squares = np.einsum("ij,ij->i", moved, moved)
@@ -167,7 +166,8 @@ def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
     if not rotate or not 1 < sample.shape[1] <= _LARGEST_ROTATION:
         return frame
     with one_blas_thread():  # orthogonal directions, the widest first
-        axes = np.linalg.eigh((scaled - frame.center).T @ (scaled - frame.center))[1]
+        scaled -= frame.center
+        axes = np.linalg.eigh(scaled.T @ scaled)[1]
     return replace(frame, axes=np.ascontiguousarray(axes[:, ::-1]))
 
 
@@ -179,7 +179,7 @@ def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: in
     they are the scaled rows themselves.
     """
     plain = frame_between(low, high)
-    rows = _every(sample, _SAMPLED_ROWS)
+    rows = _every(sample, min(_SAMPLED_ROWS, 1 + _SAMPLED_VALUES // len(low)))
     filled = np.where(np.isnan(rows), low, rows) if np.isnan(rows).any() else rows
     distances = _sampled_distances(plain, _every(rows, _PROBED_ROWS))
     frame = centered_frame(plain, filled, rotate=rotate)
