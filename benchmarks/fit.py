@@ -153,7 +153,10 @@ def compare_detector() -> list[tuple[str, bool]]:
         (f"Detector: median of the twenty sets {median:.2f} × KNN (bar 3)", median <= 3),
         (f"Detector: ALOI {aloi:.2f} × KNN (bar 1)", aloi <= 1),
         (f"Detector: 300 × 1,000 random numbers {wide:.2f} × KNN (bar 5)", wide <= 5),
-        (f"Detector: 20,000 × 512 takes {grown:.0f} MB beyond libraries and table (bar {allowed:.0f})", grown <= allowed),
+        (
+            f"Detector: 20,000 × 512 takes {grown:.0f} MB beyond libraries and table (bar {allowed:.0f})",
+            grown <= allowed,
+        ),
     ]
 
 

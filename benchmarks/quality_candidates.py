@@ -70,12 +70,11 @@ class Candidate(BaseEstimator):  # type: ignore[misc]
         if kind == "margins":
             rows = self._rows("log")
             return learn_margins(self._encoded).values(rows, rows, np.ones(len(rows)))
-        if kind == "plane":
-            return _off_plane(self._rows("log"), self._rng)
         if kind == "tails":
             return _tails(self._A)[self._kept]
-        if kind == "residual":
-            return _residuals(self._rows(how))
+        if kind in ("plane", "residual"):
+            rows = self._rows(how or "log")
+            return _off_plane(rows, self._rng) if kind == "plane" else _residuals(rows)
         if kind == "neighbor5":
             k = min(5, len(self._kept) - 1)
             return np.asarray(KNNDistance(k, scale=None).fit(self._A[self._kept]).scores_)

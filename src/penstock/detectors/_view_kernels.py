@@ -40,7 +40,7 @@ def add_columns(
             value = A[i, d] / unit[d] - mean[d]
             if squared:
                 value *= value
-            out[d] += value if value == value else 0.0
+            out[d] += 0.0 if math.isnan(value) else value
 
 
 @kernel

@@ -298,7 +298,7 @@ class Sampling:
 
     @cached_property
     def _tiles(self) -> FloatArray:
-        return tiles_of(self.nodes)
+        return np.asarray(tiles_of(self.nodes), dtype=np.float64)
 
     @cached_property
     def _has_holes(self) -> bool:
@@ -665,7 +665,7 @@ def _unpack_sampling(record: Record, encoded: FloatArray, times: IndexArray) -> 
         shape = (number, min(size, int(times.sum())))  # as `draw_numbers` has it
         members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
         draws.append(members.astype(np.intp, copy=False))
-    return sampling_of(encoded, *draws, times)
+    return sampling_of(encoded, draws[0], draws[1], times)
 
 
 def _unpack_margins(record: Record, p: int) -> Margins:

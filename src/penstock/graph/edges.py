@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.points import times_powers_of_two
 from penstock.graph.rows import different_rows, first_copies
@@ -132,10 +132,11 @@ def _measure_rows(X: FloatArray, Y: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         difference = X - Y
     n, p = difference.shape
-    halved, shared = np.zeros(n, dtype=np.bool_), np.full(n, p)
+    halved: BoolArray = np.zeros(n, dtype=np.bool_)
+    shared = np.full(n, p)
     if not np.isfinite(difference).all():
         # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
-        halved = np.isinf(difference).any(axis=1)
+        halved = np.asarray(np.isinf(difference).any(axis=1))
         difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
         holes = np.isnan(difference)
         difference[holes] = 0.0

@@ -266,8 +266,9 @@ def times_powers_of_two(values: FloatArray, exponent: NDArray[Any]) -> FloatArra
     """Multiply by 2**exponent in place, as `ldexp` does to the last bit, but several times faster where it can."""
     if np.abs(exponent).max(initial=0) < _LARGEST_EXPONENT:
         values *= np.ldexp(1.0, exponent)
-        return values
-    return np.ldexp(values, exponent, out=values)
+    else:
+        np.ldexp(values, exponent, out=values)
+    return values
 
 
 def _exponent(value: float) -> int:
