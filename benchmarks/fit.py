@@ -1,6 +1,6 @@
-"""The whole NSNMF fit beside what people would pick instead, and our solvers beside each other, in one run.
+"""The whole fits of NSNMF and Detector beside what people would pick instead, and our solvers beside each other.
 
-    python benchmarks/fit.py
+    python benchmarks/fit.py [detector]
 
 Needs the paper's data sets in the folder that PENSTOCK_DATA names (`make bench` sets it where a copy lies beside the
 checkout). Every figure is a median of repeats in a process of its own.
@@ -57,6 +57,23 @@ def whole_fit(method: str) -> Callable[[], Any]:
     return lambda: peer().fit(X) and None
 
 
+def table_fit(name: str, method: str) -> Callable[[], Any]:
+    """The fit of a detector, or nothing, to one of the twenty data sets or to random numbers, as "300 × 1000"."""
+    from penstock import Detector
+    from studies.ahmed2021.datasets import load
+
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=tuple(map(int, name.split("×")))) if "×" in name else load(name).X
+    for n in (50, 6000):
+        Detector().fit(rng.normal(size=(n, 3)))  # compile
+    if method == "Detector":
+        return lambda: Detector().fit(X) and None
+    from pyod.models.knn import KNN
+
+    return lambda: KNN().fit(X) and None if method == "KNN" else None
+
+
 def factorise(name: str, solver: str, factor: int) -> Callable[[], Any]:
     """The factors alone, with the default settings but `factor` times the iterations (and no tolerance, if more)."""
     from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, fit_factors
@@ -107,11 +124,40 @@ def alone(setup: Any, *arguments: Any, repeats: int = 3, limit: float = 600.0) -
 
 
 def main() -> int:
-    checks = [*compare_fits(), *compare_solvers(), *compare_threads()]
+    checks = compare_detector()
+    if sys.argv[1:] != ["detector"]:
+        checks += [*compare_fits(), *compare_solvers(), *compare_threads()]
     print("\nBars:")
     for words, fine in checks:
         print(f"  {'met    ' if fine else 'NOT MET'}  {words}")
     return 0 if all(fine for _, fine in checks) else 1
+
+
+def compare_detector() -> list[tuple[str, bool]]:
+    from studies.ahmed2021 import paper
+
+    print("Detector beside pyod's KNN, CPU seconds")
+    worker, ratios = Worker(table_fit), {}
+    for name in [*paper.characteristics.index, "300×1000"]:
+        ours, theirs = (worker.run((name, method), 600.0, 7) for method in ("Detector", "KNN"))
+        if isinstance(ours, str) or isinstance(theirs, str):
+            raise SystemExit(f"{name}: {ours}, {theirs}")
+        ratios[name] = ours.cpu / theirs.cpu
+        print(f"  {name:<16} {ours.cpu:8.4f} {theirs.cpu:8.4f}  {ratios[name]:6.2f} ×")
+    worker.close()
+    wide, aloi = ratios.pop("300×1000"), ratios["ALOI"]
+    median = float(np.median(list(ratios.values())))
+    peaks = {method: alone(table_fit, "20000×512", method, repeats=1).peak_mb for method in ("nothing", "Detector")}
+    grown, allowed = peaks["Detector"] - peaks["nothing"], 2 * 20_000 * 512 * 8 / 2**20 + 100
+    return [
+        (f"Detector: median of the twenty sets {median:.2f} × KNN (bar 3)", median <= 3),
+        (f"Detector: ALOI {aloi:.2f} × KNN (bar 1)", aloi <= 1),
+        (f"Detector: 300 × 1,000 random numbers {wide:.2f} × KNN (bar 5)", wide <= 5),
+        (
+            f"Detector: 20,000 × 512 takes {grown:.0f} MB beyond libraries and table (bar {allowed:.0f})",
+            grown <= allowed,
+        ),
+    ]
 
 
 def compare_fits() -> list[tuple[str, bool]]:

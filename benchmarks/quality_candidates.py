@@ -8,6 +8,8 @@ A candidate is a text: views separated by spaces, each a sum of terms whose stan
     margins, tails  rare readings by a histogram, or by their two-sided tail probability
     residual:log    the residual of a Laplacian factorisation on the tree, each row from its neighbours' weights
     neighbor5       distance to the 5th neighbour, plain
+    plane           what the principal components with 90 % of the variance do not rebuild, log-encoded; components of
+                    the other four fifths of the rows
 """
 
 from __future__ import annotations
@@ -16,20 +18,20 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
 from penstock import KNNDistance, LaplacianNSNMF
 from penstock._types import FloatArray
-from penstock.detectors.views import join_rows, learn_encoding, learn_margins
+from penstock.detectors.views import Places, draw_numbers, join_rows, learn_encoding, learn_margins, sampling_of
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.graph.rows import different_rows, first_copies
 from penstock.prepare import learn_scaling
 
 _DRAWS = {"small": 128, "large": 64}
 _LARGE = 16  # nodes per draw, from which fewer draws are enough
+_FOLDS, _EXPLAINED = 5, 0.9
 
 
 class Candidate(BaseEstimator):  # type: ignore[misc]
@@ -46,15 +48,15 @@ class Candidate(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         table = np.asarray(X, dtype=np.float64)
         A = learn_scaling(table).apply(table)
-        self._kept, copy_of = different_rows(first_copies(A))
+        self._kept, self._copy_of = different_rows(first_copies(A))
         self._A, self._encoded = A, learn_encoding(A).apply(A)
         self._rng = np.random.default_rng(self.random_state)
-        parts = [self._view(text, copy_of) for text in self.views.split()]
+        parts = [self._view(text) for text in self.views.split()]
         self.scores_ = _together(np.column_stack(parts), self.rule)
         return self
 
-    def _view(self, text: str, copy_of: NDArray[np.intp]) -> FloatArray:
-        terms = [_standard(self._term(term)[copy_of], self.scale) for term in text.split("+")]
+    def _view(self, text: str) -> FloatArray:
+        terms = [_standard(self._term(term)[self._copy_of], self.scale) for term in text.split("+")]
         return np.mean(terms, axis=0)  # type: ignore[no-any-return]
 
     def _term(self, term: str) -> FloatArray:
@@ -64,13 +66,15 @@ class Candidate(BaseEstimator):  # type: ignore[misc]
             return self._nodes(int(kind.removeprefix("nodes")), how)
         if kind == "edges":
             rows = self._rows(how)
-            return join_rows(rows, minimum_spanning_tree(rows)).own
+            return join_rows(rows, minimum_spanning_tree(rows), np.bincount(self._copy_of)).own
         if kind == "margins":
-            return learn_margins(self._encoded).values(self._encoded[self._kept])
+            rows = self._rows("log")
+            return learn_margins(self._encoded).values(rows, rows, np.ones(len(rows)))
         if kind == "tails":
             return _tails(self._A)[self._kept]
-        if kind == "residual":
-            return _residuals(self._rows(how))
+        if kind in ("plane", "residual"):
+            rows = self._rows(how or "log")
+            return _off_plane(rows, self._rng) if kind == "plane" else _residuals(rows)
         if kind == "neighbor5":
             k = min(5, len(self._kept) - 1)
             return np.asarray(KNNDistance(k, scale=None).fit(self._A[self._kept]).scores_)
@@ -86,13 +90,15 @@ class Candidate(BaseEstimator):  # type: ignore[misc]
     def _nodes(self, size: int, how: str) -> FloatArray:
         rows = np.ascontiguousarray(self._encoded[self._kept])
         m, draws = len(rows), _DRAWS["large" if size >= _LARGE else "small"]
-        size = min(size, m)
+        drawn = self._copy_of[draw_numbers(len(self._copy_of), draws, size, self._rng)]
+        if not how:
+            at_home = Places(np.arange(m), np.zeros(m), np.zeros(m))
+            return sampling_of(rows, drawn, drawn[:1], np.bincount(self._copy_of)).values(rows, at_home)[0]
         total, count = np.zeros(m), np.zeros(m)
-        for _ in range(draws):
-            members = self._rng.choice(m, size, replace=False)
+        for members in drawn:
             nodes = rows[members]
             gaps = cdist(rows, nodes, "euclidean" if how == "euclidean" else "cityblock")
-            gaps[members, np.arange(size)] = np.inf  # a row is no node for itself
+            gaps[members, np.arange(len(members))] = np.inf  # a row is no node for itself
             nearest = gaps.argmin(axis=1)
             distance = gaps[np.arange(m), nearest]
             known = np.isfinite(distance)
@@ -116,6 +122,18 @@ def _together(parts: FloatArray, rule: str) -> FloatArray:
     ordered = np.sort(parts, axis=1)
     summed = {"sum": parts, "two largest": ordered[:, -2:], "largest": ordered[:, -1:]}[rule].sum(axis=1)
     return np.asarray(summed, dtype=np.float64)
+
+
+def _off_plane(rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+    fold, distance = rng.permutation(len(rows)) % _FOLDS, np.empty(len(rows))
+    for k in range(_FOLDS):
+        others = rows[fold != k]
+        center = others.mean(axis=0)
+        _, sizes, axes = np.linalg.svd(others - center, full_matrices=False)
+        explained = np.cumsum(sizes**2) / max(float((sizes**2).sum()), 1e-300)
+        axes, moved = axes[: int(np.searchsorted(explained, _EXPLAINED)) + 1], rows[fold == k] - center
+        distance[fold == k] = np.linalg.norm(moved - moved @ axes.T @ axes, axis=1)
+    return distance
 
 
 def _tails(A: FloatArray) -> FloatArray:

@@ -19,13 +19,14 @@ from penstock import Detector, Tree
 from penstock.detectors import views as composite
 from penstock.detectors.views import (
     Places,
-    Sampling,
     counted,
     draw_nodes,
+    draw_numbers,
     join_rows,
     learn_encoding,
     learn_margins,
     learn_standard,
+    sampling_of,
 )
 from penstock.graph.edges import nearest_by_tree, shortest_edges, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
@@ -59,7 +60,7 @@ def make_table(seed: int, n: int, p: int, kind: str, copies: bool, constant: boo
     if kind == "wide":
         X = np.sign(rng.normal(size=(n, p))) * rng.lognormal(sigma=4.0, size=(n, p))
     if copies:
-        X = X[rng.integers(0, n, n)]
+        X = X[rng.integers(0, max(1, n // rng.integers(1, 5)), n)]
     if constant:
         X[:, rng.integers(p)] = -1.5
     return np.vstack([X[:1], punch(X[1:], rng, 0.3)]) if holes else X  # a reading in every column
@@ -80,7 +81,7 @@ def new_rows(X: np.ndarray, seed: int, holes: bool) -> np.ndarray:
 
 
 def members_of(fitted: Detector) -> tuple[list[list[int]], list[list[int]]]:
-    return fitted.model_.views.coarse.members.tolist(), fitted.model_.views.fine.members.tolist()
+    return fitted.model_.views.sampled.coarse.tolist(), fitted.model_.views.sampled.fine.tolist()
 
 
 def assert_twins(fitted: Detector, twin: naive.Twin, rows: np.ndarray) -> None:
@@ -170,7 +171,7 @@ def test_no_draw_has_a_row_to_compare_with() -> None:
     X[0, 1] = 3.0
     with mock.patch.multiple(composite, COARSE=(2, 2), FINE=(1, 2)):
         fitted = Detector(scale=None, random_state=1).fit(X)
-    assert 0 not in fitted.model_.views.coarse.members
+    assert 0 not in fitted.model_.views.sampled.drawn
     parts = fitted.model_.views.parts(np.array([[np.nan, 4.0]]))
     assert parts[0, :2].tolist() == [0.0, 0.0]
     assert parts[0, 2] != 0
@@ -181,8 +182,8 @@ def test_no_draw_has_a_row_to_compare_with() -> None:
 def test_the_detector_is_its_definition_with_all_its_draws(n: int, p: int) -> None:
     X = np.random.default_rng(n).gamma(2.0, size=(n, p))
     fitted = Detector().fit(X)
-    assert fitted.model_.views.coarse.members.shape == (128, 4)
-    assert fitted.model_.views.fine.members.shape == (64, min(n, 32))
+    assert fitted.model_.views.sampled.coarse.shape == (128, 4)
+    assert fitted.model_.views.sampled.fine.shape == (64, min(n, 32))
     assert all(len(set(draw)) == len(draw) for members in members_of(fitted) for draw in members)
     twin = naive.Twin(naive.min_max(X.tolist(), X.tolist()), *members_of(fitted))
     assert_twins(fitted, twin, new_rows(X, 0, holes=False))
@@ -224,34 +225,48 @@ def test_a_constant_is_constant_however_its_mean_is_rounded() -> None:
 @pytest.mark.parametrize("p", [1, 7, 8, 9, 16, 21])
 @pytest.mark.parametrize("holes", [False, True])
 def test_distances_of_any_width(p: int, holes: bool) -> None:
-    """Whole rows are summed by eights, and no further than needed."""
+    """Entries are summed by fours; rows of which none is the nearest in any draw are nodes too."""
     rng = np.random.default_rng(p)
-    rows, Q = rng.normal(size=(30, p)), 2 * rng.normal(size=(10, p))
+    rows, Q = rng.normal(size=(90, p)), 2 * rng.normal(size=(10, p))
     if holes:
         rows, Q = punch(rows, rng, 0.5), punch(Q, rng, 0.5)
-    view = draw_nodes(rows, 5, 12, rng)
-    near, apart = rng.integers(0, 30, 10), rng.choice([0.0, 0.4, 1.0], 10)
+    with few_draws():
+        view = draw_nodes(rows, np.arange(90), rng)
+    near, apart = rng.integers(0, 90, 10), rng.choice([0.0, 0.4, 1.0], 10)
+    near[:3] = view.drawn[:3]
     values = view.values(Q, Places(near, np.zeros(10), apart))
-    expected = [
-        naive.mean_to_nearest(q, rows.tolist(), view.members.tolist(), (near[i], 0.0, apart[i]))
-        for i, q in enumerate(Q.tolist())
-    ]
-    np.testing.assert_allclose(values, expected, rtol=1e-13)
+    for found, members in zip(values, (view.coarse, view.fine), strict=True):
+        expected = [
+            naive.mean_to_nearest(q, rows.tolist(), members.tolist(), (near[i], 0.0, apart[i]))
+            for i, q in enumerate(Q.tolist())
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 def test_a_row_is_no_node_for_itself() -> None:
     rows = np.array([[0.0], [1.0], [5.0]])
-    view = Sampling(np.array([[0, 2], [0, 1]]), rows)
+    view = sampling_of(rows, np.array([[0, 2], [0, 1]]), np.array([[1]]), np.ones(3, dtype=np.intp))
     at_home = Places(np.array([0, 2]), np.zeros(2), np.zeros(2))
-    assert view.values(rows[[0, 2]], at_home).tolist() == [3.0, 4.5]  # (5 + 1)/2 and (5 + 4)/2
+    assert view.values(rows[[0, 2]], at_home)[0].tolist() == [3.0, 4.5]  # (5 + 1)/2 and (5 + 4)/2
     away = Places(np.array([0, 2]), np.ones(2), np.ones(2))
-    assert view.values(rows[[0, 2]], away).tolist() == [0.0, 2.0]
-    assert np.isnan(Sampling(np.array([[1]]), rows).values(rows[[1]], Places(np.array([1]), *np.zeros((2, 1)))))[0]
+    assert view.values(rows[[0, 2]], away)[0].tolist() == [0.0, 2.0]
+    assert np.isnan(view.values(rows[[1]], Places(np.array([1]), *np.zeros((2, 1))))[1])
+    copied = sampling_of(rows, view.coarse, view.fine, np.array([4, 1, 1]))  # of four, three are left
+    assert copied.values(rows[[0, 2]], at_home)[0].tolist() == [3.0 / 4, 4.5]
 
 
-def test_a_draw_is_all_rows_where_there_are_few() -> None:
-    view = draw_nodes(np.arange(3.0)[:, None], 4, 32, np.random.default_rng(0))
-    assert np.sort(view.members).tolist() == [[0, 1, 2]] * 4
+def test_draws() -> None:
+    assert np.sort(draw_numbers(3, 4, 32, np.random.default_rng(0))).tolist() == [[0, 1, 2]] * 4
+    rng = np.random.default_rng(1)
+    numbers = draw_numbers(7, 70_000, 3, rng)
+    assert (np.diff(np.sort(numbers), axis=1) > 0).all()
+    sets, counts = np.unique(np.sort(numbers) @ [49, 7, 1], return_counts=True)
+    assert len(sets) == 35
+    assert np.abs(counts - 2000).max() < 5 * np.sqrt(2000)  # all sets alike
+    copy_of = np.repeat([0, 1, 2], [1, 1, 98])
+    drawn = draw_nodes(np.arange(3.0)[:, None], copy_of, rng)
+    assert (drawn.coarse == 2).mean() > 0.9  # copies count as often as they are there
+    assert drawn.times.tolist() == [1, 1, 98]
 
 
 def test_histograms() -> None:
@@ -261,21 +276,17 @@ def test_histograms() -> None:
     assert margins.total.tolist() == [4, 3]
     wild = np.array([[-1e300, 1e300], [1e300, -1e300], [1.0, np.nan], [1.0, 3.0], [11.0, 3.25]])
     np.testing.assert_allclose(
-        margins.surprises(wild),
+        margins.surprises(wild, wild, np.zeros(5)),
         -np.log([[0.5 / 6.5, 0.5 / 5.5], [0.5 / 6.5, 0.5 / 5.5], [3.5 / 6.5, np.nan], [3.5 / 6.5, 3.5 / 5.5],
                  [0.5 / 6.5, 2.75 / 5.5]]),
         rtol=1e-12,
     )  # fmt: skip
-    assert (margins.excesses(np.array([[1.0, 3.0]])) == 0).all()
-
-
-def test_blocks_of_rows_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = punch(np.random.default_rng(0).normal(size=(50, 3)), np.random.default_rng(1), 0.2)
-    whole = learn_margins(rows)
-    values = whole.values(rows)
-    monkeypatch.setattr("penstock.detectors.views._ROWS_AT_ONCE", 7)
-    np.testing.assert_allclose(learn_margins(rows).usual, whole.usual, rtol=1e-13)
-    np.testing.assert_array_equal(whole.values(rows), values)
+    assert (margins.excesses(*[np.array([[1.0, 3.0]])] * 2, np.ones(1)) == 0).all()
+    without = margins.surprises(rows, rows, np.ones(4))
+    np.testing.assert_allclose(
+        without, -np.log([[1.5 / 5.5, 2.5 / 4.5], [2.0 / 5.5, 2.5 / 4.5], [2.5 / 5.5, 2.5 / 4.5], [0.5 / 5.5, np.nan]])
+    )
+    np.testing.assert_allclose(margins.usual, np.nanmean(without, axis=0), rtol=1e-11)
 
 
 @pytest.mark.parametrize("runs", [3, 5, 6, 7, 11])
@@ -283,7 +294,7 @@ def test_readings_that_are_all_equally_surprising_are_not_odd(runs: int) -> None
     """Where rounding put the mean below them, a new reading was twice as odd as elsewhere."""
     levels = np.repeat([[0.0], [1.0]], 4 * runs, axis=0)
     margins = learn_margins(levels)
-    assert (margins.values(levels) == 0).all()
+    assert (margins.values(levels, levels, np.ones(len(levels))) == 0).all()
 
 
 def test_standards() -> None:
@@ -332,20 +343,20 @@ def test_the_shortest_edge_leads_to_the_nearest_row(seed: int, n: int, p: int, l
 
 
 def joined(rows: np.ndarray) -> tuple:
-    joining = join_rows(rows, spanning_tree_of_comparable(rows))
+    joining = join_rows(rows, spanning_tree_of_comparable(rows), np.ones(len(rows), dtype=np.intp))
     return joining, joining.values(joining.own_places())
 
 
 def test_a_row_that_joins() -> None:
-    """0 – 1 – 3 – 10: the last joins 3, whose other edge is 2."""
+    """0 – 1 – 3 – 10: the last joins 3, whose other edge is 2; without 1, which it joins, 0 would join 3."""
     joining, own = joined(np.array([[0.0], [1.0], [3.0], [10.0]]))
-    assert own.tolist() == [1.0 + 2.0, 1.0 + 1.0, 2.0 + 1.0, 7.0 + 2.0]
-    new = np.array([[4.0], [12.0], [3.0], [3.5], [0.0]])
+    assert own.tolist() == [1.0 + 2.0, 1.0 + (1.0 + 3.0) / 2, 2.0 + 1.0, 7.0 + 2.0]
+    new = np.array([[3.1], [12.0], [3.0], [3.05], [0.0]])
     places = joining.places(new)
     assert places.near.tolist() == [2, 3, 2, 2, 0]
-    assert places.apart.tolist() == [0.5, 2 / 7, 0.0, 0.25, 0.0]
-    expected = [(3.0 + (1.0 + 4.5)) / 2, 9.0 * 5 / 7 + (2.0 + 7.0) * 2 / 7, 3.0, 0.75 * 3 + 0.25 * 5, 3.0]
-    np.testing.assert_allclose(joining.values(places), expected, rtol=1e-14)
+    np.testing.assert_allclose(places.apart, [0.5, 1.0, 0.0, 0.25, 0.0], rtol=1e-13)
+    expected = [(3.0 + (0.1 + 4.5)) / 2, 2.0 + 7.0, 3.0, 0.75 * 3 + 0.25 * (0.05 + 4.5), 3.0]
+    np.testing.assert_allclose(joining.values(places), expected, rtol=1e-13)
 
 
 def test_rows_that_are_equal_when_encoded_are_told_apart() -> None:

@@ -100,6 +100,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "AER": lambda: AER(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
     "DAGMM": lambda: DAGMM(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(table()),
     "Detector": lambda: Detector(contamination=0.1).fit(by_time()),
+    "Detector-copies": lambda: Detector(contamination=0.1).fit(pd.concat([table()] * 3)),  # draws of all training rows
     "OverTime": lambda: OverTime(NMF(2, random_state=0), contamination=0.1).fit(by_time()),
     "OverTime-scores": lambda: OverTime(KNNDistance(3)).fit(by_name()),
     "SensorDetector": lambda: SensorDetector(contamination=0.1).fit(by_time()),

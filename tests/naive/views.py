@@ -57,7 +57,7 @@ def same(a, b):
 class Joining:
     """How rows join the spanning tree of the others."""
 
-    def __init__(self, rows, tree=None):
+    def __init__(self, rows, tree=None, times=None):
         self.rows = rows
         pairs = [(*edge, length) for edge, length in zip(*kruskal(rows), strict=True)] if tree is None else tree
         edges = [[] for _ in rows]
@@ -67,14 +67,19 @@ class Joining:
         positive = sorted(length for _, _, length in pairs if length > 0)
         n = len(positive)
         median = (positive[(n - 1) // 2] + positive[n // 2]) / 2 if n else 1.0
-        self.reach = [min((length for length, _ in at if length > 0), default=median) for at in edges]
+        self.reach = [0.1 * min((length for length, _ in at if length > 0), default=median) for at in edges]
         self.around = [math.fsum(length for length, _ in at) / max(len(at), 1) for at in edges]
         self.own, self.joins = [], []
         for i, at in enumerate(edges):
             length, j = min(at, default=(0.0, i))
             others = [other for other, k in edges[j] if k != i]
-            self.own.append(length + (math.fsum(others) / len(others) if others else length))
+            if not others:  # without row i, row j would join a row that is as far as i or farther
+                bounds = [shared_distance(rows[j], rows[k]) for _, k in at if k != j]
+                others = [length / 2 + max(length, min((d for d in bounds if d is not None), default=length)) / 2]
+            self.own.append(length + math.fsum(others) / len(others))
             self.joins.append(j)
+        if times is not None and sum(times) >= 3 * len(rows):  # mostly copies
+            self.own = [value / count for value, count in zip(self.own, times, strict=True)]
 
     def place(self, query, likely):
         """The nearest row, its distance, and how far apart from it the query counts, from 0 to 1."""
@@ -107,6 +112,12 @@ def manhattan(a, b):
     """Σ|a − b| over the columns that both rows have, scaled up to all; infinite if there are none."""
     gaps = [abs(x - y) for x, y in zip(a, b, strict=True) if not math.isnan(x - y)]
     return sum(gaps) * (len(a) / len(gaps)) if gaps else math.inf
+
+
+def with_copies(place, times):
+    """A place among rows of which one of `times` equal ones is left out: the others stay."""
+    near, distance, apart = place
+    return near, distance, 1 - (1 - apart) / (times[near] if near >= 0 else 1)
 
 
 def mean_to_nearest(query, rows, members, place):
@@ -166,24 +177,34 @@ class Margins:
             for value in known:
                 counts[1 + min(int((value - low) / width), bins - 1)] += 1
             self.columns.append((low, width, counts, len(known), 0.0))
-            usual = math.fsum(self.surprise(d, value) for value in known) / len(known) + 1e-12
+            usual = math.fsum(self.surprise(d, value, value, 1.0) for value in known) / len(known) + 1e-12
             self.columns[d] = (low, width, counts, len(known), usual)
 
-    def surprise(self, d, value):
-        """−log of the share of readings like this one, interpolated between the middles of the bins."""
+    def surprise(self, d, value, own, share):
+        """−log of the share of readings like this one, interpolated between the middles of the bins.
+
+        As much as `share` of the reading `own`, one of those in the histogram, is taken out of it before.
+        """
         low, width, counts, total, _ = self.columns[d]
         bins = len(counts) - 2
+        counts = [float(count) for count in counts]
+        if not math.isnan(own):
+            counts[1 + max(0, min(int((own - low) / width), bins - 1))] -= share
+            total -= share
         place = min(max((value - low) / width + 0.5, 0.0), bins + 1.0)
         left = min(int(place), bins)
         count = (left + 1 - place) * counts[left] + (place - left) * counts[left + 1]
-        return -math.log((count + 0.5) / (total + 0.5 * bins))
+        return -math.log((max(count, 0.0) + 0.5) / (total + 0.5 * bins))
 
-    def excesses(self, row):
+    def excesses(self, row, own, share):
         """How much more surprising than usual each reading is; 0 for those that are missing."""
-        return [0.0 if math.isnan(x) else max(0.0, self.surprise(d, x) - self.columns[d][4]) for d, x in enumerate(row)]
+        return [
+            0.0 if math.isnan(x) else max(0.0, self.surprise(d, x, y, share) - self.columns[d][4])
+            for d, (x, y) in enumerate(zip(row, own, strict=True))
+        ]
 
-    def value(self, row):
-        return math.fsum(self.excesses(row)) * len(row) / len(readings(row))
+    def value(self, row, own, share):
+        return math.fsum(self.excesses(row, own, share)) * len(row) / len(readings(row))
 
 
 class LogStandard:
@@ -234,7 +255,9 @@ class Twin:
         rows = [A[i] for i in kept]
         self.encoded = self.apply(rows)
         self.draws = (coarse, fine)
-        self.plain, self.logged = Joining(rows, trees[0]), Joining(self.encoded, trees[1])
+        self.times = [original.count(i) for i in kept]
+        self.plain = Joining(rows, trees[0], self.times)
+        self.logged = Joining(self.encoded, trees[1], self.times)
         self.margins = Margins(self.apply(A))
         raw = [self._raw(row, (i, 0.0, 0.0), (i, 0.0, 0.0)) for i, row in enumerate(self.encoded)]
         raw = [raw[kept.index(i)] for i in original]
@@ -243,11 +266,12 @@ class Twin:
         self.scores_ = [sum(two_largest(parts)) for parts in self.parts_]
 
     def _raw(self, encoded, at, log_at):
+        among = with_copies(log_at, self.times)
         return (
-            *(mean_to_nearest(encoded, self.encoded, members, log_at) for members in self.draws),
+            *(mean_to_nearest(encoded, self.encoded, members, among) for members in self.draws),
             self.plain.value(at),
             self.logged.value(log_at),
-            self.margins.value(encoded),
+            self.margins.value(encoded, self.encoded[log_at[0]], 1 - log_at[2]),
         )
 
     def _on_one_scale(self, raw):
@@ -268,14 +292,14 @@ class Twin:
     def shares(self, row):
         """Each column's share of what each view says."""
         encoded, at, log_at = self._places(row)
-        seen = [float(not math.isnan(value)) for value in row]
+        seen, among = [float(not math.isnan(value)) for value in row], with_copies(log_at, self.times)
         local = zip(
             shares(self.plain.gaps(row, at), seen), shares(self.logged.gaps(encoded, log_at), seen), strict=True
         )
         return [
-            *(shares(gaps_to_nearest(encoded, self.encoded, members, log_at), seen) for members in self.draws),
+            *(shares(gaps_to_nearest(encoded, self.encoded, members, among), seen) for members in self.draws),
             [(one + other) / 2 for one, other in local],
-            shares(self.margins.excesses(encoded), seen),
+            shares(self.margins.excesses(encoded, self.encoded[log_at[0]], 1 - log_at[2]), seen),
         ]
 
 

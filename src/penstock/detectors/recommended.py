@@ -288,5 +288,5 @@ class Detector(BaseDetector):
         copies = unpack_copies(record.part("copies"), n)
         tree = unpack_tree(record.part("tree"), n)
         parts = record.array("parts", np.float64, (n, len(VIEWS)))
-        views = unpack_views(record.part("views"), len(copies.kept), self.n_features_in_)
+        views = unpack_views(record.part("views"), copies.copy_of, self.n_features_in_)
         self.model_ = ViewsModel(copies, tree, views, parts)

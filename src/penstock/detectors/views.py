@@ -22,15 +22,22 @@ from penstock._progress import set_stage
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors._view_kernels import (
+    add_columns,
+    add_surprises,
+    count_bins,
+    distances_to_nodes,
     encode_rows,
     gaps_to_nodes,
-    mean_to_nodes,
+    means_to_nodes,
     standardise,
+    sum_excesses,
     surprises_of,
+    take_different,
     two_largest,
 )
-from penstock.graph.edges import nearest_by_tree, shortest_edges
+from penstock.graph.edges import nearest_by_tree, pair_distances, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.points import tiles_of
 from penstock.graph.rows import first_copies
 from penstock.graph.search import FittedSearch, LazySearch
 from penstock.storage import Record
@@ -43,18 +50,20 @@ BLOCK = 1024  # rows that are added up together
 _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
 _FEWEST_BINS = 5
-_ROWS_AT_ONCE = 4096  # of the marginal view, which needs several numbers per reading
+_NEARBY = 0.1  # of the distance to the nearest other row
+_MOSTLY_COPIES = 3  # training rows per different one
+_COLUMNS_AT_ONCE = 32  # whose medians are looked for
+_ROWS_MEASURED = 64  # whose distances to all nodes are held at once
+_SUMMED = 1 << 22  # distances and columns, below which a thread costs more than it saves
 _LARGEST_LOG, _SMALLEST_SPREAD = 1000.0, 1e-20  # no logarithm of a float is larger; below it, scores may overflow
 
 
-def block_sums(rows: FloatArray, measure: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Return (blocks, p): `measure` of each block of rows, added up per column without missing values.
-
-    >>> block_sums(np.ones((1500, 2)), lambda rows: 2 * rows).tolist()
-    [[2048.0, 2048.0], [952.0, 952.0]]
-    """
-    starts = range(0, len(rows), BLOCK)
-    return np.stack([np.nansum(measure(rows[start : start + BLOCK]), axis=0) for start in starts])
+def block_sums(rows: FloatArray, add: Callable[[FloatArray, int, int, FloatArray], None]) -> FloatArray:
+    """Return (blocks, p): what `add` adds to the sums of the columns for each block of rows."""
+    sums = np.zeros((-(-len(rows) // BLOCK), rows.shape[1]))
+    for place, start in enumerate(range(0, len(rows), BLOCK)):
+        add(rows, start, min(start + BLOCK, len(rows)), sums[place])
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +91,18 @@ class LogEncoding:
 
 def learn_encoding(A: FloatArray) -> LogEncoding:
     """Learn an encoding from rows in which every column has a reading."""
-    low, high = np.nanmin(A, axis=0), np.nanmax(A, axis=0)
-    unit, n_seen = unit_of(low, high), np.count_nonzero(~np.isnan(A), axis=0)
+    low, high, n = np.fmin.reduce(A, axis=0), np.fmax.reduce(A, axis=0), len(A)
+    unit, center = unit_of(low, high), np.empty(A.shape[1])
+    n_seen = np.full(A.shape[1], n) if not np.isnan(A).any() else np.count_nonzero(~np.isnan(A), axis=0)
     mean = sums_in_units(A, unit).sum(axis=0) / n_seen
     spread = np.sqrt(sums_of_squares(A, unit, mean).sum(axis=0) / n_seen)
-    return encoding_of(low, high, np.nanmedian(A / unit, axis=0), spread)
+    for start in range(0, A.shape[1], _COLUMNS_AT_ONCE):
+        columns = A[:, start : start + _COLUMNS_AT_ONCE].T.copy()
+        columns /= unit[start : start + _COLUMNS_AT_ONCE, None]
+        columns.sort(axis=1)  # NaN last
+        seen, at = n_seen[start : start + _COLUMNS_AT_ONCE], np.arange(len(columns))
+        center[start : start + _COLUMNS_AT_ONCE] = (columns[at, (seen - 1) // 2] + columns[at, seen // 2]) / 2
+    return encoding_of(low, high, center, spread)
 
 
 def encoding_of(low: FloatArray, high: FloatArray, center: FloatArray, spread: FloatArray) -> LogEncoding:
@@ -103,13 +119,18 @@ def unit_of(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def sums_in_units(A: FloatArray, unit: FloatArray) -> FloatArray:
-    """Return the sums of readings by blocks of rows."""
-    return block_sums(A, lambda rows: rows / unit)
+    """Return the sums of readings by blocks of rows, without missing ones.
+
+    >>> sums_in_units(np.ones((1500, 2)), np.array([0.5, 1.0])).tolist()
+    [[2048.0, 1024.0], [952.0, 476.0]]
+    """
+    nothing = np.zeros(len(unit))
+    return block_sums(A, lambda rows, start, stop, out: add_columns(rows, start, stop, unit, nothing, False, out))
 
 
 def sums_of_squares(A: FloatArray, unit: FloatArray, mean: FloatArray) -> FloatArray:
     """Return the sums of squares around the mean by blocks of rows."""
-    return block_sums(A, lambda rows: (rows / unit - mean) ** 2)
+    return block_sums(A, lambda rows, start, stop, out: add_columns(rows, start, stop, unit, mean, True, out))
 
 
 @dataclass(frozen=True)
@@ -153,8 +174,9 @@ class Places:
 
     near : the nearest fitted row; −1 if none shares a column with the row.
     distance : to it.
-    apart : 0 if the row *is* that fitted row, 1 if it is at least as far from it as its nearest neighbour. In between a
-        view blends what it says of the fitted row and of a new row, so that values do not jump.
+    apart : 0 if the row *is* that fitted row, 1 if it is as far from it as a tenth of the distance to its nearest
+        neighbour or farther. In between a view blends what it says of the fitted row and of a new row, so that values
+        do not jump.
     """
 
     near: IndexArray
@@ -170,7 +192,7 @@ class Joining:
     those of the row that it joins.
 
     search : the fitted rows, all different.
-    reach : (m,) distance of each to its nearest neighbour at a distance above 0.
+    reach : (m,) how near a new row must be to a fitted one to be taken for it in part.
     around : (m,) mean length of its edges.
     own : (m,) value of this view for it.
     joins : (m,) its nearest other row.
@@ -223,18 +245,31 @@ class Joining:
         return np.where((places.near < 0)[:, None], 0.0, squares)
 
 
-def join_rows(rows: FloatArray, tree: Tree) -> Joining:
-    """Return the local view of rows that are all different, given their spanning tree."""
+def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
+    """Return the local view of rows that are all different, given their spanning tree.
+
+    times : (m,) how many training rows each stands for. Where two of three rows or more are copies, a row that is there
+        c times has a c-th of its value: elsewhere copies say little of what is normal.
+    """
     search = LazySearch(rows)
     if len(rows) == 1:
-        return Joining(search, np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
+        return Joining(search, np.full(1, _NEARBY), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
     near, edge, total, degree = nearest_by_tree(tree)
-    alone = degree[near] == 1  # the row it joins has no other edge
+    # A row that has no other edge would, without the one that joins it, join a third: no nearer than that one, and no
+    # farther than its other neighbours. The mean of the two bounds stands for it.
+    alone = degree[near] == 1
+    ends, other_ends = tree.edges.T.ravel(), tree.edges[:, ::-1].T.ravel()
+    apart = alone[ends] & (other_ends != near[ends])
+    instead = np.full(len(rows), np.inf)
+    pairs = np.column_stack([near[ends[apart]], other_ends[apart]])
+    np.fmin.at(instead, ends[apart], pair_distances(rows, pairs))
+    instead = np.where(np.isfinite(instead), edge / 2 + np.maximum(instead, edge) / 2, edge)
     total = np.minimum(total, _LARGEST)
-    others = np.where(alone, edge, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
+    others = np.where(alone, instead, (total[near] - edge) / np.maximum(degree[near] - 1, 1))
     with np.errstate(over="ignore"):
         own = np.minimum(edge + others, _LARGEST)
-    return Joining(search, shortest_edges(tree), total / degree, own, near)
+    own = own / times if _MOSTLY_COPIES * len(rows) <= times.sum() else own
+    return Joining(search, _NEARBY * shortest_edges(tree), total / degree, own, near)
 
 
 def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
@@ -247,46 +282,104 @@ def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
 class Sampling:
     """The coarse and the fine view: mean Manhattan distance to the nearest of a few fitted rows, over several draws.
 
-    A few rows of a table with few anomalies hold none most of the time: anomalies do not hide each other.
+    A few rows of a table with few anomalies hold none most of the time: anomalies do not hide each other. A row is in
+    many draws; its distance is computed once.
 
-    members : (draws, size) which of the fitted rows.
-    rows : (m, p) the fitted rows; or (draws, size, p), only those drawn.
+    coarse, fine : (draws, size) which of the fitted rows.
+    times : (m,) how many training rows each fitted row stands for.
+    drawn : (k,) the fitted rows that are in a draw, each once, ascending.
+    nodes : (k, p) these rows.
     """
 
-    members: IndexArray
-    rows: FloatArray
+    coarse: IndexArray
+    fine: IndexArray
+    times: IndexArray
+    drawn: IndexArray
+    nodes: FloatArray
 
     @cached_property
-    def nodes(self) -> FloatArray:
-        """(draws, size, p): the rows drawn, made when they are needed, as they may take far more than `rows`."""
-        return self.rows if self.rows.ndim == 3 else np.ascontiguousarray(self.rows[self.members])
+    def _tiles(self) -> FloatArray:
+        return np.asarray(tiles_of(self.nodes), dtype=np.float64)
 
     @cached_property
     def _has_holes(self) -> bool:
         return bool(np.isnan(self.nodes).any())
 
-    def values(self, Q: FloatArray, places: Places) -> FloatArray:
-        """Return the view's values; a row is no node for itself. NaN where no node shares a column with a row."""
-        out = np.empty(len(Q))
+    @cached_property
+    def _draws(self) -> tuple[IndexArray, IndexArray]:
+        """The draws by place in `drawn`."""
+        return np.searchsorted(self.drawn, self.coarse), np.searchsorted(self.drawn, self.fine)
 
-        def measure(start: int, stop: int) -> None:
-            mean_to_nodes(Q, self.nodes, self.members, self._has_holes, places.near, places.apart, start, stop, out)
+    def values(self, Q: FloatArray, places: Places) -> tuple[FloatArray, FloatArray]:
+        """Return the values of both views; a row is no node for itself. NaN where no node shares a column with a row.
 
-        for_each_range(measure, len(Q), smallest=64)
-        return out
+        One of c equal training rows is left out: the others are nodes at a distance of 0.
+        """
+        coarse, fine = np.empty(len(Q)), np.empty(len(Q))
 
-    def gaps(self, Q: FloatArray, places: Places) -> FloatArray:
-        """Return (n, p): what each variable adds to `values`."""
-        out = np.zeros(Q.shape)
-        gaps_to_nodes(Q, self.nodes, self.members, self._has_holes, places.near, places.apart, out)
-        return out
+        def measure(start: int, distances: FloatArray, twins: IndexArray, apart: FloatArray) -> None:
+            for draws, out in zip(self._draws, (coarse, fine), strict=True):
+                means_to_nodes(distances, draws, twins, apart, start, out)
+
+        self._for_each_block(Q, places, measure)
+        return coarse, fine
+
+    def gaps(self, Q: FloatArray, places: Places) -> tuple[FloatArray, FloatArray]:
+        """Return twice (n, p): what each variable adds to `values`."""
+        coarse, fine = np.empty(Q.shape), np.empty(Q.shape)
+
+        def measure(start: int, distances: FloatArray, twins: IndexArray, apart: FloatArray) -> None:
+            for draws, out in zip(self._draws, (coarse, fine), strict=True):
+                gaps_to_nodes(Q, self.nodes, distances.copy(), draws, twins, apart, start, out)
+
+        self._for_each_block(Q, places, measure)
+        return coarse, fine
+
+    def _for_each_block(
+        self, Q: FloatArray, places: Places, measure: Callable[[int, FloatArray, IndexArray, FloatArray], None]
+    ) -> None:
+        """Call `measure` with the first row of a block, distances of the block to all nodes, and twins of all rows."""
+        found = np.minimum(np.searchsorted(self.drawn, places.near), len(self.drawn) - 1)
+        twins = np.where(self.drawn[found] == places.near, found, -1)
+        apart = 1.0 - (1.0 - places.apart) / self.times[places.near]
+        tiles, holes = self._tiles, self._has_holes
+
+        def measure_range(start: int, stop: int) -> None:
+            distances = np.empty((min(_ROWS_MEASURED, stop - start), tiles.shape[0] * tiles.shape[2]))
+            for first in range(start, stop, _ROWS_MEASURED):
+                last = min(first + _ROWS_MEASURED, stop)
+                distances_to_nodes(Q, first, last, tiles, holes, distances)
+                measure(first, distances[: last - first], twins, apart)
+
+        for_each_range(measure_range, len(Q), smallest=1 + _SUMMED // (tiles.size + 1))
 
 
-def draw_nodes(rows: FloatArray, draws: int, size: int, rng: np.random.Generator) -> Sampling:
-    """Draw `size` different rows (all, if there are fewer) `draws` times."""
-    size = min(size, len(rows))
-    members = [rng.choice(len(rows), size, replace=False) for _ in range(draws)]
-    return Sampling(np.stack(members).astype(np.intp), rows)
+def draw_nodes(rows: FloatArray, copy_of: IndexArray, rng: np.random.Generator) -> Sampling:
+    """Draw rows for the coarse and the fine view: each training row with the same chance, copies as often as they are.
+
+    rows : (m, p) the fitted rows, all different.
+    copy_of : (n,) which of them each training row is or equals.
+    """
+    coarse, fine = (copy_of[draw_numbers(len(copy_of), *how, rng)] for how in (COARSE, FINE))
+    return sampling_of(rows, coarse, fine, np.bincount(copy_of, minlength=len(rows)))
+
+
+def sampling_of(rows: FloatArray, coarse: IndexArray, fine: IndexArray, times: IndexArray) -> Sampling:
+    """Return the coarse and the fine view of fitted rows, given the draws."""
+    drawn = np.unique(np.concatenate([coarse.ravel(), fine.ravel()]))
+    return Sampling(coarse, fine, times, drawn, rows if len(drawn) == len(rows) else np.ascontiguousarray(rows[drawn]))
+
+
+def draw_numbers(n: int, draws: int, size: int, rng: np.random.Generator) -> IndexArray:
+    """Draw `size` different numbers below n (all, if there are fewer) `draws` times (Floyd's algorithm).
+
+    >>> np.sort(draw_numbers(3, 2, 4, np.random.default_rng(0))).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    size = min(size, n)
+    members: IndexArray = rng.integers(0, np.arange(n - size + 1, n + 1), (draws, size), dtype=np.intp)
+    take_different(members, n - size)
+    return members
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,33 +401,30 @@ class Margins:
     total: FloatArray
     usual: FloatArray
 
-    def surprises(self, Q: FloatArray) -> FloatArray:
-        """Return (n, p): −log share of each reading."""
+    def surprises(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
+        """Return (n, p): −log share of each reading.
+
+        own : (n, p) training rows, of which as much as `share` (n,) is left out: all of a row that is looked at itself.
+        """
         out = np.empty(Q.shape)
-        surprises_of(Q, self.low, self.width, self.counts, self.total, out)
+        surprises_of(Q, own, share, self.low, self.width, self.counts, self.total, out)
         return out
 
-    def excesses(self, Q: FloatArray) -> FloatArray:
+    def excesses(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return (n, p): how much more surprising than usual each reading is; NaN where it is missing."""
-        excess: FloatArray = np.maximum(self.surprises(Q) - self.usual, 0.0)
+        excess: FloatArray = np.maximum(self.surprises(Q, own, share) - self.usual, 0.0)
         return excess
 
-    def values(self, Q: FloatArray) -> FloatArray:
+    def values(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return the view's values."""
         out = np.empty(len(Q))
-        for start in range(0, len(Q), _ROWS_AT_ONCE):
-            excess = self.excesses(Q[start : start + _ROWS_AT_ONCE])
-            seen = (~np.isnan(excess)).sum(axis=1)
-            total = np.zeros(len(excess))
-            for column in np.nan_to_num(excess).T:  # one after the other: a row's sum never depends on its batch
-                total += column
-            out[start : start + _ROWS_AT_ONCE] = total * (excess.shape[1] / seen)
+        sum_excesses(Q, own, share, self.low, self.width, self.counts, self.total, self.usual, out)
         return out
 
 
 def learn_margins(rows: FloatArray) -> Margins:
     """Learn the marginal view from rows in which every column has a reading; copies count as often as they occur."""
-    bins = empty_bins(len(rows), np.nanmin(rows, axis=0), np.nanmax(rows, axis=0))
+    bins = empty_bins(len(rows), np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0))
     filled = with_counts(bins, count_readings(bins, rows))
     return with_usual(filled, sums_of_surprises(filled, rows).sum(axis=0))
 
@@ -353,10 +443,7 @@ def empty_bins(n: int, low: FloatArray, high: FloatArray) -> Margins:
 def count_readings(margins: Margins, rows: FloatArray) -> FloatArray:
     """Return (p, bins + 2): how many readings of these rows are in each bin."""
     counts = np.zeros_like(margins.counts)
-    bins = margins.counts.shape[1] - 2
-    for d, column in enumerate(rows.T):
-        place = (column[~np.isnan(column)] - margins.low[d]) / margins.width[d]
-        counts[d, 1:-1] = np.bincount(np.clip(place.astype(np.intp), 0, bins - 1), minlength=bins)
+    count_bins(rows, margins.low, margins.width, counts)
     return counts
 
 
@@ -366,8 +453,13 @@ def with_counts(margins: Margins, counts: FloatArray) -> Margins:
 
 
 def sums_of_surprises(margins: Margins, rows: FloatArray) -> FloatArray:
-    """Return the sums of surprises by blocks of rows."""
-    return block_sums(rows, margins.surprises)
+    """Return the sums of surprises by blocks of rows, each row without itself."""
+    return block_sums(
+        rows,
+        lambda rows, start, stop, out: add_surprises(
+            rows, start, stop, margins.low, margins.width, margins.counts, margins.total, out
+        ),
+    )
 
 
 def with_usual(margins: Margins, surprise: FloatArray) -> Margins:
@@ -397,16 +489,17 @@ class Composite:
     """Four views of any row.
 
     plain, logged : the local view, of readings as they are and as `encoding` makes them.
-    coarse, fine, marginal : of encoded readings.
+    sampled, marginal : of encoded readings; `sampled` has the coarse and the fine view.
+    edition : 1 for views of files that were saved when a training row was in its own histogram.
     """
 
     encoding: LogEncoding
     plain: Joining
     logged: Joining
-    coarse: Sampling
-    fine: Sampling
+    sampled: Sampling
     marginal: Margins
     standards: Standards
+    edition: int = 2
 
     def parts(self, A: FloatArray) -> FloatArray:
         """Return (n, 4): how odd each row is in each view; 0 is usual, 1 a standard deviation above it."""
@@ -420,17 +513,16 @@ class Composite:
         encoded, at, log_at = self._places(A)
         seen = ~np.isnan(A)
         local = (_shares(self.plain.gaps(A, at), seen) + _shares(self.logged.gaps(encoded, log_at), seen)) / 2
-        shares = [
-            _shares(self.coarse.gaps(encoded, log_at), seen),
-            _shares(self.fine.gaps(encoded, log_at), seen),
-            local,
-            _shares(np.nan_to_num(self.marginal.excesses(encoded)), seen),
-        ]
+        coarse, fine = self.sampled.gaps(encoded, log_at)
+        marginal = np.nan_to_num(self.marginal.excesses(encoded, *self._left_out(log_at)))
+        shares = [_shares(coarse, seen), _shares(fine, seen), local, _shares(marginal, seen)]
         return self._on_one_scale(self._raw(encoded, at, log_at)), np.stack(shares, axis=1)
 
     def own_raw(self, encoded: FloatArray) -> tuple[FloatArray, ...]:
         """Return the values of each view for the fitted rows, given their encoding, before they are standardised."""
-        return self._raw(encoded, self.plain.own_places(), self.logged.own_places())
+        at = self.logged.own_places()
+        sampled, marginal = self.sampled.values(encoded, at), self.marginal.values(encoded, encoded, 1.0 - at.apart)
+        return *sampled, self.plain.values(self.plain.own_places()), self.logged.values(at), marginal
 
     def on_their_scale(self, raw: tuple[FloatArray, ...], copy_of: IndexArray) -> tuple[Composite, FloatArray]:
         """Return the views with scales learnt from `own_raw`, and the parts (n, 4) of all training rows.
@@ -449,12 +541,16 @@ class Composite:
     def _raw(self, encoded: FloatArray, at: Places, log_at: Places) -> tuple[FloatArray, ...]:
         """Return the values of the views, in the order of `Standards`."""
         return (
-            self.coarse.values(encoded, log_at),
-            self.fine.values(encoded, log_at),
+            *self.sampled.values(encoded, log_at),
             self.plain.values(at),
             self.logged.values(log_at),
-            self.marginal.values(encoded),
+            self.marginal.values(encoded, *self._left_out(log_at)),
         )
+
+    def _left_out(self, at: Places) -> tuple[FloatArray, FloatArray]:
+        """Return (n, p) the nearest fitted rows, and (n,) how much of each is not to be in the histograms."""
+        share = np.zeros(len(at.near)) if self.edition == 1 else 1.0 - at.apart
+        return np.asarray(self.logged.search.rows()[at.near]), share
 
     def _on_one_scale(self, raw: tuple[FloatArray, ...]) -> FloatArray:
         scales = (getattr(self.standards, name) for name in _STANDARDS)
@@ -467,8 +563,9 @@ class Composite:
         for name, joining in (("plain", self.plain), ("logged", self.logged)):
             joins = joining.joins.astype(np.int64, copy=False)
             packed[name] = {"reach": joining.reach, "around": joining.around, "own": joining.own, "joins": joins}
-        for name, sampling in (("coarse", self.coarse), ("fine", self.fine)):
-            packed[name] = sampling.members.astype(np.int64, copy=False)
+        members = {"coarse": self.sampled.coarse, "fine": self.sampled.fine}
+        draws = {name: drawn.astype(np.int64, copy=False) for name, drawn in members.items()}
+        packed |= draws if self.edition == 1 else {"draws": draws}
         packed["marginal"] = {name: getattr(self.marginal, name) for name in _MARGINS}
         packed["standards"] = {name: dict(vars(getattr(self.standards, name))) for name in _STANDARDS}
         return packed
@@ -483,17 +580,17 @@ def learn_composite(
     kept, copy_of : the rows that differ from all before them, and which of these each row is or equals.
     tree : the spanning tree of the kept rows.
     """
-    rows = np.ascontiguousarray(A[kept])
+    rows = A if len(kept) == len(A) else np.ascontiguousarray(A[kept])
+    times = np.bincount(copy_of, minlength=len(kept))
     encoding = learn_encoding(A)
     encoded = encoding.apply(rows)
     log_tree = spanning_tree_of_comparable(encoded) if len(rows) > 1 else tree
     set_stage("views of the rows")
     views = Composite(
         encoding,
-        join_rows(rows, tree),
-        join_rows(encoded, log_tree),
-        draw_nodes(encoded, *COARSE, rng),
-        draw_nodes(encoded, *FINE, rng),
+        join_rows(rows, tree, times),
+        join_rows(encoded, log_tree, times),
+        draw_nodes(encoded, copy_of, rng),
         learn_margins(encoded if len(kept) == len(A) else encoding.apply(A)),
         NO_STANDARDS,
     )
@@ -529,9 +626,12 @@ def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
     return shares
 
 
-def unpack_views(record: Record, m: int, p: int) -> Composite:
-    """Return the views of m different rows of p columns that `Composite.pack` gave, all of it checked."""
-    record.only("rows", "encoding", "plain", "logged", "coarse", "fine", "marginal", "standards")
+def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
+    """Return the views of p columns that `Composite.pack` gave, all of it checked, given which row each row equals."""
+    names = ("rows", "encoding", "plain", "logged", "marginal", "standards")
+    draws = record.only(*names, new=dict.fromkeys(("draws", "coarse", "fine"))).optional_part("draws")
+    times = np.bincount(copy_of)
+    m = len(times)
     rows = record.array("rows", np.float64, (m, p), missing=True)
     if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
         raise record.trouble("rows", "numbers, some of them in each row and each column")
@@ -544,10 +644,12 @@ def unpack_views(record: Record, m: int, p: int) -> Composite:
         encoding,
         _unpack_joining(record.part("plain"), rows),
         _unpack_joining(record.part("logged"), encoded),
-        _unpack_sampling(record, "coarse", COARSE, encoded),
-        _unpack_sampling(record, "fine", FINE, encoded),
+        _unpack_sampling(record, encoded, np.ones_like(times))
+        if draws is None
+        else _unpack_sampling(draws.only("coarse", "fine"), encoded, times),
         _unpack_margins(record.part("marginal"), p),
         Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
+        1 if draws is None else 2,
     )
 
 
@@ -559,10 +661,13 @@ def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
     return Joining(LazySearch(rows), _positive(record, "reach", m), around, own, joins)
 
 
-def _unpack_sampling(record: Record, name: str, drawn: tuple[int, int], encoded: FloatArray) -> Sampling:
-    shape = (drawn[0], min(drawn[1], len(encoded)))  # as `draw_nodes` has it
-    members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
-    return Sampling(members.astype(np.intp, copy=False), encoded)
+def _unpack_sampling(record: Record, encoded: FloatArray, times: IndexArray) -> Sampling:
+    draws = []
+    for name, (number, size) in (("coarse", COARSE), ("fine", FINE)):
+        shape = (number, min(size, int(times.sum())))  # as `draw_numbers` has it
+        members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
+        draws.append(members.astype(np.intp, copy=False))
+    return sampling_of(encoded, draws[0], draws[1], times)
 
 
 def _unpack_margins(record: Record, p: int) -> Margins:

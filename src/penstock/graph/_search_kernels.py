@@ -289,3 +289,19 @@ def list_some_neighbors(
                         d2 = squared_distance(tree.exact, i, tree.exact, first + t)
                         if insert_sorted(near, squares, i, first + t, d2, tree.names):
                             limit = number(search_limit(squares[i, k - 1], 2.0 * tree.error, tree.stretch))
+
+
+@kernel
+def hash_words(X: Array, words: Array, hashes: Array) -> None:
+    """FNV-1a over the 64-bit words of each row, mixed; −0.0 counts as 0.0, and every NaN as one."""
+    for i in range(X.shape[0]):
+        found = np.uint64(14695981039346656037)
+        for d in range(X.shape[1]):
+            word = words[i, d]
+            if X[i, d] == 0.0:
+                word = np.uint64(0)
+            elif X[i, d] != X[i, d]:
+                word = np.uint64(0x7FF8000000000000)
+            found = (found ^ word) * np.uint64(1099511628211)
+            found ^= found >> np.uint64(29)
+        hashes[i] = found

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray, IndexArray, Tree
+from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 from penstock.graph import _boruvka_kernels as kernels
+from penstock.graph.points import times_powers_of_two
 from penstock.graph.rows import different_rows, first_copies
 
-_EDGES_AT_ONCE = 1 << 15
+_VALUES_AT_ONCE = 1 << 17  # of rows that edges join, so that their copies stay in the cache
 
 
 def order_edges(ends: IndexArray, squares: FloatArray) -> IndexArray:
@@ -103,30 +104,46 @@ def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
 
 def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
     """Return the Euclidean lengths of edges; over shared columns where values are missing; safe at any scale."""
-    lengths = np.empty(len(edges))
-    for start in range(0, len(edges), _EDGES_AT_ONCE):
-        part = edges[start : start + _EDGES_AT_ONCE]
-        lengths[start : start + _EDGES_AT_ONCE] = row_distances(X[part[:, 0]], X[part[:, 1]])
+    return _check_lengths(pair_distances(X, edges))
+
+
+def pair_distances(X: FloatArray, pairs: IndexArray) -> FloatArray:
+    """Return the distances of pairs of rows: infinite above the largest float, NaN where they share no column."""
+    lengths = np.empty(len(pairs))
+    step = max(1, _VALUES_AT_ONCE // X.shape[1])
+    for start in range(0, len(pairs), step):
+        part = pairs[start : start + step]
+        lengths[start : start + step] = _measure_rows(X[part[:, 0]], X[part[:, 1]])
     return lengths
 
 
 def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
     """Return the distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
-    with np.errstate(over="ignore"):
-        difference = X - Y
-    # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
-    halved = np.isinf(difference).any(axis=1)
-    difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
-    holes = np.isnan(difference)
-    difference[holes] = 0.0
-    exponent = np.frexp(np.abs(difference).max(axis=1))[1]
-    difference = np.ldexp(difference, -exponent[:, None])
-    squares = np.einsum("ij,ij->i", difference, difference)
-    p = holes.shape[1]
-    shared = p - holes.sum(axis=1)
-    squares = np.where(shared == p, squares, squares * p / shared)
-    with np.errstate(over="ignore"):
-        lengths = np.ldexp(np.sqrt(squares), exponent + halved)
+    return _check_lengths(_measure_rows(X, Y))
+
+
+def _check_lengths(lengths: FloatArray) -> FloatArray:
     if not np.isfinite(lengths).all():
         raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
-    return np.asarray(lengths)
+    return lengths
+
+
+def _measure_rows(X: FloatArray, Y: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        difference = X - Y
+    n, p = difference.shape
+    halved: BoolArray = np.zeros(n, dtype=np.bool_)
+    shared = np.full(n, p)
+    if not np.isfinite(difference).all():
+        # Where that overflows, half of it; then a power of two per edge, so that no square overflows or vanishes.
+        halved = np.asarray(np.isinf(difference).any(axis=1))
+        difference[halved] = 0.5 * X[halved] - 0.5 * Y[halved]
+        holes = np.isnan(difference)
+        difference[holes] = 0.0
+        shared = p - holes.sum(axis=1)
+    exponent = np.frexp(np.abs(difference).max(axis=1))[1]
+    difference = times_powers_of_two(difference, -exponent[:, None])
+    squares = np.einsum("ij,ij->i", difference, difference)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.where(shared == p, squares, squares * p / shared)
+        return np.asarray(np.ldexp(np.sqrt(squares), exponent + halved))

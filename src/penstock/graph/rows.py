@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.graph._search_kernels import hash_words
 
 _AT_ONCE = 1 << 11  # patterns of missing values compared at once: their counts take 16 MB
 
@@ -49,13 +50,9 @@ def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:
 
 def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
     """Return one 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed)."""
-    hashes = np.full(len(X), 14695981039346656037, dtype=np.uint64)
-    for column in X.T:
-        fresh = column + 0.0  # −0.0 + 0.0 is 0.0; the sum is a fresh, contiguous column
-        fresh[np.isnan(fresh)] = np.nan  # NaN has many bit patterns
-        hashes ^= fresh.view(np.uint64)
-        hashes *= np.uint64(1099511628211)
-        hashes ^= hashes >> np.uint64(29)
+    hashes = np.empty(len(X), dtype=np.uint64)
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    hash_words(rows, rows.view(np.uint64), hashes)
     return hashes
 
 

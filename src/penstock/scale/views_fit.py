@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from penstock._types import FloatArray, Tree
 from penstock.detectors import Copies, Detector, ViewsModel
 from penstock.detectors.views import (
-    COARSE,
-    FINE,
     NO_STANDARDS,
     Composite,
     Joining,
@@ -97,10 +95,11 @@ class ViewsFit:
         encoding = self._encoding()
         logged = self.logged_rows()
         encoded = open_array(logged.space / "rows.npy")
-        margins, draws = self._margins(logged), self._draws(encoded, random_state)
+        margins, sampled = self._margins(logged), self._draws(encoded, random_state)
         log_tree = logged.tree(_encoded_too(self.runs.cluster), approximate)
-        plain, log = join_rows(rows, tree_among(tree, kept)), join_rows(encoded, log_tree)
-        views = Composite(encoding, plain, log, *draws, margins, NO_STANDARDS)
+        plain = join_rows(rows, tree_among(tree, kept), sampled.times)
+        log = join_rows(encoded, log_tree, sampled.times)
+        views = Composite(encoding, plain, log, sampled, margins, NO_STANDARDS)
         views, parts = views.on_their_scale(self._raw(plain, log), self.copies.copy_of)
         plain = _in_files(space / "model" / "plain", views.plain, self.laid.search(kept))
         log = _in_files(space / "model" / "logged", views.logged, logged.search(np.arange(logged.n)))
@@ -154,14 +153,13 @@ class ViewsFit:
             save_arrays(done, vars(usual))
         return Margins(**load_arrays(done))
 
-    def _draws(self, encoded: FloatArray, random_state: Any) -> tuple[Sampling, Sampling]:
+    def _draws(self, encoded: FloatArray, random_state: Any) -> Sampling:
         folder = self.laid.space / "draws"
         if not folder.exists():
             rng = np.random.default_rng(draw_seed(draws_from(random_state)))
-            coarse, fine = (draw_nodes(encoded, *how, rng) for how in (COARSE, FINE))
-            drawn = {"coarse_members": coarse.members, "coarse_nodes": coarse.nodes}
-            save_arrays(folder, {**drawn, "fine_members": fine.members, "fine_nodes": fine.nodes})
-        return load_draws(folder)
+            drawn = draw_nodes(encoded, self.copies.copy_of, rng)
+            save_arrays(folder, {field.name: getattr(drawn, field.name) for field in fields(Sampling)})
+        return Sampling(**load_arrays(folder))
 
     def _raw(self, plain: Joining, logged: Joining) -> tuple[FloatArray, ...]:
         """Compute what `Composite.own_raw` gives; the views that look at rows themselves do so in tasks."""
@@ -228,15 +226,9 @@ def view(encoded_file: Path, start: int, stop: int, draws: Path, margins: Path, 
         return
     encoded, nothing = load_rows(encoded_file, start, stop), np.zeros(stop - start)
     at_home = Places(np.arange(start, stop), nothing, nothing)
-    values = [draw.values(encoded, at_home) for draw in load_draws(draws)]
-    save_array(file, np.column_stack([*values, Margins(**load_arrays(margins)).values(encoded)]))
-
-
-def load_draws(folder: Path) -> tuple[Sampling, Sampling]:
-    """Load the coarse and the fine view."""
-    arrays = load_arrays(folder)
-    coarse, fine = (Sampling(arrays[f"{name}_members"], arrays[f"{name}_nodes"]) for name in ("coarse", "fine"))
-    return coarse, fine
+    coarse, fine = Sampling(**load_arrays(draws)).values(encoded, at_home)
+    marginal = Margins(**load_arrays(margins)).values(encoded, encoded, nothing + 1.0)
+    save_array(file, np.column_stack([coarse, fine, marginal]))
 
 
 Keys = NDArray[np.uint64]
