@@ -68,7 +68,7 @@ class Verdicts:
         numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
         readings = [Readings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
-        has_data: list[bool] = (~np.isnan(self.readings).all(axis=1)).tolist()
+        has_data = map(bool, ~np.isnan(self.readings).all(axis=1))
         columns: Iterable[Any] = zip(assets, seconds, *numbers, sensors, readings, reasons, has_data, strict=True)
         return [Verdict(*each) for each in columns]
 
