@@ -68,8 +68,10 @@ class Verdicts:
         numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
         readings = [Readings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
-        has_data = map(bool, ~np.isnan(self.readings).all(axis=1))
-        columns: Iterable[Any] = zip(assets, seconds, *numbers, sensors, readings, reasons, has_data, strict=True)
+        empty: Any = np.isnan(self.readings).all(axis=1)
+        columns: Iterable[Any] = zip(
+            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), strict=True
+        )
         return [Verdict(*each) for each in columns]
 
     def _sensors(self, place: int, names: Sequence[str]) -> tuple[Sensor, ...]:
