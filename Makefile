@@ -24,7 +24,7 @@ help:
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector and nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
-	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets, kills (a quarter of an hour)"
+	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets; noise of alarms (half an hour)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine and the plain fit (half an hour)"
 	@echo "make install   the environment alone"
 

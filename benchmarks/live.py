@@ -309,7 +309,7 @@ def _alarms(seconds: FloatArray, readings: FloatArray, judged: Any, threshold: f
         judged.scores, np.full(n, threshold), flags, np.where(named, order, -1), np.full(order.shape, np.nan)
     )
     book, names = AlarmBook(rules), [str(number) for number in range(readings.shape[1])]
-    verdicts = Verdicts(found, readings=readings, evidence=judged.evidence)
+    verdicts = Verdicts(found, readings, evidence=judged.evidence)
     events = book.update(verdicts.for_alarms("a", seconds.tolist(), names))
     newest = {event.alarm.id: event.alarm for event in events if isinstance(event, Change) and event.alarm}
     newest |= {alarm.id: alarm for alarm in book.alarms()}

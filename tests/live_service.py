@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -14,6 +15,7 @@ import pandas as pd
 
 from penstock import fit_model
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
+from penstock.live.service import Service
 
 NAMES = ["flow", "head", "power", "oil"]
 HEADER = "time," + ",".join(NAMES)
@@ -50,6 +52,17 @@ def options(folder, *, names=("unit1",), rules=RULES, **given):
     asset = {"input": given.pop("input", None), "model": given.pop("model", model())}
     assets = {name: AssetOptions(**asset) for name in names}
     return ServeOptions(**{"store": Path(folder) / "live.db", "port": 0, "assets": assets, "rules": rules, **given})
+
+
+@contextmanager
+def running(given, targets=("log",)):
+    """A service that is stopped at the end of the block."""
+    service = Service(given, targets)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 class Client:

@@ -9,13 +9,13 @@ import time
 from contextlib import closing
 
 import pytest
-from live_service import HEADER, Client, csv_of, model, options, rows
+from live_service import HEADER, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
 from penstock.live import Monitor, WatchOptions
 from penstock.live.api import verdict_records
 from penstock.live.options import AssetOptions
-from penstock.live.service import Delivery, RefusedError, Service
+from penstock.live.service import Delivery, RefusedError
 from penstock.live.store import Store, StoreError
 from penstock.live.web import LiveServer
 
@@ -29,29 +29,12 @@ def wait_for_rows(service, count, name="unit1"):
     service.note_message(-1, None, 0).result()  # a transaction later
 
 
-class running:
-    """A service that is stopped at the end of the block."""
-
-    def __init__(self, given, targets=("log",)):
-        self.service = Service(given, targets)
-
-    def __enter__(self):
-        self.service.start()
-        return self.service
-
-    def __exit__(self, *_):
-        self.service.stop()
-
-
-def content(store):
-    """All that must not depend on kills and batches."""
+def whole(service):
+    """All that must not depend on batches and restarts."""
+    store, verdicts = service.store, {name: verdict_records(service, name) for name in service.assets}
     outbox = [(each["id"], each["target"], each["payload"]) for each in store.messages()]
     labels = [{key: each[key] for key in ("id", "reason", "since", "until")} for each in store.labels()]
-    return {"changes": store.changes(), "alarms": store.alarms(), "outbox": outbox, "labels": labels}
-
-
-def whole(service):
-    return {name: verdict_records(service, name) for name in service.assets} | content(service.store)
+    return {**verdicts, "changes": store.changes(), "alarms": store.alarms(), "outbox": outbox, "labels": labels}
 
 
 def deliver(service, text, size, pieces=None):

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from live_service import NAMES, RULES, Client, csv_of, model, options, rows
+from live_service import NAMES, RULES, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
 from penstock._parameters import ParameterError
@@ -97,13 +97,11 @@ def test_mqtt_rows_are_counted_once_through_restarts(tmp_path, broker, publish):
 
 
 def test_what_a_broker_sends_again_is_not_counted_again(tmp_path):
-    service = Service(options(tmp_path))
-    service.start()
     text = json.dumps(objects(ROWS[600:601])[0]).encode()
-    for kind, accepted in [("digest", 1), ("again", 0), ("digest", 1), ("again", 0)]:
-        answer = service.deliver(Delivery("unit1", text, "mqtt x", (kind, "3f"))).result()
-        assert answer["accepted"] == accepted
-    service.stop()
+    with running(options(tmp_path)) as service:
+        for kind, accepted in [("digest", 1), ("again", 0), ("digest", 1), ("again", 0)]:
+            answer = service.deliver(Delivery("unit1", text, "mqtt x", (kind, "3f"))).result()
+            assert answer["accepted"] == accepted
 
 
 def test_kafka_goes_on_at_the_offsets_of_the_store(tmp_path):
@@ -162,12 +160,10 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
         thread.join(60)
     assert problems == []
     (tmp_path / "alone").mkdir()
-    service = Service(options(tmp_path / "alone"))
-    service.start()
-    service.deliver(Delivery("unit1", "\n".join(map(json.dumps, sent)).encode(), "test")).result()
-    expected = verdict_records(service, "unit1")
-    kinds = [change["kind"] for change in service.store.changes()]
-    service.stop()
+    with running(options(tmp_path / "alone")) as service:
+        service.deliver(Delivery("unit1", "\n".join(map(json.dumps, sent)).encode(), "test")).result()
+        expected = verdict_records(service, "unit1")
+        kinds = [change["kind"] for change in service.store.changes()]
     for number in range(4):
         given = ServeOptions(store=tmp_path / f"plant-{number}.db", assets=assets[number], rules=RULES)
         service = Service(given)

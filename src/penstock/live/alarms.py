@@ -49,7 +49,7 @@ _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
 _Said = tuple[str, str, str]  # who, reason and comment of an action
-_NOBODY: _Said = ("", "", "")
+_UNSAID: _Said = ("", "", "")
 
 
 @dataclass
@@ -492,12 +492,12 @@ class AlarmBook:
         changed = replace(alarm, shelved_until=None, state=replace(alarm.state, shelved=False))
         self._change("unshelved", changed, alarm.state, time)
 
-    def _end_silence(self, silence_id: str, time: float, said: _Said = _NOBODY) -> None:
+    def _end_silence(self, silence_id: str, time: float, said: _Said = _UNSAID) -> None:
         ended = self._silences.pop(silence_id)
         self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, *said))
         self._note_groups(time)
 
-    def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _NOBODY) -> None:
+    def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _UNSAID) -> None:
         """Keep a changed alarm, and report it."""
         alarm = replace(alarm, changes=alarm.changes + 1)
         self._alarms[alarm.id] = alarm

@@ -164,7 +164,7 @@ class FittedScorer:
             self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
         names = None if groups is None else [str(group) for group in groups]
-        return Verdicts(found, reasons, unknown, [], rows, evidence, self._by_chance(found, modes), names)
+        return Verdicts(found, rows, reasons, unknown, [], evidence, self._by_chance(found, modes), names)
 
     def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""

@@ -34,16 +34,16 @@ class Verdicts:
     reasons : by position in the batch, why a row has no score.
     unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
     refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
-    readings, evidence : of the inputs (n, p); None where that is not known.
+    readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
     by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
     groups : the unit or machine of each row, where the model was fitted with groups.
     """
 
     scores: StreamScores
+    readings: FloatArray
     reasons: dict[int, str] = field(default_factory=dict)
     unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
-    readings: FloatArray | None = None
     evidence: FloatArray | None = None
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
@@ -60,31 +60,19 @@ class Verdicts:
 
     def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
         """Return the verdicts on rows at these times for `AlarmBook.update`; groups are assets "asset/group"."""
-        scores = self.scores
-        places = {name: place for place, name in enumerate(names)}
-        readings = self.readings
+        scores, places = self.scores, {name: place for place, name in enumerate(names)}
         assets = [f"{asset}/{group}" if group else asset for group in self.groups or [""] * len(scores.scores)]
-        empty = set() if readings is None else set(np.flatnonzero(np.isnan(readings).all(axis=1)).tolist())
-        out = (
-            np.zeros(len(scores.scores), dtype=np.bool_) if self.evidence is None else (self.evidence >= 1).any(axis=1)
+        named = scores.flags if self.evidence is None else scores.flags | (self.evidence >= 1).any(axis=1)
+        sensors = [self._sensors(place, names) if is_named else () for place, is_named in enumerate(named.tolist())]
+        chances = [math.nan] * len(assets) if self.by_chance is None else self.by_chance.tolist()
+        numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
+        readings = [Readings(places, row) for row in self.readings]
+        reasons = [self.reasons.get(place, "") for place in range(len(assets))]
+        empty: Any = np.isnan(self.readings).all(axis=1)
+        columns: Iterable[Any] = zip(
+            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), strict=True
         )
-        named = (scores.flags | out).tolist()
-        chances = [math.nan] * len(named) if self.by_chance is None else self.by_chance.tolist()
-        columns = zip(seconds, scores.scores.tolist(), scores.thresholds.tolist(), chances, strict=True)
-        return [
-            Verdict(
-                assets[place],
-                time,
-                _finite(score),
-                _finite(threshold),
-                _finite(by_chance),
-                self._sensors(place, names) if named[place] else (),
-                None if readings is None else Readings(places, readings[place]),
-                self.reasons.get(place, ""),
-                place not in empty,
-            )
-            for place, (time, score, threshold, by_chance) in enumerate(columns)
-        ]
+        return [Verdict(*each) for each in columns]
 
     def _sensors(self, place: int, names: Sequence[str]) -> tuple[Sensor, ...]:
         """Return the sensors with evidence in a row, the most first."""
@@ -96,14 +84,9 @@ class Verdicts:
             out = np.flatnonzero(row >= 1)
             out = out[np.argsort(-row[out], kind="stable")][:_MOST_SENSORS]
             weights = {number: float(row[number]) for number in [*out.tolist(), *known]}
-        readings = None if self.readings is None else self.readings[place]
+        row = self.readings[place]
         return tuple(
-            Sensor(
-                names[number],
-                min(weight, _MOST_EVIDENCE),
-                _finite(known.get(number)),
-                None if readings is None else _finite(float(readings[number])),
-            )
+            Sensor(names[number], min(weight, _MOST_EVIDENCE), _finite(known.get(number)), _finite(float(row[number])))
             for number, weight in weights.items()
         )
 
@@ -196,7 +179,7 @@ class OnlineScorer:
         """
         self._begun = True
         try:
-            return Verdicts(self._detector.process(batch.values, n_variables), readings=batch.values)
+            return Verdicts(self._detector.process(batch.values, n_variables), batch.values)
         except ValueError:
             if self._detector.scale is not None:
                 raise  # then no row can be the reason
@@ -217,7 +200,7 @@ class OnlineScorer:
         joined = {
             each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(StreamScores)
         }
-        return Verdicts(StreamScores(**joined), refused=refused, readings=batch.values)
+        return Verdicts(StreamScores(**joined), batch.values, refused=refused)
 
 
 def check_columns(detector: Any, names: tuple[str, ...]) -> None:
