@@ -57,8 +57,10 @@ study: install
 	$(BIN)/python -m studies.ahmed2021 run --folder study
 	$(BIN)/python -m studies.ahmed2021 report study --plant --markdown docs/reproduction.md --overwrite
 
+# As many test processes as cores; some tests wait for other processes, so that `make test WORKERS=3` may be quicker.
+WORKERS ?= auto
 # Without the JIT the lines inside the kernels are run as plain Python. Both runs are made, even if the first fails.
-PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 test: install
 	@failed=0; $(PYTEST) -m "not slow" || failed=1; \

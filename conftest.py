@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# A busy machine is not an error: neither one example nor drawing some has a time limit.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 # Before anything imports SciPy: otherwise scikit-learn skips one of its estimator checks.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # As many processes as cores run tests: threads of BLAS would wait for each other, and take processor time to do so.

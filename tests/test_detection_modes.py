@@ -276,25 +276,12 @@ def hours(n: int = 72, zone: str | None = None, start: str = "2024-05-01"):
     return read_table(pd.DataFrame({"time": time, "x": np.arange(float(n))}))
 
 
-@pytest.mark.parametrize(
-    ("until", "count"),
-    [
-        ("2024-05-01", 24),
-        (" 2024-05-02 ", 48),
-        ("20240501", 24),
-        ("2024-05-01 00:00", 1),
-        ("2024-05-01T13:00", 14),
-        ("2024-05-01 13:59:59", 14),
-        ("2024-05", 72),
-        ("2024-05-09", 72),
-        ("9999-12-31", 72),
-        (dt.date(2024, 5, 1), 24),
-        (dt.datetime(2024, 5, 1), 1),
-        (pd.Timestamp("2024-05-01 13:00"), 14),
-        (np.datetime64("2024-05-01"), 24),
-        (np.datetime64("2024-05-01T00:00"), 1),
-    ],
-)
+@pytest.mark.parametrize(("until", "count"), [
+    ("2024-05-01", 24), (" 2024-05-02 ", 48), ("20240501", 24), ("2024-05-01 00:00", 1), ("2024-05-01T13:00", 14),
+    ("2024-05-01 13:59:59", 14), ("2024-05", 72), ("2024-05-09", 72), ("9999-12-31", 72), (dt.date(2024, 5, 1), 24),
+    (dt.datetime(2024, 5, 1), 1), (pd.Timestamp("2024-05-01 13:00"), 14), (np.datetime64("2024-05-01"), 24),
+    (np.datetime64("2024-05-01T00:00"), 1),
+])  # fmt: skip
 def test_train_until_is_a_moment_or_all_of_a_day(until, count):
     rows = training_rows(hours(), until, None)
     assert rows.sum() == count

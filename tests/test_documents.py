@@ -99,10 +99,8 @@ def run_line(line: str) -> None:
             code = main(words[1:])
         assert code == expected, f"{line}: exit code {code}\n{told.getvalue()}"
     else:
-        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-        ran = subprocess.run(
-            ["sh", "-c", line], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False, timeout=60
-        )
+        here = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+        ran = subprocess.run(["sh", "-c", line], env=here, capture_output=True, text=True, check=False, timeout=300)
         sys.stdout.write(ran.stdout)
         assert ran.returncode == expected, f"{line}: exit code {ran.returncode}\n{ran.stderr}"
 

@@ -207,20 +207,6 @@ def test_precision_is_among_the_rows_with_a_score(rows, data):
     assert found.n_ranked == sum(fault for fault, _ in judged)
 
 
-def test_a_warning_counts_from_the_horizon_but_not_from_before_the_last_fault():
-    time = pd.date_range("2024-05-01", periods=60, freq="h")
-    known, flags = np.zeros(60, dtype=bool), np.zeros(60, dtype=bool)
-    known[[30, 31, 34]] = True
-    flags[[5, 6, 31]] = True
-    faults = agreement(known, flags, np.arange(60.0), time).faults
-    assert faults["lead"].tolist()[0] == 24 * HOUR
-    assert faults["found"].tolist() == [True, False]
-    flags[6] = False
-    assert agreement(known, flags, np.arange(60.0), time).faults["lead"].tolist()[0] == -HOUR
-    assert agreement(known, flags, np.arange(60.0), time, horizon=25 * HOUR).faults["lead"].tolist()[0] == 25 * HOUR
-    assert agreement(known, flags, np.arange(60.0), time, horizon=25).faults["lead"].tolist()[0] == 25 * HOUR
-
-
 SKLEARN = " It was read as scikit-learn writes labels, where -1 is a fault."
 
 
@@ -301,6 +287,8 @@ def test_no_event_spans_two_groups_and_steps_are_those_within():
     assert found.faults["rows"].tolist() == [10, 10, 10]
     assert found.faults["first_alarm"].tolist() == [time[58], time[60], time[120]]
     assert group_events(flags, np.arange(180.0), None, groups=groups).table["rows"].tolist() == [2, 2, 1, 1]
+    in_rows = agreement(known, flags, np.arange(180.0), time, groups=groups, horizon=5)
+    assert (found.n_found, in_rows.n_found, in_rows.horizon) == (3, 2, 5)  # the alarm is ten rows before the third
     days = event_days(flags, np.arange(180.0), time, events.of_row)
     assert days["first"].tolist() == [time[60], time[120]]
     with pytest.raises(ValueError, match="ascending order"):

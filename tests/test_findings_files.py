@@ -19,14 +19,7 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.detection import Findings, detect
-from penstock.report import (
-    as_json,
-    plain,
-    summarize,
-    write_findings,
-    write_new,
-    write_scores,
-)
+from penstock.report import as_json, plain, summarize, write_findings, write_new, write_scores
 from penstock.report.document import as_csv, iso_times
 from penstock.storage import StorageError
 

@@ -170,18 +170,6 @@ def test_start_is_where_the_first_sensor_leaves_its_range_and_sensors_are_in_ord
     assert found.reason == "Probably the machine: 3 sensors left their range, 's2' first."
 
 
-def test_events_that_touch_in_time_are_merged_unless_their_sensors_differ():
-    expected, readings, evidence = healthy()
-    flags = np.zeros(N, bool)
-    flags[100:105] = flags[130:135] = True
-    evidence[98:137, 0] = 3.0
-    scores = flags * 1.0
-    assert len(find(flags, scores, evidence, expected, readings, np.arange(N) == 0)) == 1
-    evidence[118:137, 0], evidence[117:137, 1] = 0.0, 3.0
-    first, second = find(flags, scores, evidence, expected, readings, np.arange(N) == 0)
-    assert (first.start, first.end, second.start, second.end) == (98, 117, 117, 136)
-
-
 def test_an_event_is_split_where_its_cause_changes_but_not_where_a_fault_spreads():
     expected, readings, evidence = healthy(8)
     evidence[100:120, 0] = evidence[120:140, 5] = 6.0
@@ -201,14 +189,6 @@ def test_a_new_state_without_a_sensor_that_left_its_range_is_named_so():
     assert [sensor.name for sensor in found.sensors] == ["s1", "s2", "s0"]
     assert all(sensor.onset == -1 for sensor in found.sensors)
     assert incident_table([found]).loc[1, ["first_out", "sensors"]].tolist() == ["", 0]
-
-
-def test_sensors_with_equal_evidence_are_in_order_of_their_names():
-    expected, readings, evidence = healthy(3)
-    evidence[100:120] = 5.0
-    scores = evidence.max(axis=1)
-    (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0, ["flow", "head", "angle"])
-    assert [sensor.name for sensor in found.sensors] == ["angle", "flow", "head"]
 
 
 def test_one_sensor_alone_cannot_be_told_from_the_machine():

@@ -13,35 +13,11 @@ PAGE = (ROOT / "docs" / "paper_map.md").read_text()
 ROWS = re.findall(r"^\| (\S+) \| .* \| `(\S+)` \| `(\S+)` \|$", PAGE, flags=re.MULTILINE)
 # The labels of the paper's equations and algorithms, in its order.
 LABELS = [
-    "eq:apx",
-    "eq:frob",
-    "eq:main",
-    "eq:loss1",
-    "eq:anomaly",
-    "eq:GNMF",
-    "eq:SNMF",
-    "eq:NSNMF",
-    "eq:equivalence",
-    "eq:equivalence2",
-    "eq:loss",
-    "eq:update",
-    "algorithm1",
-    "eq:stream",
-    "eq:stream1",
-    "eq:stream2",
-    "eq:stream3",
-    "eq:stream35",
-    "eq:stream4",
-    "eq:stream5",
-    "eq:stream6",
-    "eq:stream7",
-    "eq:stream8",
-    "eq:stream9",
-    "algorithm2",
-    "eq:stream10",
-    "eq:evaluation",
-    "eq:frd",
-]
+    "eq:apx", "eq:frob", "eq:main", "eq:loss1", "eq:anomaly", "eq:GNMF", "eq:SNMF", "eq:NSNMF", "eq:equivalence",
+    "eq:equivalence2", "eq:loss", "eq:update", "algorithm1", "eq:stream", "eq:stream1", "eq:stream2", "eq:stream3",
+    "eq:stream35", "eq:stream4", "eq:stream5", "eq:stream6", "eq:stream7", "eq:stream8", "eq:stream9", "algorithm2",
+    "eq:stream10", "eq:evaluation", "eq:frd",
+]  # fmt: skip
 
 
 def resolve(path: str):

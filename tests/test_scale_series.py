@@ -77,7 +77,7 @@ def test_it_goes_on_after_a_lost_driver_and_a_lost_worker(client, tmp_path):
         stages.append(stage)
 
     found = scale.fit(SensorDetector(), X, client, folder=tmp_path / "job", progress=kill_once)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     assert not any(stage.startswith("step 29,") for stage in stages)
     assert any(stage.startswith("step 50,") for stage in stages)
     assert_same(found, SensorDetector().fit(X), X)

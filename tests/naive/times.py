@@ -6,17 +6,9 @@ from datetime import UTC, datetime
 
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%b-%Y", "%d.%m.%y", "%b %d, %Y", "%Y%m%d")
 CLOCKS = (
-    "",
-    " %H",
-    "T%H",
-    " %H:%M",
-    " %H:%M:%S",
-    "T%H:%M:%S",
-    " %H:%M:%S.%f",
-    " %I:%M:%S %p",
-    " %H:%M:%S%z",
+    "", " %H", "T%H", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %H:%M:%S.%f", " %I:%M:%S %p", " %H:%M:%S%z",
     "T%H:%M:%S.%f%z",
-)
+)  # fmt: skip
 
 
 def read_stamp(text: str, form: str) -> datetime | None:
