@@ -29,6 +29,8 @@ autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+smartquotes_action = "qe"  # not dashes: options begin with two
+
 html_theme = "pydata_sphinx_theme"
 html_title = "Penstock"
 html_static_path = ["_static"]
@@ -37,7 +39,7 @@ html_theme_options = {
     "show_prev_next": False,
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

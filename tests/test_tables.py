@@ -257,9 +257,22 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
     assert list(read_table(long, exclude=["oil"]).values) == ["power", "flow"]
     with pytest.raises(TableError, match="may not fit into memory"):
         read_table(long, max_bytes=100)
-    own = pd.concat([long.assign(When=hours.strftime(f"%Y-%m-%d %H:%M:0{i}").tolist() * 3)[i::3] for i in range(3)])
+
+
+def test_tags_that_are_read_one_after_the_other_are_put_together_and_those_at_any_time_refused():
+    minutes = pd.date_range("2024-01-01", periods=60, freq="min", tz="Europe/Berlin")
+    parts = [
+        pd.DataFrame({"time": minutes + pd.Timedelta(seconds=7 * i), "tag": f"t{i}", "value": i}) for i in range(4)
+    ]
+    table = read_table(pd.concat(parts))
+    assert (table.time == minutes).all()
+    assert (table.values == np.arange(4)).all(axis=None)
+    assert "rounded down to steps of 1 min" in table.about("long format").message
+    rng = np.random.default_rng(0)
+    for part in parts:
+        part["time"] = minutes[0] + pd.to_timedelta(np.sort(rng.exponential(900, 60)), unit="s")
     with pytest.raises(TableError, match="have times of their own: none was read at more than"):
-        read_table(own)
+        read_table(pd.concat(parts))
 
 
 def test_files_of_one_tag_each_are_joined_and_those_of_one_record_appended(tmp_path):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from penstock._messages import counted, listed, quoted
+from penstock._messages import counted, duration_in_words, listed, quoted
 from penstock.io._clock import Clock, TimeOptions, find_clock, plain_name, seems_time
 from penstock.io.table import Notebook, TableError
 
@@ -145,12 +146,16 @@ def spread_tags(
         return raw
     readings = frame[frame[tag].notna()].reset_index(drop=True)
     codes, tags = pd.factorize(readings[tag].astype(str).str.strip())
-    stamps = [pd.factorize(readings[name])[0] for name in when]
-    again = pd.Series(codes).groupby([*stamps, codes]).cumcount().to_numpy()
-    if not 2 <= len(tags) <= len(frame) / 2 or (again == 0).mean() < _ONCE or set(tags) & set(when):
+    rows = _rows_at([pd.factorize(readings[name])[0] for name in when], codes)
+    if rows is None or not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
         return raw
-    rows = pd.Series(again).groupby([*stamps, again], sort=False).ngroup().to_numpy()
-    n, fullest = int(rows.max()) + 1, int(np.bincount(codes).max())
+    n, fullest, rounded = int(rows.max()) + 1, int(np.bincount(codes).max()), ""
+    if fullest < _AT_ONE_TIME * n and len(when) == 1:  # read one after the other, perhaps, in each step of time
+        times, step = _rounded_down(find_clock(readings, options, {tag, value}, Notebook(raw.name)).times, codes)
+        fewer = None if times is None else _rows_at([times.asi8], codes)
+        if fewer is not None and fullest >= _AT_ONE_TIME * (int(fewer.max()) + 1):
+            readings, rows, n = readings.assign(**{when[0]: times}), fewer, int(fewer.max()) + 1
+            rounded = f" Times were rounded down to steps of {duration_in_words(step)}, as each tag has its own."
     if fullest < _AT_ONE_TIME * n:
         raise TableError(
             f"{raw.name} has a row for each reading, and the {len(tags):,} tags of column {quoted(tag)} have times of "
@@ -160,19 +165,40 @@ def spread_tags(
     if n * len(tags) > max_cells:
         said = f"{raw.name} has {len(tags):,} tags at {n:,} times, which may not fit into memory."
         raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger max_bytes (--max-bytes).")
-    values = readings[value].to_numpy(dtype=None if readings[value].dtype.kind in "iuf" else object)
-    spread = np.full((n, len(tags)), np.nan, dtype=object if values.dtype == object else np.float64)
-    spread[rows, codes] = values
-    wide = readings[when].iloc[np.unique(rows, return_index=True)[1]].reset_index(drop=True)
+    kind = np.float64 if readings[value].dtype.kind in "iuf" else object
+    spread = np.full((n, len(tags)), np.nan, dtype=kind)
+    spread[rows, codes] = readings[value].to_numpy(dtype=kind, na_value=np.nan)
+    _, first = np.unique(rows, return_index=True)
+    wide = readings[when].take(first).reset_index(drop=True)
     wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
     units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
     left = f" Left out: {listed(others)}." if others else ""
     said = f"Each row of {raw.name} is one reading. These were put together: a row for each time ({n:,}), a column for"
-    said = f"{said} each of the {len(tags):,} tags ({tag}).{left}"
+    said = f"{said} each of the {len(tags):,} tags ({tag}).{rounded}{left}"
     notebook.add("long format", said, len(tags), (tag, value), changed=True)
     return replace(
         raw, frame=wide, unnamed=(), units={str(name): str(of) for name, of in units.items() if pd.notna(of)}
     )
+
+
+def _rows_at(stamps: Sequence[NDArray[np.integer]], codes: NDArray[np.integer]) -> NDArray[np.integer] | None:
+    """Return the row of each reading, by its stamp and how often its tag has come there; None if they come often."""
+    again = pd.Series(codes).groupby([*stamps, codes]).cumcount().to_numpy()
+    rows = pd.Series(again).groupby([*stamps, again], sort=False).ngroup().to_numpy()
+    return rows if (again == 0).mean() >= _ONCE else None
+
+
+def _rounded_down(times: pd.DatetimeIndex | None, codes: NDArray[np.integer]) -> tuple[pd.DatetimeIndex | None, float]:
+    """Return times rounded down to the usual step of a tag, and that in seconds; None where it is not known."""
+    if times is None or times.hasnans:
+        return None, 0.0
+    ticks = pd.Series(times.as_unit("us").asi8)
+    steps = ticks.sort_values(kind="stable").groupby(codes[ticks.argsort(kind="stable")]).diff()
+    step = int(steps[steps > 0].median()) if (steps > 0).any() else 0
+    if step == 0:
+        return None, 0.0
+    down = pd.DatetimeIndex((ticks - ticks % step).to_numpy().astype("M8[us]"))
+    return down if times.tz is None else down.tz_localize("UTC").tz_convert(times.tz), step / 1e6
 
 
 @dataclass(frozen=True)
