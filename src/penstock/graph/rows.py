@@ -29,7 +29,11 @@ def first_copies(X: FloatArray) -> IndexArray:
     hashes = hash_rows(X)
     order = np.argsort(hashes, kind="stable")
     original = np.arange(n)
-    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
+    ordered = hashes[order]
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return original
+    starts = np.r_[0, 1 + np.flatnonzero(changes)]
     stops = np.r_[starts[1:], n]
     several = stops - starts > 1
     for start, stop in zip(starts[several], stops[several], strict=True):
