@@ -278,7 +278,8 @@ def _exponent(value: float) -> int:
 def tiles_of(search: SearchArray) -> SearchArray:
     """Arrange points as (tile, dimension, slot); the last tile is filled up with zeros."""
     n, width = search.shape
-    n_tiles = -(-n // TILE)
-    padded = np.zeros((n_tiles * TILE, width), dtype=search.dtype)
-    padded[:n] = search
-    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, width).transpose(0, 2, 1))
+    tiles, whole = np.zeros((-(-n // TILE), width, TILE), dtype=search.dtype), n // TILE
+    tiles[:whole] = search[: whole * TILE].reshape(whole, TILE, width).transpose(0, 2, 1)
+    if whole < len(tiles):
+        tiles[whole, :, : n - whole * TILE] = search[whole * TILE :].T
+    return tiles
