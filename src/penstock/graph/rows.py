@@ -56,7 +56,8 @@ def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
     """Return one 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed)."""
     hashes = np.empty(len(X), dtype=np.uint64)
     rows = np.ascontiguousarray(X, dtype=np.float64)
-    hash_words(rows, rows.view(np.uint64), hashes)
+    with np.errstate(over="ignore"):  # products wrap around, of which NumPy warns where kernels are not compiled
+        hash_words(rows, rows.view(np.uint64), hashes)
     return hashes
 
 
