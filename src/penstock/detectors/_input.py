@@ -28,6 +28,12 @@ def read_table(
     NaN passes if `allow_missing`, a table without rows if `allow_empty`; what a masked array hides counts as NaN. Notes
     the number and names of columns on the estimator (`reset`), or compares with those it knows.
     """
+    if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size and _fits(estimator, X, reset):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+            vars(estimator).pop("feature_names_in_", None)
+        check_finite(X, X, allow_missing=allow_missing)
+        return np.ascontiguousarray(X)  # as scikit-learn would, without its checks of what else a table may be
     _check_no_times(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -49,19 +55,18 @@ def read_table(
     return table
 
 
+def _fits(estimator: Any, X: FloatArray, reset: bool) -> bool:
+    """Tell whether nothing is to be said about the columns of an array without names."""
+    return reset or (X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_"))
+
+
 def read_rows(estimator: Any, X: Any, *, first: bool, scaled: bool) -> FloatArray:
     """Return rows of a stream as a table with NaN for missing readings.
 
     first : whether to note the number and names of columns on the estimator, or to compare with those it knows.
     scaled : whether values of any sign and size may come.
     """
-    table: FloatArray
-    plain = not first and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-    if plain and X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_"):
-        table = np.ascontiguousarray(X)
-        check_finite(table, X, allow_missing=True)
-    else:
-        table = read_table(estimator, X, reset=first, allow_missing=True, allow_empty=not first)
+    table = read_table(estimator, X, reset=first, allow_missing=True, allow_empty=not first)
     if not scaled:
         check_nonnegative(table, X, type(estimator).__name__)
         check_not_huge(table)

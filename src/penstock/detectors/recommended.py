@@ -100,7 +100,8 @@ class ScoreParts:
 class Detector(BaseDetector):
     """Recommended where nothing is known yet: four views of a row, of which the two that see most count.
 
-    - *coarse* and *fine*: how far a row is from the nearest of 4 (of 32) rows drawn at random, averaged over draws.
+    - *coarse* and *fine*: how far a row is from the nearest of 4 (of 32) rows drawn at random, averaged over draws;
+      copies of a row are drawn as often as they are there.
     - *local*: the edge that joins it to the spanning tree of all others, and how long edges usually are there.
     - *marginal*: readings that are rare for their variable.
 

@@ -49,6 +49,8 @@ def squares_of(X: FloatArray, edges: IndexArray) -> FloatArray:
 
 def tree_among(tree: Tree, kept: IndexArray) -> Tree:
     """Return the tree of the rows `kept`, renumbered; the others are copies of rows, which are leaves."""
+    if len(kept) == tree.n_nodes:
+        return tree
     place = np.full(tree.n_nodes, -1, dtype=np.intp)
     place[kept] = np.arange(len(kept))
     edges = place[tree.edges]

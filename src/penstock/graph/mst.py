@@ -115,18 +115,25 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
-    return edges_in_frame(points, tree_over(points), strategy)
-
-
-def edges_in_frame(points: Points, tree: PointTree, strategy: Strategy = "auto") -> IndexArray:
-    """Return the edges of the minimum spanning tree of different points in any frame, by row; `tree` is over them."""
-    # Prim scans on average half of all leaves for each point
-    if strategy == "auto" and (
-        len(points.search) < _SMALLEST_FOR_KDTREE
-        or _SEARCH_OVERHEAD * tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= tree.n_leaves / 2
-    ):
+    tree = tree_over(points)
+    if strategy == "auto" and _prim_is_faster(tree):
+        del tree  # each of the two holds the rows
         return prim_edges(points)
+    del points
     return boruvka_edges(tree)
+
+
+def edges_in_frame(points: Points, tree: PointTree) -> IndexArray:
+    """Return the edges of the minimum spanning tree of different points in any frame, by row; `tree` is over them."""
+    return prim_edges(points) if _prim_is_faster(tree) else boruvka_edges(tree)
+
+
+def _prim_is_faster(tree: PointTree) -> bool:
+    """Tell whether scanning half of all leaves for each point, as Prim does on average, costs less than searching."""
+    return (
+        len(tree.names) < _SMALLEST_FOR_KDTREE
+        or _SEARCH_OVERHEAD * tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= tree.n_leaves / 2
+    )
 
 
 def prim_edges(points: Points) -> IndexArray:

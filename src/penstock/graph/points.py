@@ -183,7 +183,7 @@ def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: in
     filled = np.where(np.isnan(rows), low, rows) if np.isnan(rows).any() else rows
     distances = _sampled_distances(plain, _every(rows, _PROBED_ROWS))
     frame = centered_frame(plain, filled, rotate=rotate)
-    if not _blurred(frame.shift_between(low, high), (len(low) + 8) * _SINGLE, distances, n):
+    if len(distances) == 0 or not _blurred(frame.shift_between(low, high), (len(low) + 8) * _SINGLE, distances, n):
         return frame
     plain = replace(plain, precise=True)
     if rotate:
@@ -213,8 +213,6 @@ def _blurred(shift: float, stretch: float, distances: FloatArray, n: int) -> boo
     these, how many seem to be at distance 0, and what share seems equally far away, at any distance. Distances that are
     truly equal do not count.
     """
-    if len(distances) == 0:
-        return False
     m = distances.shape[1]
     near, same, far = 0.0, 0.0, 0.0
     for row in distances:
@@ -233,6 +231,8 @@ def _every(rows: FloatArray, most: int) -> FloatArray:
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
     """Scale and centre rows, and (for trees of boxes) rotate them to principal axes."""
     frame = searching_frame(X.min(axis=0), X.max(axis=0), X, len(X), rotate=rotate)
+    if frame.axes is None:
+        return frame.enter(X)
     with one_blas_thread():
         return frame.enter(X)
 
@@ -278,7 +278,8 @@ def _exponent(value: float) -> int:
 def tiles_of(search: SearchArray) -> SearchArray:
     """Arrange points as (tile, dimension, slot); the last tile is filled up with zeros."""
     n, width = search.shape
-    n_tiles = -(-n // TILE)
-    padded = np.zeros((n_tiles * TILE, width), dtype=search.dtype)
-    padded[:n] = search
-    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, width).transpose(0, 2, 1))
+    tiles, whole = np.zeros((-(-n // TILE), width, TILE), dtype=search.dtype), n // TILE
+    tiles[:whole] = search[: whole * TILE].reshape(whole, TILE, width).transpose(0, 2, 1)
+    if whole < len(tiles):
+        tiles[whole, :, : n - whole * TILE] = search[whole * TILE :].T
+    return tiles

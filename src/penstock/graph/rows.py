@@ -29,7 +29,11 @@ def first_copies(X: FloatArray) -> IndexArray:
     hashes = hash_rows(X)
     order = np.argsort(hashes, kind="stable")
     original = np.arange(n)
-    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
+    ordered = hashes[order]
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return original
+    starts = np.r_[0, 1 + np.flatnonzero(changes)]
     stops = np.r_[starts[1:], n]
     several = stops - starts > 1
     for start, stop in zip(starts[several], stops[several], strict=True):
@@ -52,7 +56,8 @@ def hash_rows(X: FloatArray) -> NDArray[np.uint64]:
     """Return one 64-bit number per row, equal for equal rows (FNV-1a over the words, mixed)."""
     hashes = np.empty(len(X), dtype=np.uint64)
     rows = np.ascontiguousarray(X, dtype=np.float64)
-    hash_words(rows, rows.view(np.uint64), hashes)
+    with np.errstate(over="ignore"):  # products wrap around, of which NumPy warns where kernels are not compiled
+        hash_words(rows, rows.view(np.uint64), hashes)
     return hashes
 
 
