@@ -24,7 +24,7 @@ from penstock.live import WatchOptions
 from penstock.registry import THRESHOLDS, parameter_names, threshold_class
 
 Files = Callable[[str], str]
-COMMAND = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())", "watch"]
+COMMAND = [sys.executable, "-m", "penstock", "watch"]
 QUICK = ["--components", "2", "--warmup", "30"]
 
 
