@@ -1,7 +1,16 @@
 """Compare detectors on labelled data sets: ``penstock bench``, and the same from Python."""
 
 from penstock.bench.datasets import Dataset, load_file
-from penstock.bench.methods import average_precision, roc_auc
+from penstock.bench.measures import (
+    EventMeasures,
+    average_precision,
+    event_measures,
+    resampled_precision,
+    resampling_blocks,
+    roc_auc,
+    sensor_hits,
+    vus_pr,
+)
 from penstock.bench.report import write_report
 from penstock.bench.results import Results, compare_rows, failures, method_summary, pivot, read_results
 from penstock.bench.runner import run_study

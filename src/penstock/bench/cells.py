@@ -27,13 +27,12 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 from penstock.bench.datasets import Dataset
+from penstock.bench.measures import average_precision, roc_auc
 from penstock.bench.methods import (
     MethodError,
-    average_precision,
     build,
     find_class,
     import_path,
-    roc_auc,
     takes_seed,
     training_scores,
     with_defaults,

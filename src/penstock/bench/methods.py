@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from penstock._types import FloatArray
-from penstock.ranking import checked_labels
 from penstock.registry import DETECTORS, did_you_mean
 
 OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
@@ -120,24 +118,6 @@ def training_scores(detector: Any, X: FloatArray, y: ArrayLike) -> FloatArray:
         f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
         "fit, nor a method score_samples or decision_function."
     )
-
-
-def roc_auc(y: ArrayLike, scores: ArrayLike) -> float:
-    """Return the area under the ROC curve: the chance that an anomaly scores above a normal row.
-
-    >>> roc_auc([1, 0, 0], [3.0, 1.0, 3.0])
-    0.75
-    """
-    return float(roc_auc_score(*checked_labels(y, scores)))
-
-
-def average_precision(y: ArrayLike, scores: ArrayLike) -> float:
-    """Return the average precision, the area under the precision-recall steps.
-
-    >>> average_precision([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0])
-    0.75
-    """
-    return float(average_precision_score(*checked_labels(y, scores)))
 
 
 def rehearse(detectors: Iterable[str]) -> None:
