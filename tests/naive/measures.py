@@ -51,9 +51,7 @@ def range_average_precision(labels, scores, length, n_thresholds, runs=None):
         cut = ordered[int(step * (n - 1) / (n_thresholds - 1))]
         flagged = [score >= cut for score in scores]
         hits = sum(weight for weight, flag in zip(soft, flagged, strict=True) if flag)
-        around = sum(
-            weight for weight, flag, label in zip(soft, flagged, labels, strict=True) if flag and not label
-        )
+        around = sum(weight for weight, flag, label in zip(soft, flagged, labels, strict=True) if flag and not label)
         positives = sum(labels) + around / 2  # the mean of the anomalies, and these with what was found around them
         seen = sum(any(flagged[low : high + 1]) for low, high, _ in zones) / len(zones)
         recall = min(hits / positives, 1.0) * seen

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock._types import FloatArray, IndexArray
 from penstock.explain import Events, Incident, group_events
 from penstock.explain.events import clock_of
 from penstock.explain.labels import fault_spans
@@ -335,7 +336,7 @@ def resampling_blocks(y: ArrayLike, time: pd.DatetimeIndex | None, groups: Array
     begins[np.concatenate([clock.starts, first, (last + 1)[last + 1 < n]])] = True
     edges = np.append(np.flatnonzero(begins), n)
     length = max(1, int(np.median(last - first + 1))) if len(first) else n
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges.tolist()):
         if not known[low]:
             begins[low:high:length] = True
     return np.cumsum(begins) - 1
