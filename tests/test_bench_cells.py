@@ -171,6 +171,7 @@ def test_parameters_seeds_and_solvers_are_handed_on(on_path: Path) -> None:
     assert build("takes_any:D", {"whatever": 3}).given == {"whatever": 3}
     assert build("NSNMF", {"solver": {"BlockSGD": {"rounds": 9}}}).solver == BlockSGD(rounds=9)
     assert build("NSNMF", {"solver": {"Auto": {}}}).solver == Auto()
+    assert build("OverTime", {"detector": {"NMF": {"n_components": 3}}}).detector.n_components == 3
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,12 @@ def test_event_measures_are_their_twins(given_series: tuple[list[int], list[floa
     for count, most in ((found.in_n, n), (found.in_2n, 2 * n)):
         assert count == naive.found_among(labels, scores, hours, gap, most)
     assert len(found.ranked) <= 2 * n
-    false, delay = naive.at_recall(labels, scores, hours, gap, recall)
+    expected = naive.at_recall(labels, scores, hours, gap, recall)
+    if expected is None:
+        assert np.isnan([found.false_per_day, found.delay_hours]).all()
+        return
     days = len(labels) * float(np.median(np.diff(hours))) / 24
-    assert (found.false_per_day * days, found.delay_hours) == pytest.approx((false, delay), abs=1e-9)
+    assert (found.false_per_day * days, found.delay_hours) == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_event_spans_two_runs() -> None:
@@ -105,6 +108,15 @@ def test_no_event_spans_two_runs() -> None:
     assert resampling_blocks(labels, time, runs)[[17, 18, 19, 20, 21, 22]].tolist() == [8, 9, 9, 10, 10, 11]
     with pytest.raises(ValueError, match="recall must be above 0"):
         event_measures(labels, scores, time, groups=runs, recall=0.0)
+
+
+def test_one_event_over_all_of_a_series_finds_one_fault() -> None:
+    labels, hours = np.zeros(200), list(range(200))
+    for begin in (20, 80, 140):
+        labels[begin : begin + 5] = 1
+    found = event_measures(labels, np.arange(200.0), stamps(hours))
+    assert (found.n_faults, found.in_n, found.in_2n) == (3, 1, 1)
+    assert np.isnan(found.false_per_day)
 
 
 def test_hits_of_the_true_sensor() -> None:

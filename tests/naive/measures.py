@@ -64,26 +64,40 @@ def flagged_events(scores, times, gap, cut):
     return events([score >= cut for score in scores], times, gap)
 
 
+def faults_with_events(true, flagged):
+    """The most pairs of a fault and a flagged event with a row in common, each in one pair at most."""
+    if not true:
+        return 0
+    fault, rest = true[0], true[1:]
+    best = faults_with_events(rest, flagged)
+    for at, rows in enumerate(flagged):
+        if set(rows) & set(fault):
+            best = max(best, 1 + faults_with_events(rest, flagged[:at] + flagged[at + 1 :]))
+    return best
+
+
 def found_among(known, scores, times, gap, most):
-    """How many known faults are flagged at the lowest cut down to which there are never more than `most` events."""
+    """How many faults are found at the lowest cut down to which there are never more than `most` events."""
     found = 0
     for cut in sorted(set(scores), reverse=True):
-        if len(flagged_events(scores, times, gap, cut)) > most:
+        flagged = flagged_events(scores, times, gap, cut)
+        if len(flagged) > most:
             break
-        found = sum(any(scores[row] >= cut for row in rows) for rows in faults(known, times, gap))
+        found = faults_with_events(faults(known, times, gap), flagged)
     return found
 
 
 def at_recall(known, scores, times, gap, recall):
-    """At the highest cut that finds this share of the faults: events without a fault, and the median delay."""
+    """At the highest cut that finds this share of the faults: events without a fault, and the median delay; or None."""
     true = faults(known, times, gap)
     for cut in sorted(set(scores), reverse=True):
-        found = [rows for rows in true if any(scores[row] >= cut for row in rows)]
-        if len(found) >= recall * len(true):
-            break
-    false = sum(not any(known[row] for row in rows) for rows in flagged_events(scores, times, gap, cut))
-    delays = [times[next(row for row in rows if scores[row] >= cut)] - times[rows[0]] for rows in found]
-    return false, statistics.median(delays)
+        flagged = flagged_events(scores, times, gap, cut)
+        if faults_with_events(true, flagged) >= recall * len(true):
+            false = sum(not any(known[row] for row in rows) for rows in flagged)
+            seen = [[row for row in rows if scores[row] >= cut] for rows in true]
+            delays = [times[hits[0]] - times[rows[0]] for rows, hits in zip(true, seen, strict=True) if hits]
+            return false, statistics.median(delays)
+    return None
 
 
 def average_precision(labels, scores, weights):

@@ -132,7 +132,8 @@ def plan(study: Study, load: Loader) -> Iterator[Cell]:
         for name in method.datasets or study.datasets:
             dataset, why = data[name]
             for seed in seeds:
-                cell = Cell(method, name, seed, dataset, trouble or why, uses_labels, len(data) == 1)
+                resampled = len(data) == 1 or (dataset is not None and dataset.time is not None)
+                cell = Cell(method, name, seed, dataset, trouble or why, uses_labels, resampled)
                 yield replace(cell, key=_key(cell))
 
 

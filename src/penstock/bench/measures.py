@@ -133,11 +133,12 @@ class EventMeasures:
         True events, N.
     in_n, in_2n : int
         How many of them are found among the first N and the first 2N events: the threshold is lowered while there are
-        at most so many.
+        at most so many. An event counts for one fault, else one that covers the whole series would find all.
     false_per_day : float
-        Events without a fault, per day, at the highest threshold that finds the wanted share of the faults.
+        Events without a fault, per day, at the highest threshold that finds the wanted share of the faults; NaN if
+        there is none.
     delay_hours : float
-        Median time from the start of a fault to its first flagged row, at the same threshold, of the faults found.
+        Median time from the start of a fault to its first flagged row, at the same threshold, of the faults flagged.
     ranked : Events
         The first 2N events.
     first_rows, last_rows : ndarray
@@ -206,29 +207,53 @@ def event_measures(
     n_faults = len(first)
     ticks, width = clock.ticks(gap), clock.width(gap)
     cuts = _event_thresholds(values, ticks, clock.group_of(np.arange(len(values))), width, (n_faults, 2 * n_faults))
+
+    def at(cut: float) -> tuple[Events, int]:
+        events = group_events(values >= cut, values, time, gap=gap, groups=groups)
+        return events, _faults_with_events(events, first, last)
+
+    # Only at the highest score of a fault can one more be found.
     wanted = int(np.ceil(recall * n_faults - 1e-9))
-    at_recall = -np.sort(-highest)[wanted - 1]
-    flags = values >= at_recall
-    events = group_events(flags, values, time, gap=gap, groups=groups)
+    for cut in np.unique(highest)[::-1]:
+        if (highest >= cut).sum() < wanted:
+            continue
+        events, matched = at(cut)
+        if matched >= wanted:
+            break
+    else:
+        cut = np.inf
+    flags = values >= cut
     true_ones = np.unique(events.of_row[flags & known])
     steps = np.diff(time.to_numpy()) / np.timedelta64(1, "D")
     steps[clock.starts[1:] - 1] = 0.0
     days = len(values) * float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-    found = highest >= at_recall
+    found = highest >= cut
     delays = [
         (time[a + int(np.argmax(flags[a : b + 1]))] - time[a]) / pd.Timedelta(hours=1)
         for a, b in zip(first[found], last[found], strict=True)
     ]
+    ranked, in_2n = at(cuts[1])
     return EventMeasures(
         n_faults=n_faults,
-        in_n=int((highest >= cuts[0]).sum()),
-        in_2n=int((highest >= cuts[1]).sum()),
-        false_per_day=(len(events) - len(true_ones)) / days if days else float("nan"),
-        delay_hours=float(np.median(delays)),
-        ranked=group_events(values >= cuts[1], values, time, gap=gap, groups=groups),
+        in_n=at(cuts[0])[1],
+        in_2n=in_2n,
+        false_per_day=(len(events) - len(true_ones)) / days if days and delays else float("nan"),
+        delay_hours=float(np.median(delays)) if delays else float("nan"),
+        ranked=ranked,
         first_rows=first,
         last_rows=last,
     )
+
+
+def _faults_with_events(events: Events, first: IndexArray, last: IndexArray) -> int:
+    """Return how many faults have a flagged event of their own: the most pairs that can be made of both."""
+    pairs, last_event = 0, 0
+    for a, b in zip(first, last, strict=True):
+        over = np.unique(events.of_row[a : b + 1])
+        free = over[over > last_event]  # both are in order, so that the first that is free is the best choice
+        if len(free):
+            pairs, last_event = pairs + 1, int(free[0])
+    return pairs
 
 
 def _event_thresholds(

@@ -212,9 +212,11 @@ def _signature(cls: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _as_object(value: Any) -> Any:
-    """Make a solver of a table with its name, ``{BlockSGD = {rounds = 100}}``; return other values as they are."""
+    """Make a solver, or a detector of ours, of a table with its name, ``{BlockSGD = {rounds = 100}}``."""
     if isinstance(value, Mapping) and len(value) == 1:
         name, fields = next(iter(value.items()))
         if name in SOLVERS and isinstance(fields, Mapping):
             return getattr(import_module("penstock.factor"), name)(**fields)
+        if name in OURS and isinstance(fields, Mapping):
+            return build(name, fields)
     return tuple(value) if isinstance(value, list) else value

@@ -35,9 +35,9 @@ _LONGEST_NAME = 22  # of a method in a drawing, in characters
 _FEW = 10  # faults, anomalies or data sets: an interval over fewer is a hint
 _EVENTS = (
     "Flagged rows at most six steps apart are one event; N is the number of faults. The threshold is lowered while "
-    "there are at most N, or 2N, events. False events and the delay from the start of a fault to its first flagged row are "
-    "those at the threshold that finds half of the faults. VUS-PR counts rows near a fault in part (Paparrizos et al. "
-    "2022). The picture shows the first 2N events, and how many of them lie in faults."
+    "there are at most N, or 2N, events; an event counts for one fault. False events and the delay from the start of a "
+    "fault to its first flagged row are those at the threshold that finds half of the faults. VUS-PR counts rows near "
+    "a fault in part (Paparrizos et al. 2022). The picture shows the first 2N events, and how many lie in faults."
 )
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@:])")
@@ -157,8 +157,7 @@ def answer(rows: pd.DataFrame) -> list[str]:
         alike = [name for name in others if name not in lead.told_apart]
         if table["low"].isna().all():
             said.append(
-                f"Next is {others[0]}, {apart} below. How sure that is cannot be said: of {lead.drawn} there is only "
-                f"{lead.n:,}."
+                f"Next is {others[0]}, {apart} below. How sure that is cannot be said from {lead.n:,} {lead.drawn}."
             )
         else:
             said.append(
@@ -187,8 +186,8 @@ def _found_by(rows: pd.DataFrame, method: str) -> list[str]:
     )
     if np.isfinite(figures["sensor_first"]):
         said += (
-            f" A true sensor is named first in {100 * figures['sensor_first']:.0f} % of the faults found, and among three "
-            f"in {100 * figures['sensor_in_three']:.0f} %."
+            f" A true sensor is named first in {100 * figures['sensor_first']:.0f} % of the faults found, and among "
+            f"three in {100 * figures['sensor_in_three']:.0f} %."
         )
     return [said]
 
