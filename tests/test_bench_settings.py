@@ -174,7 +174,7 @@ def test_runs_training_rows_and_causes(tmp_path: Path) -> None:
     assert len({data.digest, until.digest, plain.digest}) == 3
     for until_when, words in (
         ("2023-12-31", "train_until: there is no row to learn from until 2023-12-31; pump.csv has 12 rows from"),
-        ("99", "train_until: there is no row to score after 99"),
+        ("99", "train_until: there is no row to score after row 99"),
         ("soon", "train_until: 'soon' is no time stamp"),
     ):
         with pytest.raises(TableError, match=words):

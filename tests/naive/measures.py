@@ -83,14 +83,14 @@ def found_among(known, scores, times, gap, most):
         flagged = flagged_events(scores, times, gap, cut)
         if len(flagged) > most:
             break
-        found = faults_with_events(faults(known, times, gap), flagged)
+        found = faults_with_events(faults(known, times, math.inf), flagged)
     return found
 
 
 def at_recall(known, scores, times, gap, recall):
-    """At the highest cut that finds this share of the faults: events without a fault, and the median delay; or None."""
-    true = faults(known, times, gap)
-    for cut in sorted(set(scores), reverse=True):
+    """Events without a fault and the median delay at the highest peak of a fault that finds this share; or None."""
+    true = faults(known, times, math.inf)
+    for cut in sorted({max(scores[row] for row in rows) for rows in true}, reverse=True):
         flagged = flagged_events(scores, times, gap, cut)
         if faults_with_events(true, flagged) >= recall * len(true):
             false = sum(not any(known[row] for row in rows) for rows in flagged)

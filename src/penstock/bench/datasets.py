@@ -202,8 +202,9 @@ def _training_rows(
         return None
     said, n = str(until).strip(), len(X)
     if re.fullmatch("[0-9]+", said):
+        count, said = int(said), f"row {said}"
         runs = np.zeros(n, dtype=np.intp) if groups is None else groups
-        rows = pd.Series(runs).groupby(runs).cumcount().to_numpy() < int(said)
+        rows = pd.Series(runs).groupby(runs).cumcount().to_numpy() < count
     elif time is None:
         raise TableError(
             f"train_until: {source} has no time stamps to compare {said} with. Give a number of rows.", "train_until"

@@ -135,8 +135,8 @@ class EventMeasures:
         How many of them are found among the first N and the first 2N events: the threshold is lowered while there are
         at most so many. An event counts for one fault, else one that covers the whole series would find all.
     false_per_day : float
-        Events without a fault, per day, at the highest threshold that finds the wanted share of the faults; NaN if
-        there is none.
+        Events without a fault, per day, at the highest threshold that finds the wanted share of the faults, of those
+        at which a fault is first flagged; NaN if there is none.
     delay_hours : float
         Median time from the start of a fault to its first flagged row, at the same threshold, of the faults flagged.
     ranked : Events
@@ -171,7 +171,7 @@ def event_measures(
     Parameters
     ----------
     y : array-like of shape (n,)
-        1 for a row of a fault, 0 for the others; known rows that follow each other are one fault.
+        1 for a row of a fault, 0 for the others; known rows that follow each other are one fault, however far apart.
     scores : array-like of shape (n,)
         High is anomalous.
     time : DatetimeIndex
@@ -202,7 +202,7 @@ def event_measures(
         raise ValueError(f"recall must be above 0 and at most 1; got {recall!r}.")
     known, clock = labels.astype(np.bool_), clock_of(time, len(labels), groups)
     gap = clock.usual_length()
-    first, last = fault_spans(known, clock, gap)
+    first, last = fault_spans(known, clock, len(known))  # a gap in the record does not end a fault
     highest = np.array([values[a : b + 1].max() for a, b in zip(first, last, strict=True)])
     n_faults = len(first)
     ticks, width = clock.ticks(gap), clock.width(gap)
@@ -212,7 +212,6 @@ def event_measures(
         events = group_events(values >= cut, values, time, gap=gap, groups=groups)
         return events, _faults_with_events(events, first, last)
 
-    # Only at the highest score of a fault can one more be found.
     wanted = int(np.ceil(recall * n_faults - 1e-9))
     for cut in np.unique(highest)[::-1]:
         if (highest >= cut).sum() < wanted:
@@ -356,7 +355,7 @@ def resampling_blocks(y: ArrayLike, time: pd.DatetimeIndex | None, groups: Array
     if time is None:
         return np.arange(n)
     clock = clock_of(time, n, groups)
-    first, last = fault_spans(known, clock, clock.usual_length())
+    first, last = fault_spans(known, clock, n)
     begins = np.zeros(n, dtype=np.bool_)
     begins[np.concatenate([clock.starts, first, (last + 1)[last + 1 < n]])] = True
     edges = np.append(np.flatnonzero(begins), n)

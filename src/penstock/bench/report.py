@@ -164,10 +164,11 @@ def answer(rows: pd.DataFrame) -> list[str]:
                 f"Next is {others[0]}, {apart} below (95 % interval of the difference {next_best['behind_low']:.3f} to "
                 f"{next_best['behind_high']:.3f}); {best} is first in {100 * first['first']:.0f} % of the draws."
             )
-            sure_of = "Surely better than all others." if not alike else f"Not told apart from {', '.join(alike)}."
-            said[0] = f"{said[0]} {sure_of}"
-            few = " These are few: take the intervals as a hint." if lead.n < _FEW else ""
-            said.append(f"Intervals are of {lead.n:,} {lead.drawn} drawn with replacement.{few}")
+            few = lead.n < _FEW
+            below = f"All others are below it{', by few data' if few else ' at the 95 % level'}."
+            said[0] += f" Not told apart from {', '.join(alike)}." if alike else f" {below}"
+            hint = " These are few: take the intervals as a hint." if few else ""
+            said.append(f"Intervals are of {lead.n:,} {lead.drawn} drawn with replacement.{hint}")
     return said + _found_by(rows, best)
 
 
@@ -180,10 +181,13 @@ def _found_by(rows: pd.DataFrame, method: str) -> list[str]:
     faults = int(figures["faults"])
     said = (
         f"Of {counted(faults, 'fault')} it finds {figures['in_n']:.0f} in its first {counted(faults, 'event')} and "
-        f"{figures['in_2n']:.0f} in its first {2 * faults}. Where half of the faults are found there are "
-        f"{figures['false_per_day']:.2g} false events per day, and a fault is seen {hours(figures['delay_hours'])} "
-        f"after it begins."
+        f"{figures['in_2n']:.0f} in its first {2 * faults}."
     )
+    if np.isfinite(figures["false_per_day"]):
+        said += (
+            f" Where half of the faults are found there are {rate(figures['false_per_day'])} false events per day, and "
+            f"a fault is seen {hours(figures['delay_hours'])} after it begins."
+        )
     if np.isfinite(figures["sensor_first"]):
         said += (
             f" A true sensor is named first in {100 * figures['sensor_first']:.0f} % of the faults found, and among "
@@ -201,6 +205,15 @@ def hours(value: float) -> str:
     if np.isnan(value):
         return "–"
     return f"{60 * value:.0f} min" if value < 1 else f"{value:.1f} h" if value < 48 else f"{value / 24:.1f} days"
+
+
+def rate(value: float) -> str:
+    """Write a number with two digits, or whole.
+
+    >>> rate(0.03124), rate(221.4)
+    ('0.031', '221')
+    """
+    return "–" if np.isnan(value) else f"{value:.2g}" if value < 100 else f"{value:,.0f}"
 
 
 def chance_level(rows: pd.DataFrame) -> float:
@@ -280,7 +293,7 @@ def format_events(rows: pd.DataFrame) -> Table:
     made["VUS-PR"] = found["vus_pr"].map("{:.3f}".format)
     for name, title in (("in_n", "faults in first N events"), ("in_2n", "in first 2N")):
         made[title] = [f"{n:.0f} of {of:.0f}" for n, of in zip(totals[name], totals["faults"], strict=True)]
-    made["false events per day"] = found["false_per_day"].map("{:.3g}".format)
+    made["false events per day"] = found["false_per_day"].map(rate)
     made["delay"] = found["delay_hours"].map(hours)
     if found["sensor_first"].notna().any():
         spans = zip(found["sensor_first"], found["sensor_in_three"], strict=True)
