@@ -110,13 +110,17 @@ def test_no_event_spans_two_runs() -> None:
         event_measures(labels, scores, time, groups=runs, recall=0.0)
 
 
-def test_one_event_over_all_of_a_series_finds_one_fault() -> None:
+def test_one_event_over_all_of_a_series_does_not_find_all_faults() -> None:
     labels, hours = np.zeros(200), list(range(200))
     for begin in (20, 80, 140):
         labels[begin : begin + 5] = 1
     found = event_measures(labels, np.arange(200.0), stamps(hours))
-    assert (found.n_faults, found.in_n, found.in_2n) == (3, 1, 1)
+    assert (found.n_faults, found.in_n, found.in_2n) == (3, 0, 0)
     assert np.isnan(found.false_per_day)
+    late = np.roll(labels, 6) + 0.1 * labels  # within six steps
+    found = event_measures(labels, late, stamps(hours))
+    assert (found.in_n, found.hits.tolist(), found.false_per_day) == (3, [True] * 3, 0.0)
+    assert event_measures(labels, np.roll(labels, 11), stamps(hours)).in_2n == 0
 
 
 def test_hits_of_the_true_sensor() -> None:

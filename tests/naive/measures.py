@@ -64,39 +64,45 @@ def flagged_events(scores, times, gap, cut):
     return events([score >= cut for score in scores], times, gap)
 
 
-def faults_with_events(true, flagged):
-    """The most pairs of a fault and a flagged event with a row in common, each in one pair at most."""
-    if not true:
-        return 0
-    fault, rest = true[0], true[1:]
-    best = faults_with_events(rest, flagged)
-    for at, rows in enumerate(flagged):
-        if set(rows) & set(fault):
-            best = max(best, 1 + faults_with_events(rest, flagged[:at] + flagged[at + 1 :]))
-    return best
+def windows(known, times, gap):
+    """Of each fault its rows, and those in which an event may have its highest score to find it."""
+    true = faults(known, times, math.inf)
+    found = []
+    for at, rows in enumerate(true):
+        end = true[at + 1][0] if at + 1 < len(true) else len(known)
+        found.append((rows, rows + [row for row in range(rows[-1] + 1, end) if times[row] - times[rows[-1]] <= gap]))
+    return found
+
+
+def found_at(known, scores, times, gap, cut):
+    """Events without a fault, the number of events, and of the faults found the rows of their windows."""
+    flagged = flagged_events(scores, times, gap, cut)
+    peaks = [max(rows, key=lambda row: (scores[row], -row)) for rows in flagged]
+    true = [window for _, window in windows(known, times, gap)]
+    false = sum(not any(peak in window for window in true) for peak in peaks)
+    return false, len(flagged), [window for window in true if any(peak in window for peak in peaks)]
 
 
 def found_among(known, scores, times, gap, most):
-    """How many faults are found at the lowest cut down to which there are never more than `most` events."""
-    found = 0
+    """How many faults are found at the highest cut with the most events, down to where there are more than `most`."""
+    found = highest = 0
     for cut in sorted(set(scores), reverse=True):
-        flagged = flagged_events(scores, times, gap, cut)
-        if len(flagged) > most:
+        _, count, hit = found_at(known, scores, times, gap, cut)
+        if count > most:
             break
-        found = faults_with_events(faults(known, times, math.inf), flagged)
+        if count > highest:
+            found, highest = len(hit), count
     return found
 
 
 def at_recall(known, scores, times, gap, recall):
     """Events without a fault and the median delay at the highest peak of a fault that finds this share; or None."""
-    true = faults(known, times, math.inf)
-    for cut in sorted({max(scores[row] for row in rows) for rows in true}, reverse=True):
-        flagged = flagged_events(scores, times, gap, cut)
-        if faults_with_events(true, flagged) >= recall * len(true):
-            false = sum(not any(known[row] for row in rows) for rows in flagged)
-            seen = [[row for row in rows if scores[row] >= cut] for rows in true]
-            delays = [times[hits[0]] - times[rows[0]] for rows, hits in zip(true, seen, strict=True) if hits]
-            return false, statistics.median(delays)
+    peaks = {max(scores[row] for row in window) for _, window in windows(known, times, gap)}
+    for cut in sorted(peaks, reverse=True):
+        false, _, hit = found_at(known, scores, times, gap, cut)
+        if len(hit) >= recall * len(faults(known, times, math.inf)):
+            alarms = [next(row for row in window if scores[row] >= cut) for window in hit]
+            return false, statistics.median(times[row] - times[w[0]] for row, w in zip(alarms, hit, strict=True))
     return None
 
 

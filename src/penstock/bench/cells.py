@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import BoolArray, FloatArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.bench.datasets import Dataset, split_causes
 from penstock.bench.measures import (
     EventMeasures,
@@ -241,22 +241,23 @@ def _judge(cell: Cell) -> dict[str, Any]:
         "average_precision": average_precision(y_counted, scores),
     }
     detail = _details(detector, X)
-    runs = None if groups is None else groups[counted]
+    # Rows that were learnt from in between part the others.
+    edges = [np.diff(each) != 0 for each in (groups, train) if each is not None]
+    runs = np.cumsum(np.append(0, np.logical_or.reduce(edges) if edges else np.zeros(len(X) - 1, dtype=np.intp)))
     if cell.resampled:
-        blocks = resampling_blocks(y_counted, None if stamps is None else stamps[counted], runs)
+        blocks = resampling_blocks(y_counted, None if stamps is None else stamps[counted], runs[counted])
         detail["resampled"] = [round(float(each), 4) for each in resampled_precision(y_counted, scores, blocks)]
     if stamps is not None:
-        runs_scored = None if groups is None else groups[scored]
-        events = event_measures(y[scored], found.scores, stamps[scored], groups=runs_scored)
+        events = event_measures(y[scored], found.scores, stamps[scored], groups=runs[scored])
         first, in_three = float("nan"), float("nan")
         if data.causes is not None and found.evidence is not None and found.evidence.shape[1] == data.p:
-            starts = _history_starts(stamps[scored], runs_scored)
+            starts = _history_starts(stamps[scored], runs[scored])
             readings, expected, causes = X[scored], detector.expected(X[scored]), data.causes[taken][scored]
             evidence, names = found.evidence, data.names
             incidents = find_incidents(events.ranked, found.scores, evidence, expected, readings, starts, names)
             first, in_three = _named_sensors(events, incidents, causes)
         outcome |= {
-            "vus_pr": vus_pr(y_counted, scores, groups=runs),
+            "vus_pr": vus_pr(y_counted, scores, groups=runs[counted]),
             "faults": events.n_faults,
             "in_n": events.in_n,
             "in_2n": events.in_2n,
@@ -265,19 +266,16 @@ def _judge(cell: Cell) -> dict[str, Any]:
             "sensor_first": first,
             "sensor_in_three": in_three,
         }
-        detail["events"] = _shown_events(events, y[scored], stamps[scored])
+        detail["events"] = _shown_events(events, stamps[scored])
     measured = {name: value if np.isfinite(value) else None for name, value in outcome.items()}
     cost = {"fit_seconds": round(wall, 6), "cpu_seconds": round(cpu, 6)}
     return {**measured, **cost, "status": "ok", "why": "", "detail": detail}
 
 
-def _history_starts(stamps: pd.DatetimeIndex, groups: NDArray[Any] | None) -> BoolArray:
+def _history_starts(stamps: pd.DatetimeIndex, runs: IndexArray) -> BoolArray:
     """Return where a run begins, or rows follow a gap of three times the usual step."""
     steps = np.diff(stamps.to_numpy()).astype(np.int64)
-    far = steps > 3 * np.median(steps) if len(steps) else np.empty(0, dtype=np.bool_)
-    if groups is not None:
-        far |= np.diff(groups) != 0
-    return np.append(True, far)
+    return np.append(True, (steps > 3 * np.median(steps)) | (np.diff(runs) != 0))
 
 
 def _named_sensors(events: EventMeasures, incidents: Sequence[Incident], causes: NDArray[Any]) -> tuple[float, float]:
@@ -292,14 +290,14 @@ def _named_sensors(events: EventMeasures, incidents: Sequence[Incident], causes:
     return sensor_hits(named, true)
 
 
-def _shown_events(events: EventMeasures, y: NDArray[np.int64], stamps: pd.DatetimeIndex) -> dict[str, Any]:
+def _shown_events(events: EventMeasures, stamps: pd.DatetimeIndex) -> dict[str, Any]:
     """Return what a picture of the faults and the first 2N events needs: rows, and whether each event is a hit."""
     ranked = events.ranked
     spans = zip(ranked.first_rows.tolist(), ranked.last_rows.tolist(), strict=True)
-    shown = [[first, last, int(y[ranked.rows_of(at)].any())] for at, (first, last) in enumerate(spans, 1)]
+    shown = [[*span, int(hit)] for span, hit in zip(spans, events.hits, strict=True)]
     faults = zip(events.first_rows.tolist(), events.last_rows.tolist(), strict=True)
     return {
-        "rows": len(y),
+        "rows": len(stamps),
         "begin": str(stamps.min()),
         "end": str(stamps.max()),
         "faults": [list(span) for span in faults],

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.explain import Events, Incident, group_events
 from penstock.explain.events import clock_of
 from penstock.explain.labels import fault_spans
@@ -132,15 +132,17 @@ class EventMeasures:
     n_faults : int
         True events, N.
     in_n, in_2n : int
-        How many of them are found among the first N and the first 2N events: the threshold is lowered while there are
-        at most so many. An event counts for one fault, else one that covers the whole series would find all.
+        How many of them are found among the first N and the first 2N events: the threshold is lowered until there are
+        so many, or as many as there can be before there are more.
     false_per_day : float
-        Events without a fault, per day, at the highest threshold that finds the wanted share of the faults, of those
+        Events that find no fault, per day, at the highest threshold that finds the wanted share of the faults, of those
         at which a fault is first flagged; NaN if there is none.
     delay_hours : float
-        Median time from the start of a fault to its first flagged row, at the same threshold, of the faults flagged.
+        Median time from the start of a fault to its first flagged row, at the same threshold, of the faults found.
     ranked : Events
         The first 2N events.
+    hits : ndarray of bool
+        Which of these find a fault.
     first_rows, last_rows : ndarray
         Of the faults.
     """
@@ -151,6 +153,7 @@ class EventMeasures:
     false_per_day: float
     delay_hours: float
     ranked: Events
+    hits: BoolArray
     first_rows: IndexArray
     last_rows: IndexArray
 
@@ -165,8 +168,9 @@ def event_measures(
 ) -> EventMeasures:
     """Measure how scores find the faults of a series, event by event.
 
-    Use it where what matters is how many faults are found at what price in alarms. It does not say how much of a fault
-    was flagged: see `vus_pr`.
+    An event finds a fault if its highest score lies in the fault, or at most six steps of time after it: one event that
+    covers most of the series does not find all of its faults. Use it where what matters is how many faults are found at
+    what price in alarms. It does not say how much of a fault was flagged: see `vus_pr`.
 
     Parameters
     ----------
@@ -203,68 +207,65 @@ def event_measures(
     known, clock = labels.astype(np.bool_), clock_of(time, len(labels), groups)
     gap = clock.usual_length()
     first, last = fault_spans(known, clock, len(known))  # a gap in the record does not end a fault
-    highest = np.array([values[a : b + 1].max() for a, b in zip(first, last, strict=True)])
-    n_faults = len(first)
-    ticks, width = clock.ticks(gap), clock.width(gap)
-    cuts = _event_thresholds(values, ticks, clock.group_of(np.arange(len(values))), width, (n_faults, 2 * n_faults))
+    n_faults, rows = len(first), np.arange(len(values))
+    ticks, width, run_of = clock.ticks(gap), clock.width(gap), clock.group_of(rows)
+    # Where an event may have its highest score to find each fault: up to the next fault, or the end of the run.
+    until = np.append(first[1:], len(values))
+    ends = last.copy()
+    for fault, (end, stop) in enumerate(zip(last, until, strict=True)):
+        near = (ticks[end + 1 : stop] - ticks[end] <= width) & (run_of[end + 1 : stop] == run_of[end])
+        ends[fault] += int(np.logical_and.accumulate(near).sum())
 
-    def at(cut: float) -> tuple[Events, int]:
+    def at(cut: float) -> tuple[Events, IndexArray, int]:
+        """Return the events at a threshold, the fault that each finds (−1 for none), and how many faults are found."""
         events = group_events(values >= cut, values, time, gap=gap, groups=groups)
-        return events, _faults_with_events(events, first, last)
+        peaks = events.table["peak_row"].to_numpy()
+        fault = np.searchsorted(first, peaks, side="right") - 1
+        found = np.where((fault >= 0) & (peaks <= ends[fault]), fault, -1)
+        return events, found, len(np.unique(found[found >= 0]))
 
+    cuts = _event_thresholds(values, ticks, run_of, width, (n_faults, 2 * n_faults))
+    ranked, ranked_finds, in_2n = at(cuts[1])
     wanted = int(np.ceil(recall * n_faults - 1e-9))
+    highest = np.array([values[a : b + 1].max() for a, b in zip(first, ends, strict=True)])
+    false, delays = 0, list[float]()
     for cut in np.unique(highest)[::-1]:
         if (highest >= cut).sum() < wanted:
             continue
-        events, matched = at(cut)
-        if matched >= wanted:
+        _, found, count = at(cut)
+        if count >= wanted:
+            false = int((found < 0).sum())
+            for fault in np.unique(found[found >= 0]):
+                alarm = first[fault] + int(np.argmax(values[first[fault] : ends[fault] + 1] >= cut))
+                delays.append((time[alarm] - time[first[fault]]) / pd.Timedelta(hours=1))
             break
-    else:
-        cut = np.inf
-    flags = values >= cut
-    true_ones = np.unique(events.of_row[flags & known])
     steps = np.diff(time.to_numpy()) / np.timedelta64(1, "D")
     steps[clock.starts[1:] - 1] = 0.0
     days = len(values) * float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-    found = highest >= cut
-    delays = [
-        (time[a + int(np.argmax(flags[a : b + 1]))] - time[a]) / pd.Timedelta(hours=1)
-        for a, b in zip(first[found], last[found], strict=True)
-    ]
-    ranked, in_2n = at(cuts[1])
     return EventMeasures(
         n_faults=n_faults,
-        in_n=at(cuts[0])[1],
+        in_n=at(cuts[0])[2],
         in_2n=in_2n,
-        false_per_day=(len(events) - len(true_ones)) / days if days and delays else float("nan"),
+        false_per_day=false / days if days and delays else float("nan"),
         delay_hours=float(np.median(delays)) if delays else float("nan"),
         ranked=ranked,
+        hits=ranked_finds >= 0,
         first_rows=first,
         last_rows=last,
     )
 
 
-def _faults_with_events(events: Events, first: IndexArray, last: IndexArray) -> int:
-    """Return how many faults have a flagged event of their own: the most pairs that can be made of both."""
-    pairs, last_event = 0, 0
-    for a, b in zip(first, last, strict=True):
-        over = np.unique(events.of_row[a : b + 1])
-        free = over[over > last_event]  # both are in order, so that the first that is free is the best choice
-        if len(free):
-            pairs, last_event = pairs + 1, int(free[0])
-    return pairs
-
-
 def _event_thresholds(
     scores: FloatArray, ticks: NDArray[np.int64], groups: IndexArray, gap: int, most: Sequence[int]
 ) -> list[float]:
-    """Return the lowest thresholds down to which there are never more than so many events (∞: at once too many).
+    """Return the thresholds with the most events, down to where there are more than so many; ∞ if at once too many.
 
-    Rows are flagged from the highest score down. Each begins an event, extends one, or joins two.
+    Of equal numbers the highest threshold counts. Rows are flagged from the highest score down: each begins an event,
+    extends one, or joins two.
     """
     order = np.argsort(-scores, kind="stable")
-    found, flagged, count, cut = [np.inf] * len(most), list[int](), 0, np.inf
-    opened = [True] * len(most)
+    found, best, opened = [np.inf] * len(most), [0] * len(most), [True] * len(most)
+    flagged, count = list[int](), 0
     for place, row in enumerate(order.tolist()):
         at = bisect_left(flagged, row)
         near = [other for other in flagged[max(at - 1, 0) : at + 1] if groups[other] == groups[row]]
@@ -274,10 +275,10 @@ def _event_thresholds(
         insort(flagged, row)
         if place + 1 < len(order) and scores[order[place + 1]] == scores[row]:
             continue  # rows of one score are flagged together
-        cut = float(scores[row])
         for k, limit in enumerate(most):
             opened[k] &= count <= limit
-            found[k] = cut if opened[k] else found[k]
+            if opened[k] and count > best[k]:
+                found[k], best[k] = float(scores[row]), count
         if not any(opened):
             break
     return found

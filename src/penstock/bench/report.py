@@ -34,10 +34,11 @@ _MOST_FAILURES = 200  # listed one by one
 _LONGEST_NAME = 22  # of a method in a drawing, in characters
 _FEW = 10  # faults, anomalies or data sets: an interval over fewer is a hint
 _EVENTS = (
-    "Flagged rows at most six steps apart are one event; N is the number of faults. The threshold is lowered while "
-    "there are at most N, or 2N, events; an event counts for one fault. False events and the delay from the start of a "
-    "fault to its first flagged row are those at the threshold that finds half of the faults. VUS-PR counts rows near "
-    "a fault in part (Paparrizos et al. 2022). The picture shows the first 2N events, and how many lie in faults."
+    "Flagged rows at most six steps apart are one event; N is the number of faults. The threshold is lowered until "
+    "there are N, or 2N, events. An event finds a fault if its highest score lies in it, or at most six "
+    "steps after. False events and the delay from the start of a fault to its first flagged row are those at the "
+    "threshold that finds half of the faults. VUS-PR counts rows near a fault in part (Paparrizos et al. 2022). The "
+    "picture shows the first 2N events, and how many of them find a fault."
 )
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@:])")
@@ -366,7 +367,7 @@ def draw_events(rows: pd.DataFrame, methods: Sequence[str]) -> tuple[str, ...]:
     for place, anchor, text in ((_LEFT, "start", one["begin"]), (right, "end", one["end"])):
         shown = escape(text[:16])
         parts.append(f'<text class="axis" x="{place}" y="{bottom + 18}" text-anchor="{anchor}">{shown}</text>')
-    legend = (("hit", "event in a fault"), ("false", "event outside of faults"))
+    legend = (("hit", "finds a fault"), ("false", "finds none"))
     for at, (kind, words) in enumerate(legend):
         x = _LEFT + 190 * at
         parts.append(f'<rect class="{kind}" x="{x}" y="{bottom + 30}" width="12" height="12"/>')
