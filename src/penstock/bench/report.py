@@ -282,7 +282,9 @@ def format_methods(rows: pd.DataFrame) -> Table:
 
 
 def _span(table: pd.DataFrame, low: str, high: str) -> pd.Series[str]:
-    return table.apply(lambda row: f"{row[low] + 0:.3f} to {row[high]:.3f}" if pd.notna(row[low]) else "–", axis=1)
+    return table.apply(
+        lambda row: f"{round(row[low], 3) + 0.0:.3f} to {row[high]:.3f}" if pd.notna(row[low]) else "–", axis=1
+    )
 
 
 def format_events(rows: pd.DataFrame) -> Table:

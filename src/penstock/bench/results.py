@@ -25,14 +25,14 @@ from penstock.storage import lock, replace_file
 
 Statistic = Literal["median", "mean", "max", "min"]
 _SUMMARISED = ("precision_at_n", "average_precision", "roc_auc")
+MEASURES = ("precision_at_n", "true_detections", "roc_auc", "average_precision")
 SERIES_MEASURES = (
     *("vus_pr", "faults", "in_n", "in_2n", "false_per_day", "delay_hours", "sensor_first", "sensor_in_three"),
 )
-MEASURES = ("precision_at_n", "true_detections", "roc_auc", "average_precision", *SERIES_MEASURES)
 COSTS = ("fit_seconds", "cpu_seconds", "peak_memory_mb")
 STATUSES = ("ok", "failed", "timed out", "killed", "not run")
 PLANNED = ("method", "dataset", "seed", "n", "p", "n_anomalies")
-OUTCOME = (*MEASURES, *COSTS, "status", "why", "mark", "detail")
+OUTCOME = (*MEASURES, *SERIES_MEASURES, *COSTS, "status", "why", "mark", "detail")
 COLUMNS = (*PLANNED, *OUTCOME, "key")
 ROWS_FILE, PLAN_FILE, RUN_FILE, SETTINGS_FILE = "rows.jsonl", "plan.json", "run.json", "study.toml"
 _REPORTED = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "pyod", "torch")
@@ -114,7 +114,7 @@ def frame_of(
     >>> frame_of([cell], {})[["method", "status"]].to_dict("records")
     [{'method': 'NMF', 'status': 'not run'}]
     """
-    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *COSTS), float("nan"))
+    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *SERIES_MEASURES, *COSTS), float("nan"))
     nothing |= {"status": "not run", "why": "", "mark": ""}
     records = []
     for cell in planned:
@@ -129,7 +129,7 @@ def frame_of(
         records.append(record)
     frame = pd.DataFrame(records, columns=[*labels, *COLUMNS])
     kinds = {"seed": "Int64", "n": "int64", "p": "int64", "n_anomalies": "int64"}
-    frame = frame.astype(kinds | dict.fromkeys((*MEASURES, *COSTS), "float64"))
+    frame = frame.astype(kinds | dict.fromkeys((*MEASURES, *SERIES_MEASURES, *COSTS), "float64"))
     return frame.astype(dict.fromkeys([*labels, "detail"], object))
 
 
