@@ -169,7 +169,7 @@ class Online:
     """The paper's online algorithm with the settings of `penstock watch`; scores before its warm-up are 0."""
 
     def fit(self, X: FloatArray) -> Self:
-        self.detector_ = OnlineNSNMF(similarity="binary", warmup=200, random_state=0)
+        self.detector_ = OnlineNSNMF(similarity="binary", warmup=200, scale="minmax", random_state=0)
         self.scores_ = self.anomaly_score(X)
         return self
 
