@@ -23,7 +23,7 @@ help:
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
 	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector and nine others on the paper's data sets (twenty minutes)"
-	@echo "make bench-plant  detectors on labelled series, and verdicts on data without faults (half an hour)"
+	@echo "make bench-plant  all detectors on labelled series, by themselves and learnt from a good period (half an hour)"
 	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets; noise of alarms (half an hour)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine and the plain fit (half an hour)"
 	@echo "make install   the environment alone"
@@ -96,8 +96,6 @@ bench: $(VENV)/.installed-bench
 
 bench-plant: install
 	$(BIN)/python benchmarks/plant.py
-	$(BIN)/python benchmarks/plant.py --causes
-	$(BIN)/python benchmarks/verdicts.py
 
 bench-live: install
 	$(BIN)/python benchmarks/live.py

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from penstock import KNNDistance, OnlineNSNMF
 from penstock._types import FloatArray
-from penstock.bench import Dataset
-from penstock.bench.methods import roc_auc
+from penstock.bench import Dataset, roc_auc
 from penstock.graph.similarities import Kind
 from penstock.ranking import precision_at_n, true_detections
 

@@ -1,104 +1,211 @@
 """Compare detectors on labelled series, self-judged (i) and learnt from a good period (ii).
 
-    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd] [--seeds 0 1 2 3 4] [--methods …]
+    .venv/bin/python benchmarks/plant.py [--sets plant varied nab skab asd local] [--seeds 0 1 2 3 4] [--methods …]
     .venv/bin/python benchmarks/plant.py --causes | --cost | --picture FILE
 
 (i) fitted on the rows that hold the faults; (ii) fitted on a good period, rows that were not learnt from are scored.
 PLANT is `penstock simulate hydropower` (good period: the first 40 % without its faults), VARIED the same with `--vary`
 (rows at the faint beginning of slow faults do not count), NAB learns what comes before its first fault, SKAB up to 400
-rows of each run before its fault, ASD its training part; (i) on ASD: its labelled part. "position" is the row number:
-on SKAB it tells faults by itself, as they lie at the end of the runs.
+rows of each run before its fault, ASD its training part; (i) on ASD: its labelled part. LOCAL is any other labelled
+file in PENSTOCK_DATA/industrial; good: the first 40 % without faults. "position" is the row number: on SKAB it tells
+faults by itself, as they lie at the end of the runs, and so it does on the local SHP_hydropower_prefault.
 
-Printed per method and set: mean average precision (i)/(ii) and the lowest, CPU seconds, and on the plants for (i): how
-many of the faults are among the first 26 events, how many of the first 100 rows are in faults and in look-alikes, and
-false events a day where half of the faults are found.
+A study of `penstock bench` (results in --folder, continued where it stopped), whose measures are printed per method and
+set: means over the series of a set, and in whose favour they are with intervals over these series.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import process_time
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from detect import plant_table
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score
 from timing import Timing, Worker
 
-from penstock import NSNMF, Detector, OnlineNSNMF, OverTime, SensorDetector
-from penstock._types import FloatArray
+from penstock import Detector, OnlineNSNMF, SensorDetector
+from penstock._types import BoolArray, FloatArray
+from penstock.bench import Dataset, Method, Study, load_file, run_study, sensor_hits
+from penstock.bench.measures import highest_incident
+from penstock.bench.report import answer, format_events, format_methods
 from penstock.explain import Incident, find_incidents, group_events
 from penstock.sensors import Judgement, learn_clock, learn_leave_one_out, learn_scale
 from penstock.simulate import simulate_hydropower
 
-BoolArray = NDArray[np.bool_]
 DATA = Path(os.environ.get("PENSTOCK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "industrial"
+VALVE = "Volume Flow RateRMS;Pressure"  # SKAB has no list of causes: what a closed valve acts on
+NAB, SKAB, ASD = "NAB_machine_temperature_system_failure.csv.gz", "SKAB.csv.gz", "ASD_servers.csv.gz"
+LATER = " (ii)"  # of the name of a data set: learnt from its good period
 
 
-@dataclass(frozen=True)
-class Series:
-    """Readings (n, p), times in minutes (n,), faults (n,), rows of a good period (n,), and rows that count (n,).
-
-    events : of a simulated plant, for each event whether it is a fault, and its rows.
-    """
-
-    X: FloatArray
-    time: FloatArray
-    faults: BoolArray
-    good: BoolArray
-    counted: BoolArray
-    events: list[tuple[bool, BoolArray]] = field(default_factory=list)
-
-
-def read_plant(seeds: list[int], *, vary: bool = False) -> Iterator[Series]:
+def read_plant(seeds: list[int], *, vary: bool = False) -> Iterator[Dataset]:
     for seed in seeds:
         plant = simulate_hydropower(seed, vary=vary)
-        faults, time = plant.is_anomalous, plant.table.index
-        good = (np.arange(len(faults)) < int(0.4 * len(faults))) & ~faults
-        events = [
-            (bool(event.is_fault), np.asarray((time >= event.start) & (time <= event.end)))
-            for event in plant.events.itertuples()
-        ]
-        yield Series(plant.table.to_numpy(), _minutes(time), faults, good, ~plant.is_faint, events)
+        time, causes = pd.DatetimeIndex(plant.table.index), np.full(len(plant.table), "", dtype=object)
+        for event in plant.events[plant.events["is_fault"]].to_dict("records"):
+            causes[(time >= event["start"]) & (time <= event["end"])] = ";".join(event["variables"])
+        yield Dataset(
+            f"{'varied' if vary else 'plant'} {seed}",
+            plant.table.to_numpy(),
+            plant.is_anomalous.astype(np.int64),
+            time,
+            train=_without_faults(plant.is_anomalous),
+            counted=~plant.is_faint,
+            names=tuple(plant.table.columns),
+            causes=causes,
+        )
 
 
-def read_varied(seeds: list[int]) -> Iterator[Series]:
+def _without_faults(faults: BoolArray) -> BoolArray:
+    return (np.arange(len(faults)) < int(0.4 * len(faults))) & ~faults
+
+
+def read_varied(seeds: list[int]) -> Iterator[Dataset]:
     return read_plant(seeds, vary=True)
 
 
-def read_nab(_: list[int]) -> Iterator[Series]:
-    table = pd.read_csv(DATA / "NAB_machine_temperature_system_failure.csv.gz")
-    faults = table["outlier"].to_numpy() > 0
-    good = np.arange(len(faults)) < int(np.argmax(faults))
-    yield Series(table[["value"]].to_numpy(), _minutes(table["t"]), faults, good, np.ones(len(faults), np.bool_))
+def read_nab(_: list[int]) -> Iterator[Dataset]:
+    data = load_file(DATA / NAB, exclude=["point_label"])
+    yield replace(data, name="nab", train=np.arange(data.n) < int(np.argmax(data.y)))
 
 
-def read_skab(_: list[int]) -> Iterator[Series]:
-    table = pd.read_csv(DATA / "SKAB.csv.gz")
+def read_skab(_: list[int]) -> Iterator[Dataset]:
+    table = pd.read_csv(DATA / SKAB)
     names = table.columns.drop(["run", "t", "changepoint", "outlier"])
-    for _run, run in table.groupby("run", sort=False):
-        faults = run["outlier"].to_numpy() > 0
-        if faults.any():
-            good = np.arange(len(faults)) < min(400, int(np.argmax(faults)))
-            every = np.ones(len(faults), np.bool_)
-            yield Series(run[names].to_numpy(float), _minutes(run["t"]), faults, good, every)
+    for name, run in table.groupby("run", sort=False):
+        y = (run["outlier"].to_numpy() > 0).astype(np.int64)
+        if y.any():
+            train = np.arange(len(y)) < min(400, int(np.argmax(y)))
+            causes = np.where(y == 1, VALVE, "") if str(name).startswith("valve") else None
+            X, time = run[names].to_numpy(float), pd.DatetimeIndex(run["t"])
+            yield Dataset(f"skab {name}", X, y, time, train=train, names=tuple(names), causes=causes)
 
 
-def read_asd(_: list[int]) -> Iterator[Series]:
-    table = pd.read_csv(DATA / "ASD_servers.csv.gz")
-    names = [name for name in table.columns if name.startswith("m")]
-    for _server, server in table.groupby("server", sort=False):
-        faults = np.nan_to_num(server["outlier"].to_numpy(float)) > 0
-        good = (server["part"] == "train").to_numpy()
-        yield Series(server[names].to_numpy(float), np.arange(len(faults), dtype=float), faults, good, ~good)
+def read_asd(_: list[int]) -> Iterator[Dataset]:
+    table, all_causes = pd.read_csv(DATA / ASD), pd.read_csv(DATA / "ASD_servers_causes.csv")
+    names = tuple(name for name in table.columns if name.startswith("m"))
+    for server, part in table.groupby("server", sort=False):
+        y = (np.nan_to_num(part["outlier"].to_numpy(float)) > 0).astype(np.int64)
+        train = (part["part"] == "train").to_numpy()
+        causes = np.full(len(y), "", dtype=object)
+        for cause in all_causes[all_causes["server"] == server].to_dict("records"):
+            metrics = ";".join(f"m{number}" for number in str(cause["metrics"]).split())
+            causes[train.sum() + cause["first_step"] : train.sum() + cause["last_step"] + 1] = metrics
+        time = pd.date_range("2024-01-01", periods=len(y), freq="5min")
+        X = part[list(names)].to_numpy(float)
+        yield Dataset(f"asd {server}", X, y, time, train=train, names=names, causes=causes)
+
+
+def read_local(_: list[int]) -> Iterator[Dataset]:
+    about = pd.read_csv(DATA / "MANIFEST.csv", index_col="name")["sensor_columns"].dropna()
+    for file in sorted(DATA.glob("*.csv*")):
+        name = file.name.partition(".")[0]
+        if file.name in (NAB, SKAB, ASD) or name == "MANIFEST" or name.endswith("_causes"):
+            continue
+        inputs = about.get(name, "").split(";")
+        columns = pd.read_csv(file, nrows=0).columns
+        exclude = [c for c in columns if c not in (*inputs, "t", "outlier")] if name in about.index else []
+        try:
+            data = load_file(file, exclude=exclude)
+        except ValueError as error:
+            print(f"Left out: {error}", file=sys.stderr)
+            continue
+        if data.time is not None:
+            yield replace(data, train=_without_faults(data.y == 1))
+
+
+SETS: dict[str, Callable[[list[int]], Iterator[Dataset]]] = {
+    "plant": read_plant,
+    "varied": read_varied,
+    "nab": read_nab,
+    "skab": read_skab,
+    "asd": read_asd,
+    "local": read_local,
+}
+
+
+@cache
+def read_set(name: str, seeds: tuple[int, ...]) -> dict[str, Dataset]:
+    """Return the series of a set in both regimes, by name."""
+    found = {}
+    for data in SETS[name](list(seeds)):
+        rows = ~data.train if name == "asd" and data.train is not None else np.ones(data.n, dtype=np.bool_)
+        found[data.name] = Dataset(
+            data.name,
+            data.X[rows],
+            data.y[rows],
+            data.time[rows] if data.time is not None else None,
+            counted=None if data.counted is None else data.counted[rows],
+            names=data.names,
+            causes=None if data.causes is None else data.causes[rows],
+        )
+        found[data.name + LATER] = replace(data, name=data.name + LATER)
+    return found
+
+
+class MeanOfSix:
+    """Mean of the last six scores of `Detector`."""
+
+    def fit(self, X: FloatArray) -> Self:
+        self.detector_ = Detector(random_state=0).fit(X)
+        self.scores_ = _mean_of_six(self.detector_.scores_)
+        return self
+
+    def anomaly_score(self, X: FloatArray) -> FloatArray:
+        return _mean_of_six(self.detector_.anomaly_score(X))
+
+
+class Online:
+    """The paper's online algorithm with the settings of `penstock watch`; scores before its warm-up are 0."""
+
+    def fit(self, X: FloatArray) -> Self:
+        self.detector_ = OnlineNSNMF(similarity="binary", warmup=200, scale="minmax", random_state=0)
+        self.scores_ = self.anomaly_score(X)
+        return self
+
+    def anomaly_score(self, X: FloatArray) -> FloatArray:
+        return np.nan_to_num(self.detector_.update_many(X))
+
+
+class Ridge:
+    """The largest leave-one-out residual of a row, mean of six."""
+
+    def fit(self, X: FloatArray, *, time: Any = None, runs: Any = None) -> Self:
+        self.scale_ = learn_scale(X, learn_clock(_minutes(time)).follow(len(X), _minutes(time)).starts)
+        Z = self._scaled(X)
+        self.model_ = learn_leave_one_out(Z, np.ones(len(X)))
+        self.spread_ = self.model_.residuals(Z).std(axis=0) + 1e-12
+        self.scores_ = self.judge_series(X).scores
+        return self
+
+    def judge_series(self, X: FloatArray, *, time: Any = None, runs: Any = None) -> Judgement:
+        largest = np.abs(self.model_.residuals(self._scaled(X)) / self.spread_).max(axis=1)
+        return Judgement(_mean_of_six(largest), largest[:, None])
+
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        Z = self.scale_.apply(X)
+        return np.where(np.isnan(Z), 0.0, Z)
+
+
+class Position:
+    """The row number: a control."""
+
+    def fit(self, X: FloatArray) -> Self:
+        self.scores_ = self.anomaly_score(X)
+        return self
+
+    def anomaly_score(self, X: FloatArray) -> FloatArray:
+        return np.arange(len(X), dtype=float)
 
 
 def _minutes(times: Any) -> FloatArray:
@@ -107,124 +214,46 @@ def _minutes(times: Any) -> FloatArray:
     return minutes
 
 
-SETS: dict[str, Callable[[list[int]], Iterator[Series]]] = {
-    "plant": read_plant,
-    "varied": read_varied,
-    "nab": read_nab,
-    "skab": read_skab,
-    "asd": read_asd,
-}
-
-
-def sensors(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-    """Sensors judged by each other over time."""
-    detector, found = SensorDetector(random_state=0), np.empty(len(X))
-    if good is None:
-        found[:] = detector.fit(X, time=time).scores_
-    else:
-        found[:] = detector.fit(X[good], time=time[good]).score_series(X, time=time)
-    return found
-
-
-def row_detector(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]:
-    """Return a method that judges rows one by one."""
-
-    def scores(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-        filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-        detector = make().fit(filled if good is None else filled[good])
-        found: FloatArray = detector.scores_ if good is None else detector.anomaly_score(filled)
-        return found
-
-    return scores
-
-
-def over_time(make: Callable[[], Any]) -> Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]:
-    """Return a method that gives a detector of rows the time layer."""
-
-    def scores(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-        detector = OverTime(make())
-        if good is None:
-            return detector.fit(X, time=time).scores_
-        return detector.fit(X[good], time=time[good]).score_series(X, time=time)
-
-    return scores
-
-
-def online(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-    """The paper's online algorithm with the settings of `penstock watch`; scores before its warm-up are 0."""
-    filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    detector = OnlineNSNMF(similarity="binary", warmup=200, random_state=0)
-    if good is not None:
-        detector.update_many(filled[good])
-    return np.nan_to_num(detector.update_many(filled))
-
-
-def trailing_detector(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-    """The mean of the last six scores of `Detector`."""
-    return _mean_of_six(row_detector(lambda: Detector(random_state=0))(X, time, good))
-
-
-def ridge(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-    """The largest leave-one-out residual of a row, mean of six."""
-    used = np.ones(len(X), dtype=np.bool_) if good is None else good
-    starts = learn_clock(time[used]).follow(int(used.sum()), time[used]).starts
-    Z = learn_scale(X[used], starts).apply(X)
-    Z = np.where(np.isnan(Z), 0.0, Z)
-    R = learn_leave_one_out(Z, used.astype(float)).residuals(Z)
-    return _mean_of_six(np.abs(R / (R[used].std(axis=0) + 1e-12)).max(axis=1))
-
-
-def position(X: FloatArray, time: FloatArray, good: BoolArray | None) -> FloatArray:
-    """The row number: a control."""
-    return np.arange(len(X), dtype=float)
-
-
 def _mean_of_six(scores: FloatArray) -> FloatArray:
     return np.convolve(scores, np.full(6, 1 / 6))[: len(scores)]
 
 
-METHODS: dict[str, Callable[[FloatArray, FloatArray, BoolArray | None], FloatArray]] = {
-    "SensorDetector": sensors,
-    "Detector": row_detector(lambda: Detector(random_state=0)),
-    "Detector, mean of 6": trailing_detector,
-    "leave-one-out ridge, mean of 6": ridge,
-    "NSNMF(30)": row_detector(lambda: NSNMF(30, random_state=0)),
-    "NSNMF(30) over time": over_time(lambda: NSNMF(30, random_state=0)),
-    "Detector over time": over_time(lambda: Detector(random_state=0)),
-    "OnlineNSNMF": online,
-    "position (control)": position,
+NSNMF_30 = {"n_components": 30, "random_state": 0}
+METHODS = {
+    method.name: method
+    for method in (
+        Method("SensorDetector", "SensorDetector"),
+        Method("Detector", "Detector"),
+        Method("NSNMF(30)", "NSNMF", NSNMF_30),
+        Method("KNN", "KNNDistance"),
+        Method("IForest", "sklearn.ensemble.IsolationForest"),
+        Method("PCA", "sklearn.decomposition.PCA", {"n_components": 0.9}),
+        Method("Detector, mean of 6", "plant.MeanOfSix"),
+        Method("leave-one-out ridge, mean of 6", "plant.Ridge"),
+        Method("NSNMF(30) over time", "OverTime", {"detector": {"NSNMF": NSNMF_30}}),
+        Method("Detector over time", "OverTime", {"detector": {"Detector": {"random_state": 0}}}),
+        Method("OnlineNSNMF", "plant.Online"),
+        Method("position (control)", "plant.Position"),
+    )
 }
 
 
-@dataclass(frozen=True)
-class EventFigures:
-    """Of one plant, self-judged: what the first events and rows are."""
-
-    faults_in_first_events: int
-    rows_in_faults: int
-    rows_in_look_alikes: int
-    false_events_a_day: float
-
-
-def judge_events(series: Series, scores: FloatArray, first: int = 26) -> EventFigures:
-    """Lower a threshold until half of the faults are found, and until there are 26 events."""
-    faults = [rows for is_fault, rows in series.events if is_fault]
-    look_alikes = np.any([rows for is_fault, rows in series.events if not is_fault], axis=0)
-    days = len(scores) * np.median(np.diff(series.time)) / 1440
-    order = np.argsort(-scores, kind="stable")
-    top = order[:100]
-    found, false_a_day = 0, np.nan
-    for count in range(10, len(scores) // 5, 10):
-        flags = np.zeros(len(scores), dtype=np.bool_)
-        flags[order[:count]] = True
-        events = group_events(flags, scores, None)
-        if len(events) > first:
-            break
-        found = sum(bool((flags & rows).any()) for rows in faults)
-        if np.isnan(false_a_day) and 2 * found >= len(faults):
-            spans = [events.rows_of(event) for event in range(1, len(events) + 1)]
-            false_a_day = sum(not series.faults[rows].any() for rows in spans) / days
-    return EventFigures(found, int(series.faults[top].sum()), int(look_alikes[top].sum()), false_a_day)
+def run(sets: Sequence[str], seeds: Sequence[int], methods: Sequence[str], folder: Path, jobs: int | None) -> None:
+    """Run what is missing, and print the tables of each set and regime."""
+    series = {name: data for each in sets for name, data in read_set(each, tuple(seeds)).items()}
+    study = Study("Series", tuple(series), tuple(METHODS[name] for name in methods), seeds=(0,), options="--sets")
+    results = run_study(study, folder, load=series.__getitem__, jobs=jobs)
+    rows = results.rows[results.rows["dataset"].isin(series)]
+    for name in sets:
+        mine = rows[rows["dataset"].isin(read_set(name, tuple(seeds)))]
+        for later, regime in ((False, "(i) by itself"), (True, "(ii) learnt from a good period")):
+            some = mine[mine["dataset"].str.endswith(LATER) == later]
+            print(f"\n{name} {regime}\n")
+            print("\n".join(answer(some)) if len(some) else "no data")
+            for table in (format_methods(some), format_events(some)) if (some["status"] == "ok").any() else ():
+                frame = pd.DataFrame(table.cells, columns=list(table.headers)).set_index("method")
+                print(frame.rename_axis(index=None).to_string())
+    print(f"\nCPU of all fits and scores: {rows['cpu_seconds'].sum() / 60:.1f} minutes", flush=True)
 
 
 def print_causes(seeds: list[int]) -> None:
@@ -235,40 +264,28 @@ def print_causes(seeds: list[int]) -> None:
     and VARIED the 26 incidents with the highest scores count, of the others all. SKAB has no list of causes: of its
     runs in which a valve was closed, flow and pressure are what the valve acts on.
     """
-    for vary in (False, True):
-        found, total = [], 0
-        for seed in seeds:
-            plant = simulate_hydropower(seed, vary=vary)
-            stamps = pd.DatetimeIndex(plant.table.index)
-            judged = _incidents(plant.table.to_numpy(), _minutes(stamps), None, list(plant.table.columns))
-            faults = plant.events[plant.events["is_fault"]]
-            total += len(faults)
-            for begin, end, names in zip(faults["start"], faults["end"], faults["variables"], strict=True):
-                rows = np.flatnonzero((stamps >= begin) & (stamps <= end))
-                found += _named(judged, rows, set(names), highest=26)
-        _print_named("varied (i)" if vary else "plant (i)", found, total)
-    table, causes = pd.read_csv(DATA / "ASD_servers.csv.gz"), pd.read_csv(DATA / "ASD_servers_causes.csv")
-    sensors = [name for name in table.columns if name.startswith("m")]
-    for learnt in (False, True):
-        found = []
-        for server, part in table.groupby("server", sort=False):
-            test = (part["part"] == "test").to_numpy()
-            X, its_causes = part[sensors].to_numpy(float), causes[causes["server"] == server]
-            judged = _incidents(X[test], np.arange(test.sum(), dtype=float), X[~test] if learnt else None, sensors)
-            spans = its_causes[["first_step", "last_step"]].to_numpy(dtype=np.intp)
-            for (begin, end), metrics in zip(spans, its_causes["metrics"].astype(str), strict=True):
-                found += _named(judged, np.arange(begin, end + 1), {f"m{number}" for number in metrics.split()})
-        _print_named(f"asd {'(ii)' if learnt else '(i)'}", found, len(causes))
-    table = pd.read_csv(DATA / "SKAB.csv.gz")
-    sensors = table.columns.drop(["run", "t", "changepoint", "outlier"]).tolist()
-    valves = [run for name, run in table.groupby("run", sort=False) if str(name).startswith("valve")]
-    for learnt in (False, True):
-        found = []
-        for run in valves:
-            rows, X, time = np.flatnonzero(run["outlier"]), run[sensors].to_numpy(float), _minutes(run["t"])
-            judged = _incidents(X, time, X[: min(400, rows[0])] if learnt else None, sensors)
-            found += _named(judged, rows, {"Volume Flow RateRMS", "Pressure"})
-        _print_named(f"skab {'(ii)' if learnt else '(i)'}", found, len(valves))
+    for kind in ("plant", "varied", "asd", "skab"):
+        for learnt in (False, True) if kind in ("asd", "skab") else (False,):
+            found = []
+            for data in SETS[kind](seeds):
+                if data.causes is None or data.train is None:
+                    continue
+                if kind == "asd":
+                    rows, X = np.flatnonzero(~data.train), data.X[~data.train]
+                    time, good = np.arange(len(X), dtype=float), data.X[data.train]
+                else:
+                    rows, X, time, good = np.arange(data.n), data.X, _minutes(data.time), data.X[data.train]
+                judged = _incidents(X, time, good if learnt else None, list(data.names))
+                for span in _fault_spans(data.causes[rows]):
+                    named = _named(judged, span, 26 if kind in ("plant", "varied") else None)
+                    found.append((named, set(str(data.causes[rows][span[0]]).split(";"))))
+            _print_named(f"{kind} {'(ii)' if learnt else '(i)'}", found)
+
+
+def _fault_spans(causes: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Return the rows of each stretch of the same causes."""
+    edges = np.flatnonzero(causes[1:] != causes[:-1]) + 1
+    return [rows for rows in np.split(np.arange(len(causes)), edges) if causes[rows[0]]]
 
 
 def _orders(incident: Incident, evidence: FloatArray, names: Sequence[str]) -> dict[str, list[str]]:
@@ -284,25 +301,21 @@ def _orders(incident: Incident, evidence: FloatArray, names: Sequence[str]) -> d
 
 
 def _named(
-    judged: tuple[Sequence[Incident], FloatArray, Sequence[str]],
-    rows: NDArray[np.intp],
-    true: set[str],
-    highest: int | None = None,
-) -> list[dict[str, tuple[bool, bool]]]:
-    """Of the highest incident that overlaps these rows, by order: a true sensor first, among three; or nothing."""
+    judged: tuple[Sequence[Incident], FloatArray, Sequence[str]], rows: NDArray[np.intp], highest: int | None = None
+) -> dict[str, list[str]] | None:
+    """Of the highest incident that overlaps these rows, the sensors by each order; or nothing."""
     incidents, evidence, names = judged
     some = [one for one in incidents if highest is None or one.rank <= highest]
-    over = [one for one in some if one.start <= rows[-1] and one.end >= rows[0]]
-    if not over:
-        return []
-    orders = _orders(max(over, key=lambda one: one.peak_score), evidence, names)
-    return [{name: (order[0] in true, bool(set(order[:3]) & true)) for name, order in orders.items()}]
+    incident = highest_incident(some, int(rows[0]), int(rows[-1]))
+    return None if incident is None else _orders(incident, evidence, names)
 
 
-def _print_named(name: str, found: list[dict[str, tuple[bool, bool]]], total: int) -> None:
-    print(f"{name:10s} {len(found)} of {total} faults found; a true sensor first / among three", flush=True)
-    for order in found[0]:
-        first, three = np.mean([each[order] for each in found], axis=0)
+def _print_named(name: str, found: list[tuple[dict[str, list[str]] | None, set[str]]]) -> None:
+    """Print one line for each order, of the faults found."""
+    named = [(orders, true) for orders, true in found if orders is not None]
+    print(f"{name:10s} {len(named)} of {len(found)} faults found; a true sensor first / among three", flush=True)
+    for order in named[0][0]:
+        first, three = sensor_hits([orders[order] for orders, _ in named], [true for _, true in named])
         print(f"    {order:12s} {first:.2f} / {three:.2f}", flush=True)
 
 
@@ -427,11 +440,13 @@ def draw_picture(path: Path) -> None:
 
 
 def main() -> None:
-    """Print one line per method and set."""
+    """Print tables of all methods and sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="of the simulated plant")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--folder", type=Path, default=Path("bench-plant"), help="where results are kept")
+    parser.add_argument("--jobs", type=int, help="cells at a time; as many as cores")
     parser.add_argument("--causes", action="store_true", help="instead, how often true sensors are named first")
     parser.add_argument("--cost", action="store_true", help="instead, time and memory of fits, live rows and detect")
     parser.add_argument("--picture", type=Path, help="instead, draw one fault as docs/plant.md shows it")
@@ -439,41 +454,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if given.picture:
         draw_picture(given.picture)
-        return
-    if given.cost:
+    elif given.cost:
         print_cost()
-        return
-    if given.causes:
+    elif given.causes:
         print_causes(given.seeds)
-        return
-    for name in given.sets:
-        series = list(SETS[name](given.seeds))
-        for method in given.methods:
-            begin, found, events = process_time(), [], []
-            for each in series:
-                judged = each.counted if name == "asd" else np.ones(len(each.faults), dtype=np.bool_)
-                own = METHODS[method](each.X[judged], each.time[judged], None)
-                later = METHODS[method](each.X, each.time, each.good)
-                counted, new = each.counted[judged], ~each.good & each.counted
-                found.append(
-                    [
-                        average_precision_score(each.faults[judged][counted], own[counted]),
-                        average_precision_score(each.faults[new], later[new]),
-                    ]
-                )
-                if each.events:
-                    events.append(judge_events(each, own))
-            mean, least = np.mean(found, axis=0), np.min(found, axis=0)
-            cost = (process_time() - begin) / len(series)
-            line = f"{mean[0]:.3f}/{mean[1]:.3f}  lowest {least[0]:.3f}/{least[1]:.3f}  {cost:.1f} s"
-            if events:
-                line += (
-                    f"  faults in 26 events {np.mean([e.faults_in_first_events for e in events]):.1f} of 13, of 100 "
-                    f"rows {np.mean([e.rows_in_faults for e in events]):.0f} in faults and "
-                    f"{np.mean([e.rows_in_look_alikes for e in events]):.0f} in look-alikes, "
-                    f"{np.nanmean([e.false_events_a_day for e in events]):.3f} false events a day"
-                )
-            print(f"{name:6s} {method:32s} {line}", flush=True)
+    else:
+        run(given.sets, given.seeds, given.methods, given.folder, given.jobs)
 
 
 if __name__ == "__main__":

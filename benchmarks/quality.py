@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.bench import Study, load_file, mean_ranks, run_study
+from penstock.bench import Study, load_file, mean_ranks, resample_means, run_study
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021 import paper, settings
@@ -145,9 +145,8 @@ def with_interval(values: pd.Series[float], digits: int) -> str:
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float]:
     """95 % of the means of data sets drawn with replacement."""
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(0, len(values), (BOOTSTRAPS, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
+    means = resample_means(pd.DataFrame({"it": values}), BOOTSTRAPS)["it"]
+    low, high = means.quantile([0.025, 0.975])
     return float(low), float(high)
 
 

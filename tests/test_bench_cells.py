@@ -22,7 +22,7 @@ from sklearn.svm import OneClassSVM
 from penstock import KNNDistance, LoMST
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
 from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
-from penstock.bench.methods import OURS, MethodError, build, find_class, import_path, takes_seed, training_scores
+from penstock.bench.methods import OURS, MethodError, build, find_class, fit_and_score, import_path, takes_seed
 from penstock.bench.results import ROWS_FILE
 from penstock.factor import Auto, BlockSGD
 
@@ -171,6 +171,7 @@ def test_parameters_seeds_and_solvers_are_handed_on(on_path: Path) -> None:
     assert build("takes_any:D", {"whatever": 3}).given == {"whatever": 3}
     assert build("NSNMF", {"solver": {"BlockSGD": {"rounds": 9}}}).solver == BlockSGD(rounds=9)
     assert build("NSNMF", {"solver": {"Auto": {}}}).solver == Auto()
+    assert build("OverTime", {"detector": {"NMF": {"n_components": 3}}}).detector.n_components == 3
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_parameters_seeds_and_solvers_are_handed_on(on_path: Path) -> None:
     ids=repr,
 )
 def test_the_sign_of_scikit_learn_is_turned(detector: Any, rows: np.ndarray) -> None:
-    scores = training_scores(detector, rows, None)
+    scores = fit_and_score(detector, rows, None).scores
     assert scores.argmax() == ODD
     if hasattr(detector, "score_samples") and not isinstance(detector, LocalOutlierFactor):
         np.testing.assert_array_equal(scores, -detector.score_samples(rows))
@@ -197,7 +198,7 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
     if name.startswith("pyod") and find_spec("pyod") is None:
         pytest.skip("needs pyod")
     detector = build(name, {}, seed=0)
-    scores = training_scores(detector, rows, None)
+    scores = fit_and_score(detector, rows, None).scores
     assert scores.argmax() == ODD
     np.testing.assert_array_equal(scores, getattr(detector, "scores_" if "." not in name else "decision_scores_"))
 
@@ -214,13 +215,13 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
 )
 def test_wrong_scores_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(MethodError, match=message):
-        training_scores(Giver(**given), np.zeros((3, 1)), None)
+        fit_and_score(Giver(**given), np.zeros((3, 1)), None)
 
 
 def test_only_an_oracle_sees_the_labels() -> None:
     detector, oracle = Giver(scores_=np.zeros(3)), Oracle(scores_=np.zeros(3))
     for each in (detector, oracle):
-        training_scores(each, np.zeros((3, 1)), [0, 0, 1])
+        fit_and_score(each, np.zeros((3, 1)), [0, 0, 1])
     assert (detector.seen, oracle.seen) == (1, 2)
 
 

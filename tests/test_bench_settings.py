@@ -67,7 +67,14 @@ def test_what_is_left_out_has_a_default_and_what_is_given_is_kept() -> None:
 
 def test_the_example_can_be_run() -> None:
     study = parse_settings(example_settings())
-    assert len(study.methods) > 8
+    assert [method.name for method in study.methods] == [
+        "Detector",
+        "SensorDetector",
+        "NS-NMF",
+        "KNN",
+        "IForest",
+        "PCA",
+    ]
     for method in study.methods:
         build(method.detector, method.parameters, seed=0)
 
@@ -75,12 +82,12 @@ def test_the_example_can_be_run() -> None:
 def test_only_some_methods() -> None:
     study = parse_settings(example_settings())
     paths = ["a.models.KNN", "b.models.KNN", "c.Other"]
-    cut = study.only(methods=["SNMF", "Norm", "SNMF", *paths], seeds=2)
-    assert [method.name for method in cut.methods] == ["Norm", "SNMF", "a.models.KNN", "b.models.KNN", "Other"]
+    cut = study.only(methods=["SNMF", "KNN", "SNMF", *paths], seeds=2)
+    assert [method.name for method in cut.methods] == ["KNN", "SNMF", "a.models.KNN", "b.models.KNN", "Other"]
     assert cut.methods[-1] == Method("Other", "c.Other")
     assert (
         cut.options
-        == "--method SNMF --method Norm --method SNMF " + " ".join(f"--method {path}" for path in paths) + " --seeds 2"
+        == "--method SNMF --method KNN --method SNMF " + " ".join(f"--method {path}" for path in paths) + " --seeds 2"
     )
     with pytest.raises(SettingsError, match=r"no method 'NMFF' in the study\. Did you mean 'NMF'"):
         study.only(methods=["NMFF"])
@@ -143,10 +150,39 @@ def test_parquet(tmp_path: Path) -> None:
     assert (data.X.tolist(), data.y.tolist(), data.name) == ([[1.0], [2.0]], [0, 1], "pump")
 
 
-def test_the_time_is_no_input_and_rows_keep_their_order(tmp_path: Path) -> None:
+def test_the_time_is_no_input_and_rows_are_in_its_order(tmp_path: Path) -> None:
     rows = "2024-01-02 00:00,5,1\n2024-01-01 00:00,6,0\n2024-01-03 00:00,7,0\n"
     data = load_file(written(tmp_path, f"time,a,label\n{rows}"))
-    assert (data.X.tolist(), data.y.tolist()) == ([[5.0], [6.0], [7.0]], [1, 0, 0])
+    assert (data.X.tolist(), data.y.tolist()) == ([[6.0], [5.0], [7.0]], [0, 1, 0])
+    assert data.time is not None
+    assert data.time.is_monotonic_increasing
+
+
+def test_runs_training_rows_and_causes(tmp_path: Path) -> None:
+    hours = [f"2024-01-01 {hour:02}:00" for hour in range(6)]
+    faults = [f"{row},{int(row == 5)},{'b; a' if row == 5 else ''}" for row in range(6)]
+    lines = [f"{when},{run},{rest}" for run in "xy" for when, rest in zip(hours, faults, strict=True)]
+    text = "\n".join(["t,run,a,label,why,b", *(f"{line},{number}" for number, line in enumerate(lines)), ""])
+    path = written(tmp_path, text)
+    data = load_file(path, group="run", cause="why", train_until=2)
+    assert (data.names, data.p, data.groups.tolist()) == (("a", "b"), 2, [0] * 6 + [1] * 6)
+    assert np.flatnonzero(data.train).tolist() == [0, 1, 6, 7]
+    assert data.causes.tolist() == ["", "", "", "", "", "b; a"] * 2
+    until = load_file(path, exclude=["why"], group="run", train_until="2024-01-01 03:00")
+    assert np.flatnonzero(until.train).tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
+    plain = load_file(path, exclude=["why"], group="run")
+    assert len({data.digest, until.digest, plain.digest}) == 3
+    for until_when, words in (
+        ("2023-12-31", "train_until: there is no row to learn from until 2023-12-31; pump.csv has 12 rows from"),
+        ("99", "train_until: there is no row to score after row 99"),
+        ("soon", "train_until: 'soon' is no time stamp"),
+    ):
+        with pytest.raises(TableError, match=words):
+            load_file(path, exclude=["why"], group="run", train_until=until_when)
+    with pytest.raises(TableError, match=r"no time stamps to compare 2024-05 with\. Give a number of rows"):
+        load_file(written(tmp_path, "a,label\n1,0\n2,1\n"), train_until="2024-05")
+    with pytest.raises(TableError, match=r"no column 'c' \(given as cause, in column 'why'\)"):
+        load_file(written(tmp_path, "a,label,why\n1,0,\n2,1,c\n"), cause="why")
 
 
 @pytest.mark.parametrize(
@@ -166,12 +202,21 @@ def test_the_time_is_no_input_and_rows_keep_their_order(tmp_path: Path) -> None:
             r"column 's' holds text, 'on' in row 0 \(counted from 0\)\. .* take numbers only",
         ),
         ("a,s,t2,label\n1,on,x,0\n2,off,y,1\n", r"column 's' holds text.* \(as do 't2'\)"),
-        ("a,b,label\n1,2,0\n3,,1\n,5,0\n", r"2 values cannot be used, the first in column 'b', row 1 .* fill the gaps"),
+        (
+            "a,b,label\n1,2,0\n,,1\n,5,0\n",
+            r"column 'a', row 1 \(counted from 0\) and all others hold nothing\. Correct",
+        ),
+        ("a,b,label\n1,,0\n2,,1\n", r"column 'b' has no number at all|'b' holds text"),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(TableError, match=message):
         load_file(written(tmp_path, text))
+
+
+def test_gaps_are_kept(tmp_path: Path) -> None:
+    data = load_file(written(tmp_path, "a,b,label\n1,2,0\n3,,1\n,5,0\n"))
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, np.nan], [np.nan, 5]])
 
 
 def test_rows_without_a_time_are_not_dropped(tmp_path: Path) -> None:

@@ -20,14 +20,17 @@ from penstock.bench import (
     compare_rows,
     compare_table,
     conover,
+    find_lead,
     friedman,
     mean_ranks,
     nemenyi,
     precision_at_n,
+    resample_means,
     roc_auc,
     true_detections,
     wilcoxon,
 )
+from penstock.bench.results import frame_of
 from penstock.bench.significance import alike, critical_difference
 from studies.ahmed2021 import paper
 
@@ -299,6 +302,57 @@ def test_groups_are_the_cliques_of_neighbours(k: int, random) -> None:
     alike_runs = [run for run in runs if (square.loc[run, run] > 0.05).all(axis=None)]
     largest = [tuple(run) for run in alike_runs if not any(set(run) < set(other) for other in alike_runs)]
     assert alike(ranks, square, 0.05) == largest
+
+
+# Which method is best, and how sure that is.
+
+
+def rows_with(values: dict[str, list[float]], **more: object) -> pd.DataFrame:
+    """Average precisions of methods, one a data set."""
+    cells, outcomes = [], {}
+    for method, several in values.items():
+        for number, value in enumerate(several):
+            key = f"{method}{number}"
+            named = {"method": method, "dataset": f"set {number}", "seed": None, "key": key}
+            cells.append(named | {"n": 90, "p": 2, "n_anomalies": 9})
+            measures = dict.fromkeys(("precision_at_n", "roc_auc", "average_precision"), value)
+            outcomes[key] = {**measures, "true_detections": 1.0, "status": "ok", **more}
+    return frame_of(cells, outcomes)
+
+
+def test_the_lead_over_data_sets() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0.2, 0.6, 30)
+    values = {"worse": base - 0.1, "alike": base + rng.normal(0, 0.1, 30), "best": base + 0.05}
+    lead = find_lead(rows_with({name: several.tolist() for name, several in values.items()}))
+    assert lead is not None
+    assert (lead.drawn, lead.n, lead.table.index[0]) == ("data sets", 30, "best")
+    assert "worse" in lead.told_apart
+    assert lead.table.loc["worse", ["behind", "behind_low", "behind_high"]].tolist() == pytest.approx([0.15] * 3)
+    means = resample_means(pd.DataFrame(values))
+    assert lead.table.loc["alike", "low"] == pytest.approx(means["alike"].quantile(0.025))
+    assert lead.table["first"].sum() == pytest.approx(1.0)
+
+
+def test_the_lead_of_one_data_set_is_by_its_draws() -> None:
+    draws = np.linspace(0.3, 0.5, 101)
+    rows = pd.concat(
+        [
+            rows_with({"a": [0.4]}, detail={"resampled": draws.tolist()}),
+            rows_with({"b": [0.2]}, detail={"resampled": (draws - 0.2).tolist()}),
+        ]
+    )
+    lead = find_lead(rows)
+    assert lead is not None
+    assert (lead.drawn, lead.n, lead.told_apart) == ("anomalies", 9, ["b"])
+    assert lead.table.loc["a", ["low", "high"]].tolist() == pytest.approx([0.305, 0.495])
+    assert lead.table.loc["b", ["behind", "behind_low", "behind_high", "first"]].tolist() == pytest.approx(
+        [0.2] * 3 + [0]
+    )
+    without = find_lead(rows_with({"a": [0.4], "b": [0.2]}, detail={"resampled": []}))
+    assert without is not None
+    assert without.table["low"].isna().all()
+    assert without.told_apart == []
 
 
 # Metrics.

@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from bench_detectors import write_data, write_module
 
@@ -16,7 +18,7 @@ from penstock.bench import Results, write_report
 from penstock.bench.results import RowsFile, frame_of
 from penstock.cli import main
 
-NO_RUN = ["--data", "healthy.csv", "--method", "Norm"]  # nothing to find: no cell is run
+NO_RUN = ["--data", "healthy.csv", "--method", "KNN"]  # nothing to find: no cell is run
 
 
 @pytest.fixture(autouse=True)
@@ -67,13 +69,16 @@ def complaint(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int
 
 def test_tables_are_printed_and_nothing_is_run_twice(study: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, output = study
-    assert "Means over the data sets of the medians over seeds; ranks by P@N, 1 is best" in output
+    assert re.search(
+        r"^(mine|near|far) has the highest average precision, 0\.\d+ \(95 % interval", output, re.MULTILINE
+    )
+    assert "These are few: take the intervals as a hint" in output
     assert "pump: 40 rows of 3 inputs, 5 anomalous" in output
     for method in ("mine", "near", "far"):
         assert re.search(rf"^{method} +2 +[01]\.\d\d\d", output, re.MULTILINE), output
     assert "4 cells without result:" in output
     assert output.count("There is no file gone.csv") == 1  # once for all methods
-    assert "penstock bench report out" in output
+    assert "Report: out/study.html" in output
     monkeypatch.chdir(folder)
     fits = (folder / "fits.txt").read_text()
     assert len(fits.splitlines()) == 4
@@ -84,18 +89,63 @@ def test_tables_are_printed_and_nothing_is_run_twice(study: tuple[Path, str], mo
 
 def test_methods_by_name_and_by_path_on_a_file(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_data(here / "mine.csv")
-    methods = ["Norm", "Detector", "sklearn.ensemble.IsolationForest"]
+    methods = ["NormScore", "Detector", "sklearn.ensemble.IsolationForest"]
     named = [word for method in methods for word in ("--method", method)]
     assert main(["bench", "--data", "mine.csv", *named, "--seeds", "1", "--jobs", "1"]) == 0
     output, errors = capfd.readouterr()
-    for method in ("Norm", "Detector", "IsolationForest"):
-        assert re.search(rf"^{method} +1 ", output, re.MULTILINE), output
+    for method in ("NormScore", "Detector", "IsolationForest"):
+        assert re.search(rf"^{method} +[01]\.\d\d\d +[01]\.\d\d\d to ", output, re.MULTILINE), output
     assert errors == ""  # no bar in a pipe
-    assert main(["bench", "report", "--quiet"]) == 0
     for name in ("study.html", "study.md"):
         text = (here / "study" / name).read_text()
         assert "Study of mine.csv" in text
         assert "Ahmed" not in text
+
+
+def series(folder: Path) -> None:
+    """600 rows of four sensors that follow each other; in three faults one of them does not."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=600))[:, None] + 0.1 * rng.normal(size=(600, 4))
+    table = pd.DataFrame(X, columns=list("abcd")).assign(fault=0, why="")
+    for begin in (200, 350, 500):
+        rows = slice(begin, begin + 11)
+        table.loc[rows, "c"] += 1.5
+        table.loc[rows, ["fault", "why"]] = [1, "c"]
+    table.loc[5, "d"] = np.nan
+    table.insert(0, "time", pd.date_range("2024-05-01", periods=600, freq="10min"))
+    table.to_csv(folder / "series.csv", index=False)
+
+
+@pytest.mark.parametrize("learnt", [False, True])
+def test_a_series_has_events_and_the_sensor_detector(
+    here: Path, capfd: pytest.CaptureFixture[str], learnt: bool
+) -> None:
+    series(here)
+    until = ["--train-until", "2024-05-01 23:50"] if learnt else []
+    assert main(["bench", "--data", "series.csv::fault", "--cause", "why", "--seeds", "1", *until]) == 0
+    output = capfd.readouterr().out
+    assert output.splitlines()[0] == "series: 600 rows of 4 inputs, 36 anomalous"
+    assert "1 value missing" in output
+    assert ("learnt from 144 rows and were judged by the 456 later ones" in output) == learnt
+    best = "PCA" if learnt else "SensorDetector"
+    assert re.search(rf"^{best} has the highest average precision", output, re.MULTILINE), output
+    found = next(line for line in output.splitlines() if line.startswith("SensorDetector") and " of " in line)
+    assert "3 of 3" in found
+    assert found.endswith("100 / 100 %")
+    assert ("A true sensor is named first in 100 % of the faults found" in output) == (not learnt)
+    page = (here / "study" / "study.html").read_text()
+    assert page.count("<svg") == 2
+    assert page.index(f"{best} has the highest") < page.index("<svg")
+    assert "Ahmed" not in page
+    assert 'class="hit"' in page
+
+
+def test_no_sensor_detector_without_time_and_the_intervals_of_one_table(here: Path) -> None:
+    write_data(here / "mine.csv", n=60)
+    output = run_and_read(["bench", "--data", "mine.csv", "--seeds", "1"])
+    methods = [line.split()[0] for line in output.splitlines() if re.search(r"\d\.\d{3} to \d\.\d{3} ", line)]
+    assert sorted(methods) == ["Detector", "IForest", "KNN", "NS-NMF", "PCA"]
+    assert "Intervals are of 5 anomalies drawn with replacement" in output
 
 
 def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +163,18 @@ def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFi
     ("arguments", "words"),
     [
         ([], "needs labelled data: --data FILE or FILE::LABEL"),
-        ([], "'make study' runs it"),
+        ([], "'penstock bench settings' prints an example"),
+        (["--data", "healthy.csv", "--time", "when"], "no column 'when' (given as time)"),
+        (["--data", "healthy.csv", "--group", "run"], "no column 'run' (given as group)"),
+        (
+            ["--data", "healthy.csv", "--train-until", "2024"],
+            "--data healthy.csv: --train-until: there is no row to score after",
+        ),
+        (
+            ["--data", "healthy.csv", "--train-until", "2024-05"],
+            "--data healthy.csv: --train-until: healthy.csv has no time",
+        ),
+        (["--data", "healthy.csv::flow"], "the label column 'flow' holds '2' in row 1"),
         (["--data", "healthy.csv", "--method", "NMFF"], "no method 'NMFF' in the study. Did you mean 'NMF'?"),
         (["--data", "missing.csv"], "--data missing.csv: There is no file missing.csv"),
         (["--data", "healthy.csv::falt"], "falt"),
@@ -156,6 +217,7 @@ def test_settings_can_be_printed_and_run(here: Path, capfd: pytest.CaptureFixtur
 
 def test_a_report_is_written(study: tuple[Path, str], here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = study[0] / "out"
+    (folder / "study.html").unlink()
     assert main(["bench", "report", str(folder)]) == 0
     written = capfd.readouterr().out.split()
     assert [Path(path).name for path in written if path != "Written:"] == ["study.html", "study.md"]
@@ -164,8 +226,10 @@ def test_a_report_is_written(study: tuple[Path, str], here: Path, capfd: pytest.
         assert words in page
         assert words in tables.replace("\\", "")
     assert "<script" not in page
-    assert "add --overwrite" in complaint(capfd, ["bench", "report", str(folder)])
-    elsewhere = ["--markdown", str(here / "tables.md"), "--overwrite", "--quiet"]
+    (here / "tables.md").write_text("of somebody else")
+    elsewhere = ["--markdown", str(here / "tables.md")]
+    assert "add --overwrite" in complaint(capfd, ["bench", "report", str(folder), *elsewhere])
+    elsewhere += ["--overwrite", "--quiet"]
     assert main(["bench", "report", str(folder), *elsewhere]) == 0
     assert capfd.readouterr() == ("", "")
     assert (here / "tables.md").exists()

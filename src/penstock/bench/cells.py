@@ -14,7 +14,7 @@ import time
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import invalidate_caches, metadata, util
@@ -23,27 +23,39 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import FloatArray
-from penstock.bench.datasets import Dataset
+from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.bench.datasets import Dataset, split_causes
+from penstock.bench.measures import (
+    EventMeasures,
+    average_precision,
+    event_measures,
+    highest_incident,
+    resampled_precision,
+    resampling_blocks,
+    roc_auc,
+    sensor_hits,
+    vus_pr,
+)
 from penstock.bench.methods import (
     MethodError,
-    average_precision,
     build,
     find_class,
+    fit_and_score,
     import_path,
-    roc_auc,
+    takes_missing,
     takes_seed,
-    training_scores,
     with_defaults,
 )
 from penstock.bench.settings import Method, Study
+from penstock.explain import Incident, find_incidents
 from penstock.prepare import learn_scaling
 from penstock.ranking import precision_at_n, true_detections
 
 _JUDGES = (
-    *("penstock.bench.cells", "penstock.bench.methods"),
+    *("penstock.bench.cells", "penstock.bench.measures", "penstock.bench.methods"),
     *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
 )
 _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may change the last digits of anything
@@ -56,7 +68,11 @@ _FEWEST_ROWS_TIMED = 1000  # below, building a tree takes less time than a clock
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A method on a data set with a seed. `trouble` says why it cannot be tried."""
+    """A method on a data set with a seed.
+
+    trouble : why it cannot be tried.
+    resampled : whether its average precision is also that of data sets drawn from this one, for an interval.
+    """
 
     method: Method
     dataset: str
@@ -64,6 +80,7 @@ class Cell:
     data: Dataset | None
     trouble: str = ""
     uses_labels: bool = False
+    resampled: bool = False
     key: str = ""
 
     @property
@@ -79,9 +96,14 @@ class Cell:
     def planned(self) -> dict[str, Any]:
         """Return the columns of its row that are known before it runs."""
         method, data = self.method, self.data
-        anomalies = 0
+        anomalies, detail = 0, dict(method.detail)
         if data is not None:
-            anomalies = int(data.y[taken_rows(data.n, method.order, method.rows, self.seed)].sum())
+            taken = taken_rows(data.n, method.order, method.rows, self.seed)
+            anomalies = int(data.y[taken].sum())
+            detail |= {"missing": missing} if (missing := int(np.isnan(data.X).sum())) else {}
+            if data.train is not None:
+                later = data.y[taken][~data.train[taken]]
+                detail |= {"learnt": len(taken) - len(later), "share": round(float(later.mean()), 6)}
         return {
             **method.labels,
             "method": method.name,
@@ -92,7 +114,7 @@ class Cell:
             "n_anomalies": anomalies,
             "key": self.key,
             "mark": method.mark,
-            "detail": {**method.detail, **({"uses_labels": True} if self.uses_labels else {})},
+            "detail": {**detail, **({"uses_labels": True} if self.uses_labels else {})},
         }
 
 
@@ -110,7 +132,8 @@ def plan(study: Study, load: Loader) -> Iterator[Cell]:
         for name in method.datasets or study.datasets:
             dataset, why = data[name]
             for seed in seeds:
-                cell = Cell(method, name, seed, dataset, trouble or why, uses_labels)
+                resampled = len(data) == 1 or (dataset is not None and dataset.time is not None)
+                cell = Cell(method, name, seed, dataset, trouble or why, uses_labels, resampled)
                 yield replace(cell, key=_key(cell))
 
 
@@ -121,9 +144,11 @@ def _read(name: str, load: Loader) -> tuple[Dataset | None, str]:
         return None, f"{name}: a damaged file ({error})."
     except (OSError, ValueError) as error:
         return None, str(error)
-    if dataset.n_anomalies in (0, dataset.n):
-        none_or_all = "no anomaly" if dataset.n_anomalies == 0 else "nothing but anomalies"
-        return dataset, f"Data set {dataset.name} has {none_or_all}: there is nothing to tell apart."
+    judged = dataset.y if dataset.train is None else dataset.y[~dataset.train]
+    if judged.min() == judged.max():
+        none_or_all = "nothing but anomalies" if judged.all() else "no anomaly"
+        where = "" if dataset.train is None else " after the rows that are learnt from"
+        return dataset, f"Data set {dataset.name} has {none_or_all}{where}: there is nothing to tell apart."
     return dataset, ""
 
 
@@ -153,6 +178,7 @@ def _key(cell: Cell) -> str:
         "rows": method.rows,
         "data": cell.dataset if cell.data is None else cell.data.digest,
         "seed": cell.seed,
+        **({"resampled": True} if cell.resampled else {}),
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -190,24 +216,92 @@ def failed(why: str, status: str = "failed") -> dict[str, Any]:
 
 
 def _judge(cell: Cell) -> dict[str, Any]:
-    assert cell.data is not None
-    taken = taken_rows(cell.data.n, cell.method.order, cell.method.rows, cell.seed)
-    X = np.ascontiguousarray(cell.data.X[taken], dtype=np.float64)
-    X, y = learn_scaling(X).apply(X), cell.data.y[taken].astype(np.int64)  # columns to [0, 1], for all methods alike
+    data = cell.data
+    assert data is not None
+    taken = taken_rows(data.n, cell.method.order, cell.method.rows, cell.seed)
+    X, y = np.ascontiguousarray(data.X[taken], dtype=np.float64), data.y[taken].astype(np.int64)
+    train = None if data.train is None else data.train[taken]
+    stamps = None if data.time is None or cell.method.order == "shuffled" else data.time[taken]
+    groups = None if data.groups is None else data.groups[taken]
+    learnt = slice(None) if train is None else train
+    X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all methods alike
     detector = build(cell.method.detector, cell.method.parameters, cell.seed)
+    if np.isnan(X).any() and not takes_missing(detector):
+        X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[learnt], axis=0)), X)
     wall, cpu = time.perf_counter(), time.process_time()
-    scores = training_scores(detector, X, y)
+    found = fit_and_score(detector, X, y, time=stamps, groups=groups, train=train)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    scored = np.ones(len(X), dtype=np.bool_) if train is None else ~train
+    counted = scored if data.counted is None else scored & data.counted[taken]
+    y_counted, scores = y[counted], found.scores[counted[scored]]
+    outcome = {
+        "precision_at_n": float(precision_at_n(y_counted, scores)),
+        "true_detections": float(true_detections(y_counted, scores)),
+        "roc_auc": roc_auc(y_counted, scores),
+        "average_precision": average_precision(y_counted, scores),
+    }
+    detail = _details(detector, X)
+    # Rows that were learnt from in between part the others.
+    edges = [np.diff(each) != 0 for each in (groups, train) if each is not None]
+    runs = np.cumsum(np.append(0, np.logical_or.reduce(edges) if edges else np.zeros(len(X) - 1, dtype=np.intp)))
+    if cell.resampled:
+        blocks = resampling_blocks(y_counted, None if stamps is None else stamps[counted], runs[counted])
+        detail["resampled"] = [round(float(each), 4) for each in resampled_precision(y_counted, scores, blocks)]
+    if stamps is not None:
+        events = event_measures(y[scored], found.scores, stamps[scored], groups=runs[scored])
+        first, in_three = float("nan"), float("nan")
+        if data.causes is not None and found.evidence is not None and found.evidence.shape[1] == data.p:
+            starts = _history_starts(stamps[scored], runs[scored])
+            readings, expected, causes = X[scored], detector.expected(X[scored]), data.causes[taken][scored]
+            evidence, names = found.evidence, data.names
+            incidents = find_incidents(events.ranked, found.scores, evidence, expected, readings, starts, names)
+            first, in_three = _named_sensors(events, incidents, causes)
+        outcome |= {
+            "vus_pr": vus_pr(y_counted, scores, groups=runs[counted]),
+            "faults": events.n_faults,
+            "in_n": events.in_n,
+            "in_2n": events.in_2n,
+            "false_per_day": events.false_per_day,
+            "delay_hours": events.delay_hours,
+            "sensor_first": first,
+            "sensor_in_three": in_three,
+        }
+        detail["events"] = _shown_events(events, stamps[scored])
+    measured = {name: value if np.isfinite(value) else None for name, value in outcome.items()}
+    cost = {"fit_seconds": round(wall, 6), "cpu_seconds": round(cpu, 6)}
+    return {**measured, **cost, "status": "ok", "why": "", "detail": detail}
+
+
+def _history_starts(stamps: pd.DatetimeIndex, runs: IndexArray) -> BoolArray:
+    """Return where a run begins, or rows follow a gap of three times the usual step."""
+    steps = np.diff(stamps.to_numpy()).astype(np.int64)
+    return np.append(True, (steps > 3 * np.median(steps)) | (np.diff(runs) != 0))
+
+
+def _named_sensors(events: EventMeasures, incidents: Sequence[Incident], causes: NDArray[Any]) -> tuple[float, float]:
+    """Return how often a true sensor is named first, and among three, of the faults among the first 2N events."""
+    named, true = [], []
+    for first, last in zip(events.first_rows.tolist(), events.last_rows.tolist(), strict=True):
+        behind = {name for text in causes[first : last + 1] for name in split_causes(text)}
+        incident = highest_incident(incidents, first, last)
+        if behind and incident is not None:
+            named.append([sensor.name for sensor in incident.sensors])
+            true.append(behind)
+    return sensor_hits(named, true)
+
+
+def _shown_events(events: EventMeasures, stamps: pd.DatetimeIndex) -> dict[str, Any]:
+    """Return what a picture of the faults and the first 2N events needs: rows, and whether each event is a hit."""
+    ranked = events.ranked
+    spans = zip(ranked.first_rows.tolist(), ranked.last_rows.tolist(), strict=True)
+    shown = [[*span, int(hit)] for span, hit in zip(spans, events.hits, strict=True)]
+    faults = zip(events.first_rows.tolist(), events.last_rows.tolist(), strict=True)
     return {
-        "precision_at_n": float(precision_at_n(y, scores)),
-        "true_detections": float(true_detections(y, scores)),
-        "roc_auc": roc_auc(y, scores),
-        "average_precision": average_precision(y, scores),
-        "fit_seconds": round(wall, 6),
-        "cpu_seconds": round(cpu, 6),
-        "status": "ok",
-        "why": "",
-        "detail": _details(detector, X),
+        "rows": len(stamps),
+        "begin": str(stamps.min()),
+        "end": str(stamps.max()),
+        "faults": [list(span) for span in faults],
+        "found": shown,
     }
 
 

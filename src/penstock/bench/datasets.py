@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, quoted
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
+from penstock.columns import order_to_stamp
 from penstock.io import TableError, read_table
+from penstock.io.table import refuse_unknown
 
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
 _NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}
@@ -27,11 +30,38 @@ _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A labelled table: `X` (n×p), `y` 1 for an anomaly and 0 for a normal row."""
+    """A labelled table; with times, a series.
+
+    Parameters
+    ----------
+    name : str
+    X : ndarray of shape (n, p)
+        NaN where a value is missing.
+    y : ndarray of shape (n,)
+        1 for an anomaly, 0 for a normal row.
+    time : DatetimeIndex, default=None
+        In ascending order, in each group.
+    groups : ndarray of shape (n,), default=None
+        Which run, unit or machine each row is of; rows of a group are together.
+    train : ndarray of bool of shape (n,), default=None
+        Rows to learn from; the others are scored. None: methods are fitted to all rows, and score these.
+    counted : ndarray of bool of shape (n,), default=None
+        Rows that count where rows are counted; None: all that are scored.
+    names : tuple of str, default=()
+        Of the columns.
+    causes : ndarray of str of shape (n,), default=None
+        In rows of anomalies the columns that cause them, separated by semicolons; "" where that is not known.
+    """
 
     name: str
     X: FloatArray
     y: NDArray[np.int64]
+    time: pd.DatetimeIndex | None = None
+    groups: NDArray[Any] | None = None
+    train: BoolArray | None = None
+    counted: BoolArray | None = None
+    names: tuple[str, ...] = ()
+    causes: NDArray[Any] | None = None
 
     @property
     def n(self) -> int:
@@ -52,17 +82,32 @@ class Dataset:
     def digest(self) -> str:
         """SHA-256 of the content, whatever the name: n and p, X row by row and y, all as little-endian 64-bit numbers.
 
+        What a series has besides follows, as far as there is any.
+
         >>> Dataset("one", np.array([[0.5], [1.0]]), np.array([0, 1])).digest[:12]
         '325f7bc565dc'
         """
         content = hashlib.sha256(np.array([self.n, self.p], dtype="<i8").tobytes())
         content.update(np.ascontiguousarray(self.X, dtype="<f8").tobytes())
         content.update(np.ascontiguousarray(self.y, dtype="<i8").tobytes())
+        time = None if self.time is None else self.time.as_unit("ns").asi8
+        for values in (time, self.groups, self.train, self.counted, self.causes):
+            if values is not None:
+                content.update(repr(values.tolist()).encode("utf-8", "replace"))
         return content.hexdigest()
 
 
-def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude: Sequence[str] = ()) -> Dataset:
-    """Read a labelled table, with its rows in the order of the file and its values as they are.
+def load_file(
+    path: str | os.PathLike[str],
+    label: str | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    time: str | None = None,
+    group: str | None = None,
+    train_until: str | int | None = None,
+    cause: str | None = None,
+) -> Dataset:
+    """Read a labelled table: rows of a series in order of time, others in that of the file, values as they are.
 
     Parameters
     ----------
@@ -74,16 +119,24 @@ def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude
         is the one called outlier, label, anomaly, is_anomaly, y, class or target in upper or lower case.
     exclude : sequence of str, default=()
         Columns that are no inputs, such as a second label.
+    time : str, optional
+        The time column; found by name or content if not given.
+    group : str, optional
+        A column that says which run, unit or machine each row is of.
+    train_until : str or int, optional
+        Learn from the rows until this time, or from so many rows (of each group), and score the later ones.
+    cause : str, optional
+        A column that names, in rows of anomalies, the columns that cause them, separated by semicolons.
 
     Returns
     -------
     Dataset
-        A time column is no input; all other columns are.
+        All columns but these are inputs.
 
     Raises
     ------
     TableError
-        For inputs that are no complete numbers, and labels that cannot be read, with the column and the row.
+        For inputs that are no numbers, and labels that cannot be read, with the column and the row.
 
     Examples
     --------
@@ -96,18 +149,26 @@ def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude
     """
     file, named, others = _file_and_columns(os.fspath(path))
     exclude = [*exclude, *others]
+    columns: dict[str, Any] = {"exclude": exclude, "time": time, "group": group}
     if label is None:
-        label = named if named is not None else _label_among(list(read_table(file, exclude=exclude).names), file)
-    table = read_table(file, label=label, exclude=exclude)
+        label = named if named is not None else _label_among(list(read_table(file, **columns).names), file)
+    table = read_table(file, label=label, **columns)
     lost = table.about("missing times")
     if lost is not None:  # reading leaves such rows out, and with them labels
         raise TableError(
             f"{table.source}: column {quoted(table.time_name)} is taken for the time, and {counted(lost.count, 'row')} "
             f"of it cannot be read, the first in row {min(lost.rows)} (counted from 0). Correct or remove the column."
         )
-    values = table.values.sort_index()  # the order of the file, not that of time
+    values = table.values
+    causes = None
+    if cause is not None:
+        refuse_unknown([cause], table.names, "cause", table.source)
+        causes = values[cause].fillna("").astype(str).to_numpy()
+        values = values.drop(columns=cause)
+        named_there = {name for text in causes for name in split_causes(text)}
+        refuse_unknown(sorted(named_there), list(values.columns), f"cause, in column {quoted(cause)}", table.source)
     assert table.label is not None
-    y = _anomalies(table.label.sort_index(), table.source)
+    y = _anomalies(table.label, table.source)
     X = _numbers(values, table.source)
     if y.min() != y.max():
         for name, column in zip(values.columns, X.T, strict=True):
@@ -116,9 +177,48 @@ def load_file(path: str | os.PathLike[str], label: str | None = None, *, exclude
                     f"Column {quoted(name)} is equal to the label in every row, and would give the anomalies away. "
                     f"Name it after the label to leave it out: {file}::{table.label.name}::{name}."
                 )
+    groups = None if table.group is None else pd.factorize(table.group)[0]
+    train = _training_rows(train_until, table.time, groups, X, table.source)
     name = Path(file).name
     name = name[:-3] if name.lower().endswith(".gz") else name
-    return Dataset(Path(name).stem if name.lower().endswith(_ENDINGS) else name, X, y)
+    name = Path(name).stem if name.lower().endswith(_ENDINGS) else name
+    return Dataset(name, X, y, table.time, groups, train, names=tuple(values.columns), causes=causes)
+
+
+def split_causes(text: str) -> list[str]:
+    """Split the names of the columns that cause an anomaly.
+
+    >>> split_causes(" flow; head")
+    ['flow', 'head']
+    """
+    return [name.strip() for name in text.split(";") if name.strip()]
+
+
+def _training_rows(
+    until: str | int | None, time: pd.DatetimeIndex | None, groups: NDArray[Any] | None, X: FloatArray, source: str
+) -> BoolArray | None:
+    """Return the rows to learn from, None for all; raise if that leaves none to learn from or to score."""
+    if until is None:
+        return None
+    said, n = str(until).strip(), len(X)
+    if re.fullmatch("[0-9]+", said):
+        count, said = int(said), f"row {said}"
+        runs = np.zeros(n, dtype=np.intp) if groups is None else groups
+        rows = pd.Series(runs).groupby(runs).cumcount().to_numpy() < count
+    elif time is None:
+        raise TableError(
+            f"train_until: {source} has no time stamps to compare {said} with. Give a number of rows.", "train_until"
+        )
+    else:
+        try:
+            rows = ~order_to_stamp(time, said)[1]
+        except ValueError as error:
+            raise TableError(f"train_until: {error}", "train_until") from None
+    if not rows.any() or rows.all():
+        extent = f"{n:,} rows" if time is None else f"{n:,} rows from {time.min()} to {time.max()}"
+        left = "to score after" if rows.all() else "to learn from until"
+        raise TableError(f"train_until: there is no row {left} {said}; {source} has {extent}.", "train_until")
+    return np.asarray(rows, dtype=np.bool_)
 
 
 def _file_and_columns(text: str) -> tuple[str, str | None, list[str]]:
@@ -161,31 +261,36 @@ def _anomalies(label: pd.Series[Any], source: str) -> NDArray[np.int64]:
         row = int((~known).argmax())
         held = "nothing" if codes[row] < 0 else quoted(values[codes[row]])
         raise TableError(
-            f"{source}: the label column {quoted(label.name)} holds {held} in row {row} (counted from 0), which is "
-            f"neither normal nor an anomaly. Write 0 for normal rows and 1 for anomalies."
+            f"{source}: the label column {quoted(label.name)} holds {held} in row {label.index[row]} (counted from 0), "
+            f"which is neither normal nor an anomaly. Write 0 for normal rows and 1 for anomalies."
         )
     return np.array([kind or 0 for kind in kinds], dtype=np.int64)[codes]
 
 
 def _numbers(values: pd.DataFrame, source: str) -> FloatArray:
-    """Return the inputs as an array; raise for texts and gaps, at the first of them."""
+    """Return the inputs, NaN where one is missing; raise for texts, and for rows and columns without any number."""
     texts = [name for name in values if values[name].dtype.kind != "f"]
     if texts:
         more = f" (as do {listed(texts[1:], most=4)})" if len(texts) > 1 else ""
         column = values[texts[0]]
         row = int(column.notna().to_numpy().argmax())
         raise TableError(
-            f"{source}: column {quoted(texts[0])} holds text, {quoted(column.iloc[row])} in row {row} (counted from 0)"
-            f"{more}. The methods of the study take numbers only: write it as numbers, or remove it from the file."
+            f"{source}: column {quoted(texts[0])} holds text, {quoted(column.iloc[row])} in row {column.index[row]} "
+            f"(counted from 0){more}. The methods of the study take numbers only: write it as numbers, or name it "
+            f"after the label to leave it out: FILE::LABEL::{texts[0]}."
         )
     X = np.array(values, dtype=np.float64, order="C")
-    odd = ~np.isfinite(X)
-    if odd.any():
-        row, column_number = np.argwhere(odd)[0]
-        raise TableError(
-            f"{source}: {counted(int(odd.sum()), 'value')} cannot be used, the first in column "
-            f"{quoted(values.columns[column_number])}, row {row} (counted from 0), which is missing or no finite "
-            f"number. The methods of the study take complete tables only: fill the gaps, or remove those rows "
-            f"or columns."
-        )
+    lost = np.isnan(X)
+    for odd, what in (
+        (np.isinf(X), "holds a number that is not finite"),
+        (lost.all(axis=0, keepdims=True), "has no number at all"),
+        (lost.all(axis=1, keepdims=True), "and all others hold nothing"),
+    ):
+        if odd.any():
+            row, column_number = np.argwhere(odd)[0]
+            place = f", row {values.index[row]} (counted from 0)" if odd.shape[0] > 1 else ""
+            raise TableError(
+                f"{source}: column {quoted(values.columns[column_number])}{place} {what}. Correct the value, or remove "
+                f"the row or the column."
+            )
     return X

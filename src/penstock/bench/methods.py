@@ -6,17 +6,18 @@ import inspect
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.metrics import average_precision_score, roc_auc_score
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import get_tags
 
-from penstock._types import FloatArray
-from penstock.ranking import checked_labels
+from penstock._types import BoolArray, FloatArray
 from penstock.registry import DETECTORS, did_you_mean
 
 OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
@@ -94,50 +95,83 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
         raise MethodError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
 
 
-def training_scores(detector: Any, X: FloatArray, y: ArrayLike) -> FloatArray:
-    """Fit a detector and return how anomalous the training rows are, high = anomalous.
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores of the rows (m,), high = anomalous, and of a series the evidence of each sensor (m, p) if there is any."""
 
-    Looked for in this order: `scores_` (penstock), `decision_scores_` (PyOD), and with the sign of scikit-learn
-    `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`. Labels are given only to a detector with the
-    attribute `uses_labels`, which is an oracle.
+    scores: FloatArray
+    evidence: FloatArray | None = None
+
+
+def fit_and_score(
+    detector: Any,
+    X: FloatArray,
+    y: ArrayLike,
+    *,
+    time: pd.DatetimeIndex | None = None,
+    groups: NDArray[Any] | None = None,
+    train: BoolArray | None = None,
+) -> Scored:
+    """Fit a detector to all rows and return their scores; or to those of `train`, and return those of the others.
+
+    Scores of training rows are looked for in this order: `scores_` (penstock), `decision_scores_` (PyOD), and with the
+    sign of scikit-learn `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`; of later rows:
+    `score_series` and `anomaly_score` (penstock), `decision_function` (with the sign of PyOD, if it has
+    `decision_scores_`), `score_samples`. Labels are given only to a detector with the attribute `uses_labels`, which is
+    an oracle; times and groups only to one with a method `judge_series`.
 
     >>> from sklearn.neighbors import LocalOutlierFactor
     >>> rows = np.array([[0.0], [0.1], [0.2], [9.0]])
-    >>> int(training_scores(LocalOutlierFactor(n_neighbors=2), rows, None).argmax())
+    >>> int(fit_and_score(LocalOutlierFactor(n_neighbors=2), rows, None).scores.argmax())
     3
     """
-    if getattr(detector, "uses_labels", False):
-        detector.fit(X, y)
-    else:
-        detector.fit(X)
+    known = np.ones(len(X), dtype=np.bool_) if train is None else train
+    order: dict[str, Any] = {}
+    if time is not None and hasattr(detector, "judge_series"):
+        order = {"time": time, "runs": groups}
+    labels = (np.asarray(y)[known],) if getattr(detector, "uses_labels", False) else ()
+    detector.fit(X[known], *labels, **{name: None if each is None else each[known] for name, each in order.items()})
+    if train is not None and hasattr(detector, "judge_series"):
+        judged = detector.judge_series(X, **order)
+        return Scored(_check_scores(judged.scores[~train], int((~train).sum())), judged.evidence[~train])
+    scores = _later_scores(detector, X[~train]) if train is not None else _training_scores(detector, X)
+    n = len(X) if train is None else int((~train).sum())
+    return Scored(_check_scores(np.asarray(scores, dtype=np.float64), n), getattr(detector, "evidence_", None))
+
+
+def _training_scores(detector: Any, X: FloatArray) -> Any:
     for name, sign in (("scores_", 1.0), ("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
         if hasattr(detector, name):
-            return _check_scores(sign * np.asarray(getattr(detector, name), dtype=np.float64), len(X))
+            return sign * np.asarray(getattr(detector, name), dtype=np.float64)
     for name in ("score_samples", "decision_function"):
         if hasattr(detector, name):
-            return _check_scores(-np.asarray(getattr(detector, name)(X), dtype=np.float64), len(X))
+            return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
     raise MethodError(
         f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
         "fit, nor a method score_samples or decision_function."
     )
 
 
-def roc_auc(y: ArrayLike, scores: ArrayLike) -> float:
-    """Return the area under the ROC curve: the chance that an anomaly scores above a normal row.
+def _later_scores(detector: Any, X: FloatArray) -> Any:
+    if hasattr(detector, "anomaly_score"):
+        return detector.anomaly_score(X)
+    if hasattr(detector, "decision_scores_"):  # of PyOD
+        return detector.decision_function(X)
+    for name in ("score_samples", "decision_function"):
+        if hasattr(detector, name):
+            return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
+    raise MethodError(
+        f"{type(detector).__name__} cannot score rows that it was not fitted to: it has no method anomaly_score, "
+        "score_samples or decision_function."
+    )
 
-    >>> roc_auc([1, 0, 0], [3.0, 1.0, 3.0])
-    0.75
-    """
-    return float(roc_auc_score(*checked_labels(y, scores)))
 
-
-def average_precision(y: ArrayLike, scores: ArrayLike) -> float:
-    """Return the average precision, the area under the precision-recall steps.
-
-    >>> average_precision([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0])
-    0.75
-    """
-    return float(average_precision_score(*checked_labels(y, scores)))
+def takes_missing(detector: Any) -> bool:
+    """Tell whether a detector says, as scikit-learn's do, that it takes NaN."""
+    try:
+        return bool(get_tags(detector).input_tags.allow_nan)
+    except Exception:  # it is no estimator of scikit-learn's
+        return False
 
 
 def rehearse(detectors: Iterable[str]) -> None:
@@ -149,7 +183,7 @@ def rehearse(detectors: Iterable[str]) -> None:
             warnings.simplefilter("ignore")
             find_class(detector)
             if import_path(detector).partition(".")[0] in _REHEARSED:
-                training_scores(build(detector, {}, seed=0), rows, labels)
+                fit_and_score(build(detector, {}, seed=0), rows, labels)
 
 
 def _check_scores(scores: FloatArray, n: int) -> FloatArray:
@@ -178,9 +212,11 @@ def _signature(cls: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _as_object(value: Any) -> Any:
-    """Make a solver of a table with its name, ``{BlockSGD = {rounds = 100}}``; return other values as they are."""
+    """Make a solver, or a detector of ours, of a table with its name, ``{BlockSGD = {rounds = 100}}``."""
     if isinstance(value, Mapping) and len(value) == 1:
         name, fields = next(iter(value.items()))
         if name in SOLVERS and isinstance(fields, Mapping):
             return getattr(import_module("penstock.factor"), name)(**fields)
+        if name in OURS and isinstance(fields, Mapping):
+            return build(name, fields)
     return tuple(value) if isinstance(value, list) else value

@@ -20,19 +20,25 @@ import pandas as pd
 
 from penstock.bench.cells import owners_of_modules
 from penstock.bench.settings import Study
-from penstock.bench.significance import Comparison, compare_table, without_last_bits
+from penstock.bench.significance import Comparison, compare_table, resample_means, without_last_bits
 from penstock.storage import lock, replace_file
 
 Statistic = Literal["median", "mean", "max", "min"]
 _SUMMARISED = ("precision_at_n", "average_precision", "roc_auc")
 MEASURES = ("precision_at_n", "true_detections", "roc_auc", "average_precision")
+SERIES_MEASURES = (
+    *("vus_pr", "faults", "in_n", "in_2n", "false_per_day", "delay_hours", "sensor_first", "sensor_in_three"),
+)
 COSTS = ("fit_seconds", "cpu_seconds", "peak_memory_mb")
 STATUSES = ("ok", "failed", "timed out", "killed", "not run")
 PLANNED = ("method", "dataset", "seed", "n", "p", "n_anomalies")
-OUTCOME = (*MEASURES, *COSTS, "status", "why", "mark", "detail")
+OUTCOME = (*MEASURES, *SERIES_MEASURES, *COSTS, "status", "why", "mark", "detail")
 COLUMNS = (*PLANNED, *OUTCOME, "key")
 ROWS_FILE, PLAN_FILE, RUN_FILE, SETTINGS_FILE = "rows.jsonl", "plan.json", "run.json", "study.toml"
 _REPORTED = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "pyod", "torch")
+
+
+LEVEL = 0.95  # of intervals
 
 
 class RowsFileError(ValueError):
@@ -108,7 +114,7 @@ def frame_of(
     >>> frame_of([cell], {})[["method", "status"]].to_dict("records")
     [{'method': 'NMF', 'status': 'not run'}]
     """
-    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *COSTS), float("nan"))
+    nothing: dict[str, Any] = dict.fromkeys((*MEASURES, *SERIES_MEASURES, *COSTS), float("nan"))
     nothing |= {"status": "not run", "why": "", "mark": ""}
     records = []
     for cell in planned:
@@ -123,7 +129,7 @@ def frame_of(
         records.append(record)
     frame = pd.DataFrame(records, columns=[*labels, *COLUMNS])
     kinds = {"seed": "Int64", "n": "int64", "p": "int64", "n_anomalies": "int64"}
-    frame = frame.astype(kinds | dict.fromkeys((*MEASURES, *COSTS), "float64"))
+    frame = frame.astype(kinds | dict.fromkeys((*MEASURES, *SERIES_MEASURES, *COSTS), "float64"))
     return frame.astype(dict.fromkeys([*labels, "detail"], object))
 
 
@@ -323,6 +329,83 @@ def compare_rows(
     if methods is not None:
         table = table.reindex(columns=pd.Index(methods, name="method"))
     return compare_table(table, alpha, missing_cells(rows, table))
+
+
+@dataclass(frozen=True, eq=False)
+class Lead:
+    """Which method has the highest average precision, and how sure that is.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per method, the best first: `value` (the mean over data sets of medians over seeds), `low` and `high`
+        (its 95 % interval), `first` (the share of the draws in which it is the best), `behind` (by how much it is below
+        the best), `behind_low` and `behind_high` (the interval of that difference). NaN where there are no draws.
+    drawn : {"faults", "anomalies", "data sets"}
+        What was drawn with replacement.
+    n : int
+        How many of these there are.
+    """
+
+    table: pd.DataFrame
+    drawn: str
+    n: int
+
+    @property
+    def told_apart(self) -> list[str]:
+        """Methods that are surely below the best: the interval of the difference does not hold 0."""
+        return [str(name) for name in self.table.index[self.table["behind_low"] > 0]]
+
+
+def find_lead(rows: pd.DataFrame) -> Lead | None:
+    """Find the method with the highest average precision, with intervals by a bootstrap.
+
+    Of several data sets these are drawn; of one its faults and stretches of time, or without times its rows: see
+    `penstock.bench.resampled_precision`. Methods that saw the labels, or have no result on some data set, are left out.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        `Results.rows`.
+
+    Returns
+    -------
+    Lead or None
+        None if no method has a result on all data sets.
+
+    Examples
+    --------
+    >>> find_lead(pd.DataFrame(columns=list(COLUMNS))) is None
+    True
+    """
+    fair = rows[~saw_labels(rows)]
+    table = pivot(fair, "average_precision")
+    table = table[table.notna().any(axis=1)].dropna(axis=1)
+    if table.empty:
+        return None
+    done = fair[fair["status"] == "ok"]
+    if len(table) > 1:
+        drawn, n, draws = "data sets", len(table), resample_means(table)
+    else:
+        done = done[done["method"].isin(table.columns)]
+        in_time = bool(done["faults"].notna().any())
+        drawn, n = ("faults", int(done["faults"].max())) if in_time else ("anomalies", int(done["n_anomalies"].max()))
+        # Of each draw the median over seeds.
+        each = {method: [d.get("resampled", []) for d in some["detail"]] for method, some in done.groupby("method")}
+        lengths = {len(values) for several in each.values() for values in several}
+        complete = len(lengths) == 1 and lengths != {0}
+        draws = pd.DataFrame({name: np.median(several, axis=0) for name, several in each.items()} if complete else {})
+    found = pd.DataFrame({"value": table.mean()}).sort_values("value", ascending=False, kind="stable")
+    best = found.index[0]
+    found["behind"] = found["value"].loc[best] - found["value"]
+    draws = draws.reindex(columns=found.index).astype("float64")
+    tail = (1 - LEVEL) / 2
+    behind = draws.rsub(draws[best], axis=0)
+    for low, high, values in (("low", "high", draws), ("behind_low", "behind_high", behind)):
+        found[low], found[high] = values.quantile(tail), values.quantile(1 - tail)
+    top = draws.eq(draws.max(axis=1), axis=0)
+    found["first"] = top.div(top.sum(axis=1), axis=0).mean() if len(draws) else np.nan
+    return Lead(found, drawn, n)
 
 
 def saw_labels(rows: pd.DataFrame) -> pd.Series[bool]:

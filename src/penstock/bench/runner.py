@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,7 +56,7 @@ def run_study(
     jobs: int | None = None,
     retry: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    load: Loader = load_file,
+    load: Loader | None = None,
 ) -> Results:
     """Run the cells of a study that are not done yet, and return all of its results.
 
@@ -76,8 +77,8 @@ def run_study(
         Run cells again that failed, timed out or were killed.
     progress : callable, optional
         Called with a `Progress` after each cell.
-    load : callable, default=load_file
-        Reads a data set by the name that the study gives it.
+    load : callable, optional
+        Reads a data set by the name that the study gives it; by default `load_file` with `Study.reading`.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def run_study(
     [['distance', 'pump', 1.0]]
     """
     place = Path(folder)
-    cells = list(plan(study, load))
+    cells = list(plan(study, load or partial(load_file, **study.reading)))
     with RowsFile(place) as file:
         known = read_rows(place)
         write_plan(place, study, [cell.planned() for cell in cells], known)

@@ -15,6 +15,7 @@ from penstock.registry import did_you_mean
 
 TIME_LIMIT = 1800.0  # seconds per cell, if the settings do not say
 _LONGEST_LIMIT = 1e9  # seconds; clocks cannot wait longer
+READING = ("time", "group", "train_until", "cause")  # options of `load_file`, also of the command line
 _METHOD_KEYS = ("name", "detector", "parameters", "order", "rows", "datasets", "seeds", "mark", "detail")
 
 
@@ -81,6 +82,8 @@ class Study:
         Options of the command line that reduced the settings.
     labels : tuple of str, default=()
         Columns that `Method.labels` adds to the results.
+    reading : Mapping, default={}
+        How data sets are read, as `load_file` takes it: time, group, train_until, cause.
     """
 
     title: str
@@ -91,9 +94,17 @@ class Study:
     text: str = ""
     options: str = ""
     labels: tuple[str, ...] = ()
+    reading: Mapping[str, str] = field(default_factory=dict)
 
-    def only(self, *, methods: Sequence[str] = (), datasets: Sequence[str] = (), seeds: int | None = None) -> Study:
-        """Reduce the study to these methods, data sets and number of seeds.
+    def only(
+        self,
+        *,
+        methods: Sequence[str] = (),
+        datasets: Sequence[str] = (),
+        seeds: int | None = None,
+        reading: Mapping[str, str] | None = None,
+    ) -> Study:
+        """Reduce the study to these methods, data sets and number of seeds; read data sets with these options too.
 
         A method that the study does not have may be a detector by its class name or import path, with its default
         parameters. The first of the study's seeds are used, or 0, 1, … if it has fewer.
@@ -118,6 +129,7 @@ class Study:
             if not methods or {method.name, method.labels.get("base")} & set(methods)
         ]
         given = {"method": methods, "data": datasets, "seeds": [] if seeds is None else [str(seeds)]}
+        given |= {name.replace("_", "-"): [value] for name, value in (reading or {}).items()}
         options = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
         counted = self.seeds if seeds is None or seeds <= len(self.seeds) else tuple(range(seeds))
         chosen = tuple(dict.fromkeys(datasets)) or self.datasets
@@ -130,6 +142,7 @@ class Study:
             datasets=chosen,
             seeds=counted[:seeds],
             options=" ".join(filter(None, [self.options, shlex.join(options)])),
+            reading={**self.reading, **(reading or {})},
         )
 
     def limited(self, seconds: float) -> Study:
@@ -183,7 +196,7 @@ def parse_toml(text: str, place: str) -> dict[str, Any]:
 
 def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequence[str] = ()) -> Study:
     """Check the content of a settings file; each [[method]] may have `labels` as further keys."""
-    check_keys(content, ("title", "datasets", "seeds", "time_limit", "method"), place)
+    check_keys(content, ("title", "datasets", *READING, "seeds", "time_limit", "method"), place)
     methods = []
     for number, entry in enumerate(tables_of(content, "method", place), 1):
         methods.append(_method(entry, f"{place}: [[method]] {number}", labels))
@@ -206,6 +219,7 @@ def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequen
         time_limit=limit,
         text=text,
         labels=tuple(labels),
+        reading={name: str(content[name]) for name in READING if name in content},
     )
 
 

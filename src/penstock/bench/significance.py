@@ -251,6 +251,34 @@ def wilcoxon(table: pd.DataFrame, correction: Correction = "holm") -> pd.DataFra
     return _square(table.columns, corrected(np.array(p_values), correction))
 
 
+def resample_means(table: pd.DataFrame, n_draws: int = 10_000) -> pd.DataFrame:
+    """Return the means of each method over data sets drawn with replacement: a bootstrap.
+
+    Quantiles of a column are an interval of its mean, those of the difference of two columns one of their difference.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Data sets × methods.
+    n_draws : int, default=10000
+
+    Returns
+    -------
+    DataFrame
+        Draws × methods.
+
+    Examples
+    --------
+    >>> means = resample_means(pd.DataFrame({"A": [0.9, 0.8, 0.9, 0.7], "B": [0.5, 0.6, 0.4, 0.8]}))
+    >>> means["A"].quantile([0.025, 0.975]).round(3).tolist()
+    [0.75, 0.9]
+    """
+    n = len(table)
+    drawn = np.random.default_rng(0).integers(0, n, (n_draws, n))
+    counts = np.stack([np.bincount(row, minlength=n) for row in drawn])
+    return pd.DataFrame(counts @ table.to_numpy(dtype=np.float64) / n, columns=table.columns)
+
+
 def corrected(p_values: FloatArray, correction: Correction) -> FloatArray:
     """Correct the p-values of several tests for their number."""
     m = len(p_values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,30 @@ import pandas as pd
 import typer
 
 from penstock._messages import counted
-from penstock.bench import Results, Study, compare_rows, failures, load_file, parse_settings, read_results, run_study
+from penstock.bench import Results, Study, failures, load_file, parse_settings, read_results, run_study
 from penstock.bench import read_settings as read_settings_file
-from penstock.bench.report import format_methods, write_report
-from penstock.bench.results import RowsFileError, saw_labels
+from penstock.bench.report import answer, data_notes, format_events, format_methods, write_report
+from penstock.bench.results import RowsFileError
 from penstock.bench.runner import Progress
-from penstock.bench.settings import SettingsError, example_settings
+from penstock.bench.settings import READING, SettingsError, example_settings
 from penstock.cli._console import CommandError, print_text, printable
+from penstock.cli._options import plain_errors
 
 _MOST_REASONS = 8
 _FEW_SETS = 5
 
 
 def run_bench(context: typer.Context) -> int:
-    """Run a study; return 0, also if some cells failed, and 1 if none has a result."""
+    """Run a study and write its report; return 0, also if some cells failed, and 1 if none has a result."""
     options = context.params | {"folder": Path(context.params["folder"])}  # older typers keep texts there
     study = _study(options)
+    in_time = []
     for name in options["data"] or []:  # in a settings file with many sets, one that cannot be read is reported later
-        try:
-            load_file(name)
-        except (OSError, ValueError) as error:
-            raise CommandError(f"--data {name}: {error}", exit_code=2) from None
+        with plain_errors(context, f"--data {name}: "):
+            in_time += [name] if load_file(name, **study.reading).time is not None else []
+    if options["config"] is None and not options["method"]:  # of the default methods, one is for series alone
+        kept = [m if m.detector != "SensorDetector" else replace(m, datasets=tuple(in_time)) for m in study.methods]
+        study = replace(study, methods=tuple(m for m in kept if m.datasets != ()))
     # Modules in this folder, such as a user's own detector, are found as from a script.
     sys.path.insert(0, str(Path.cwd()))
     with _Bar(quiet=options["quiet"]) as bar:
@@ -46,18 +50,20 @@ def run_bench(context: typer.Context) -> int:
             raise CommandError(str(error), exit_code=2) from None
         except RuntimeError as error:
             raise CommandError(str(error)) from None
+    found = (results.rows["status"] == "ok").any()
+    written = write_report(results, options["folder"], overwrite=True)[:1] if found else []
     if not options["quiet"]:
         print_text("\n".join(printable(line) for line in summary_text(results).splitlines()))
-        print_text(f"\nRows: {options['folder'] / 'rows.jsonl'}. A page: penstock bench report {options['folder']}")
-    return 0 if (results.rows["status"] == "ok").any() else 1
+        print_text("".join(f"\nReport: {printable(str(path))}" for path in written))
+    return 0 if found else 1
 
 
 def run_report(folder: Path, markdown: Path | None, *, overwrite: bool, quiet: bool) -> int:
-    """Write the report of a study's folder."""
+    """Write the report of a study's folder again."""
+    if markdown is not None and markdown.exists() and not overwrite:
+        raise CommandError(f"{markdown} is there already; add --overwrite to replace it.", exit_code=2)
     try:
-        written = write_report(read_results(folder), folder, markdown=markdown, overwrite=overwrite)
-    except FileExistsError as error:
-        raise CommandError(str(error).replace("overwrite=True", "add --overwrite"), exit_code=2) from None
+        written = write_report(read_results(folder), folder, markdown=markdown, overwrite=True)
     except (FileNotFoundError, ValueError) as error:
         raise CommandError(str(error), exit_code=2) from None
     if not quiet:
@@ -71,12 +77,14 @@ def _study(options: dict[str, Any]) -> Study:
     if config is None and not data:
         raise CommandError(
             "penstock bench needs labelled data: --data FILE or FILE::LABEL, or --config with a settings file that "
-            "names some. The study of the paper (Ahmed et al. 2021) is in penstock's repository: 'make study' runs it.",
+            "names some ('penstock bench settings' prints an example).",
             exit_code=2,
         )
     try:
-        study = parse_settings(example_settings()) if config is None else read_settings_file(config)
-        study = study.only(methods=options["method"] or (), datasets=data, seeds=options["seeds"])
+        example = replace(parse_settings(example_settings()), datasets=())
+        study = example if config is None else read_settings_file(config)
+        reading = {name: options[name] for name in READING if options[name] is not None}
+        study = study.only(methods=options["method"] or (), datasets=data, seeds=options["seeds"], reading=reading)
         if not study.datasets:
             raise SettingsError(
                 f"{config}: there are no data sets. Name labelled files under datasets, or with --data."
@@ -91,7 +99,7 @@ def _study(options: dict[str, Any]) -> Study:
 
 
 def summary_text(results: Results) -> str:
-    """Return what is printed at the end of a study: data sets, methods, the overall test, what failed."""
+    """Return what is printed at the end of a study: the answer, data sets, methods, what failed."""
     rows = results.rows
     blocks = []
     sets = rows[rows["n"] > 0].groupby("dataset", sort=False)[["n", "p", "n_anomalies"]].max()
@@ -101,16 +109,13 @@ def summary_text(results: Results) -> str:
             f"{name}: {counted(int(n), 'row')} of {counted(int(p), 'input')}, {found:,} anomalous"
             for name, (n, p, found) in sizes
         ]
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join([*lines, *data_notes(rows)]))
     if (rows["status"] == "ok").any():
-        table = format_methods(rows)
-        shown = pd.DataFrame(table.cells, columns=list(table.headers)).set_index("method").rename_axis(index=None)
-        heading = "Means over the data sets of the medians over seeds; ranks by P@N, 1 is best"
-        blocks.append(f"{heading}\n\n{shown.drop(columns=['failed cells', 'cells not run']).to_string()}")
-    test = compare_rows(rows[~saw_labels(rows)]).friedman
-    if test is not None:
-        words = f"Friedman over {test.n} data sets and {test.k} methods: p = {test.p_value:.2e}"
-        blocks.append(f"{words} (χ² = {test.statistic:.2f}).")
+        blocks.append("\n".join(answer(rows)))
+        tables = [format_methods(rows), *([format_events(rows)] if rows["faults"].notna().any() else [])]
+        for table in tables:
+            shown = pd.DataFrame(table.cells, columns=list(table.headers)).set_index("method").rename_axis(index=None)
+            blocks.append(shown.to_string())
     failed = failures(rows)
     if len(failed):
         # What is wrong with a data set is wrong for all its methods: shown once.

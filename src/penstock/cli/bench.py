@@ -24,6 +24,20 @@ def run(
         typer.Option("--method", help="Only this method: a name, a class of ours, an import path; repeatable."),
     ] = None,
     config: Annotated[Path | None, typer.Option("--config", help="The study's settings, a TOML file.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="The time column. Found if not given.")] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="A column of runs, units or machines: no event spans two.")
+    ] = None,
+    train_until: Annotated[
+        str | None,
+        typer.Option(
+            "--train-until",
+            help="Learn from the rows until this time, or from so many rows (of each group); score the later ones.",
+        ),
+    ] = None,
+    cause: Annotated[
+        str | None, typer.Option("--cause", help="A column that names the true sensors of a fault: a; b")
+    ] = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where results are kept, and found again.")] = _FOLDER,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time; as many as cores.")] = None,
@@ -33,10 +47,10 @@ def run(
     retry: Annotated[bool, typer.Option("--retry", help="Run cells again that failed or were stopped.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress and no tables.")] = False,
 ) -> int:
-    """Run a study, or what is missing of it: an interrupted study goes on where it stopped.
+    """Say which detector suits your labelled data, by how much, and how sure that is; with a report.
 
-    Needs data: --data, or a settings file that names some ('penstock bench settings' prints an example). The study of
-    the paper by Ahmed et al. (2021) is in penstock's repository: 'make study' runs it.
+    Without --method: Detector, SensorDetector (where there is time), NS-NMF, KNN, IForest, PCA. An interrupted study
+    goes on where it stopped. 'penstock bench settings' prints an example of a settings file.
     """
     if context.invoked_subcommand is not None:
         return 0

@@ -217,9 +217,7 @@ def agreement(
     before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
     usual = n if groups is not None else clock.usual_length() if gap is None else 0
     apart = checked_length(gap, usual, clock, "gap")
-    rows = np.flatnonzero(truth)  # those that follow each other at most `apart` are one fault
-    ends = np.flatnonzero((np.diff(rows) > 1) | clock.steps_above(rows, apart))
-    first, last = (rows[np.append(0, ends + 1)], rows[np.append(ends, -1)]) if len(rows) else (rows, rows)
+    first, last = fault_spans(truth, clock, apart)
     # The first row at which an alarm counts for each fault.
     ticks, width = clock.ticks(before), clock.width(before)
     starts = ticks[first]
@@ -235,6 +233,13 @@ def agreement(
     found, inside = faults["judged"] & faults["found"], faults["judged"] & (faults["flagged"] > 0)
     counts = int(faults["judged"].sum()), int(found.sum()), int(inside.sum())
     return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
+
+
+def fault_spans(known: BoolArray, clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
+    """Return the first and the last row of each fault: known rows that follow each other at most `gap` apart."""
+    rows = np.flatnonzero(known)
+    ends = np.flatnonzero((np.diff(rows) > 1) | clock.steps_above(rows, gap))
+    return (rows[np.append(0, ends + 1)], rows[np.append(ends, -1)]) if len(rows) else (rows, rows)
 
 
 def _faults(first: IndexArray, last: IndexArray, flagged: BoolArray, opening: IndexArray, clock: Clock) -> pd.DataFrame:
