@@ -407,7 +407,9 @@ def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
 
 
 def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
-    found = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", top=40, gap=0)
+    table = two_modes()
+    table.loc[390, HOT] += 60  # beyond all that was learnt
+    found = detect(table, method="detector", modes="state", train_until="2024-05-02", top=40, gap=0)
     learnt = {judged.part.mode: len(judged.part.training_scores) for judged in found.parts}
     beyond = set()
     for event, peak in found.events["peak_row"].items():
