@@ -61,7 +61,7 @@ def report(
     pages: Annotated[Path | None, typer.Option(help="Where the pages go, if not into the folder.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
-    """Write the two pages and the appendix, reproduction.md and reproduction_appendix.md; unfinished studies are fine."""
+    """Write two pages and an appendix: reproduction.md, reproduction_appendix.md. Unfinished studies are fine."""
     try:
         found = read_plant(folder / PLANT) if (folder / PLANT).is_file() else None
         written = write_study(read_results(folder), pages or folder, plant=found, overwrite=overwrite)

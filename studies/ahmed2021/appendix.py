@@ -37,8 +37,8 @@ def to_page(outcome: Outcome) -> str:
     """
     parts = [
         "# The study of Ahmed et al. (2021): all tables",
-        "Appendix to [what reproduces](reproduction.md), written by the same command from the same cells. Where several "
-        "seeds were run, figures are their medians unless it says otherwise.",
+        "Appendix to [what reproduces](reproduction.md), written by the same command from the same cells. Where "
+        "several seeds were run, figures are their medians unless it says otherwise.",
     ]
     absent = []
     for title, make in _SECTIONS.items():
@@ -61,17 +61,19 @@ def _data_sets(outcome: Outcome) -> list[str]:
     known = known[known.index.isin(used.index)]
     if used.empty:
         return []
-    frame = known.join(used, rsuffix="_used").reset_index()
+    frame = known.join(used.add_suffix("_used")).reset_index()
     columns = {
         **{"dataset": "data set", "n_used": "rows", "paper_n": "rows, paper", "p_used": "attributes"},
-        **{"paper_p": "attributes, paper", "n_anomalies": "anomalies", "duplicate_rows": "duplicates"},
+        **{"paper_p": "attributes, paper", "n_anomalies_used": "anomalies", "duplicate_rows": "duplicates"},
         **{"exact": "as printed", "file": "file", "differs": "what is known to differ"},
     }
     shown = list(columns)[:8]
     others = used[~used.index.isin(known.index)].reset_index()
     parts = [
         table(frame[shown], dict.fromkeys(shown[1:-1], count), titles=columns),
-        closed("Files, and what differs from the paper's", table(frame[["dataset", "file", "differs"]], titles=columns)),
+        closed(
+            "Files, and what differs from the paper's", table(frame[["dataset", "file", "differs"]], titles=columns)
+        ),
     ]
     return parts + ([table(others, count, caption="Other variants of these data.")] if len(others) else [])
 
@@ -124,8 +126,7 @@ def _controls(outcome: Outcome) -> list[str]:
     for control in found:
         ours = found[control].reindex(shown["data set"])
         near = {
-            method: within(ours, paper_column(method).reindex(ours.index)).fillna(False).to_numpy()
-            for method in paper.true_positives
+            method: within(ours, paper_column(method).reindex(ours.index)).fillna(False).to_numpy() for method in _SHORT
         }
         matched = [[_SHORT[method] for method, yes in near.items() if yes[row]] for row in range(len(ours))]
         shown[str(control)] = [f"{count(x)} {''.join(m)}".strip() for x, m in zip(ours, matched, strict=True)]
@@ -133,16 +134,20 @@ def _controls(outcome: Outcome) -> list[str]:
     return [table(shown, str, caption=f"Controls, with the columns of the paper that their number matches: {key}.")]
 
 
-_SHORT = dict(zip(paper.true_positives, "abcde", strict=True))
+_SHORT = dict(zip(map(str, paper.true_positives), "abcde", strict=True))
 
 
 def _offline(outcome: Outcome) -> list[str]:
     found, kinds = outcome.offline, performance(outcome.rows)
     if found.mean_ranks.empty:
         return []
-    both = pd.concat({"paper": kinds.paper, "ours": kinds.ours}, axis=1).swaplevel(axis=1)
-    both = both[[(method, who) for method in kinds.paper for who in ("paper", "ours")]]
-    both.columns = pd.Index([f"{method}: {who}" for method, who in both.columns])
+    both = pd.DataFrame(
+        {
+            f"{name}: {who}": frame[name]
+            for name in kinds.paper
+            for who, frame in (("paper", kinds.paper), ("ours", kinds.ours))
+        }
+    )
     parts = [table(both.reset_index(names=""), rank, caption="Better, equal, close, worse (the paper's tbl:3).")]
     test = found.friedman
     if test is not None:
@@ -234,8 +239,8 @@ def _one_grid(outcome: Outcome, column: str, found: Nearest) -> list[str]:
     numbers = dict.fromkeys(("paper", "median", "matched_by", "run_by", "closest_median"), count)
     best = found.configurations.iloc[0]
     return [
-        f"The nearest of {found.compared} configurations, **{escape(found.best)}**, matches {best['matched']} data sets; "
-        f"chosen without the data set in question, {found.held_out_matched} of {found.held_out_sets}.",
+        f"The nearest of {found.compared} configurations, **{escape(found.best)}**, matches {best['matched']} data "
+        f"sets; chosen without the data set in question, {found.held_out_matched} of {found.held_out_sets}.",
         table(ranked[columns], dict.fromkeys(columns[1:], count), titles=titles),
         closed(f"{column}, per data set", table(per_set[shown], numbers, titles=names)),
     ]
@@ -254,7 +259,9 @@ def _sweeps(outcome: Outcome) -> list[str]:
             wide[f"{base}: matched"] = [counts.get(value) for value in wide.index]
         sets = ", ".join(f"{base} {n}" for base, n in found.groupby("base", sort=False)["datasets"].max().items())
         formats = {str(column): count if "matched" in str(column) else "{:.3f}".format for column in wide}
-        caption = f"**{escape(name)}**: mean P@N over the data sets on which all values ran ({escape(sets)}), and matches."
+        caption = (
+            f"**{escape(name)}**: mean P@N over the data sets on which all values ran ({escape(sets)}), and matches."
+        )
         parts.append(table(wide.reset_index(names=name), formats, caption=caption))
     return parts
 
@@ -270,7 +277,7 @@ def _variants(outcome: Outcome) -> list[str]:
     found = pivot(outcome.rows[outcome.rows["part"] == "variants"])
     if not found.notna().any(axis=None):
         return []
-    own = pivot(rows_of_column(outcome.rows, "NS-NMF")).squeeze(axis=1)
+    own = pivot(rows_of_column(outcome.rows, "NS-NMF")).reindex(columns=["NS-NMF"])["NS-NMF"]
     of = registry.variants()["of"]
     shown = found.reset_index()
     parents = [str(of.get(name, name)) for name in shown["dataset"]]
@@ -305,8 +312,8 @@ def _lists(lists: PlantLists) -> list[str]:
 def _failures(outcome: Outcome) -> list[str]:
     failed, marked = failures(outcome.rows), marks(outcome.rows)
     never = failed[failed["status"] == "not run"]
-    failed = failed[failed["status"] != "not run"].groupby(["method", "status", "why"], sort=False)
-    listed = failed.agg(datasets=("dataset", lambda names: ", ".join(dict.fromkeys(names))), cells=("cells", "sum"))
+    ended = failed[failed["status"] != "not run"].groupby(["method", "status", "why"], sort=False)
+    listed = ended.agg(datasets=("dataset", lambda names: ", ".join(dict.fromkeys(names))), cells=("cells", "sum"))
     marked = marked.groupby("mark")["dataset"].unique().map(lambda names: ", ".join(sorted(names))).reset_index()
     parts = []
     if len(never):

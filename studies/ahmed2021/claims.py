@@ -121,8 +121,8 @@ _RANK_P = (
 _DEEP = ["NS-NMF", "AER", "DAGMM"]
 
 
-# What a statement deserves: a count of data sets, 2 of the twenty; a mean rank, its standard error (four methods on twenty
-# data sets: 0.25); a p-value, the same answer at the paper's level; a ratio of times on another machine, a factor of 2.
+# What a statement deserves: a count of data sets, 2 of the twenty; a mean rank, its standard error (0.25, four methods
+# on twenty data sets); a p-value, the same answer at the paper's level; times on another machine, a factor of 2.
 _DATA_SETS, _RANKS, _LEVEL, _SPEED = 2, 0.25, 0.01, 2.0
 
 

@@ -90,7 +90,8 @@ def collapse_table(rows: pd.DataFrame) -> pd.DataFrame:
     if details.empty:
         return pd.DataFrame(columns=["dataset", "n", *_DETAILS])
     first = details[details["method"] == details["method"].iloc[0]]
-    return first.groupby("dataset")[["n", *_DETAILS]].median().sort_values("explained").reset_index()
+    medians: pd.DataFrame = first.groupby("dataset")[["n", *_DETAILS]].median()
+    return medians.sort_values("explained").reset_index()
 
 
 def reading_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +110,8 @@ def favourable_readings(rows: pd.DataFrame) -> pd.DataFrame:
     """Rank all configurations of NS-NMF that were run, readings and grid, the best mean rank first."""
     grid = (rows["part"] == "nearest") & (rows["paper"] == "NS-NMF")
     found = _ranked_readings(rows, rows[grid | (rows["part"] == _READINGS)], pd.Series(dtype=float))
-    return found[found["data sets"] == found["data sets"].max()].sort_values("NS-NMF", kind="stable")
+    complete: pd.DataFrame = found[found["data sets"] == found["data sets"].max()]
+    return complete.sort_values("NS-NMF", kind="stable")
 
 
 def lead(rows: pd.DataFrame, reading: str) -> tuple[str, float, float, float]:
@@ -131,7 +133,7 @@ def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
     """
     medians = pivot(rename_to_columns(rows, MATCHED_COLUMNS))
     controls = pivot(rows[rows["method"].isin(CONTROLS)])
-    lines: dict[str, dict[str, str]] = {"the method": {}, "nearest of its grid": {}, "the same, held out": {}}
+    lines: dict[str, dict[str, str | None]] = {"the method": {}, "nearest of its grid": {}, "the same, held out": {}}
     lines |= {control: {} for control in CONTROLS}
     for column in MATCHED_COLUMNS:
         figures = paper_column(column)

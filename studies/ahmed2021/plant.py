@@ -41,8 +41,8 @@ _OWN: Mapping[str, _Settings] = {
 # The paper's settings: S = 1/M, the full Gaussian graph for SNMF; online, what is above its threshold when it comes.
 PAPER = "the paper's settings"
 SEARCHES: Mapping[str, Mapping[str, _Settings]] = {
-    PAPER: _OWN
-    | {
+    PAPER: {
+        **_OWN,
         _OURS: ("nsnmf", {"similarity": "inverse"}),
         _ONLINE: ("on the fly", {"similarity": "inverse"}),
         "SNMF": ("snmf", {"graph": "gaussian"}),

@@ -20,6 +20,7 @@ from studies.ahmed2021 import registry
 from studies.ahmed2021.rows import LABELS
 
 SETTINGS = Path(__file__).with_name("settings.toml")
+_SHORT = {"n_components": "K", "max_iter": "steps", "penalty": "λ", "max_neighbors": "k ≤"}  # in names
 _CHOICES = ("form", "graph")  # parameters that the central claim is judged by
 _Entry = dict[str, Any]
 
@@ -74,7 +75,9 @@ def parse(text: str, place: str = "settings") -> Study:
     large = typed(content, "large", dict, place)
     check_keys(large, ("rows", "seeds"), f"{place}: large")
     rows, seeds = (typed(large, key, int, f"{place}: large") for key in ("rows", "seeds"))
-    return replace(study, methods=tuple(each for one in study.methods for each in _fewer_seeds(one, study, rows, seeds)))
+    return replace(
+        study, methods=tuple(each for one in study.methods for each in _fewer_seeds(one, study, rows, seeds))
+    )
 
 
 def choose(
@@ -195,8 +198,10 @@ def _grid(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_Ent
             several = isinstance(value, Mapping) and "name" in value
             for parameter, each in value.items() if several else [(axis, value)]:
                 method = method if several and parameter == "name" else _varied(method, parameter, each)
-            words.append(value["name"] if several else value if isinstance(value, str) else f"{_short(axis)} {_shown(value)}")
-        labels = {"name": f"{base['name']}: {', '.join(words)}", "part": entry.get("part", "nearest"), "base": base["name"]}
+            shown = f"{_SHORT.get(axis, axis.rpartition('.')[2])} {_shown(value)}"
+            words.append(value["name"] if several else value if isinstance(value, str) else shown)
+        name = f"{base['name']}: {', '.join(words)}"
+        labels = {"name": name, "part": entry.get("part", "nearest"), "base": base["name"]}
         made.append(method | labels | {key: entry[key] for key in ("datasets", "seeds") if key in entry})
     return made
 
@@ -219,15 +224,6 @@ def _set_inside(table: Mapping[str, Any], path: list[str], value: Any) -> _Entry
         return dict(table) | {first: value}
     inner = table.get(first)
     return dict(table) | {first: _set_inside(inner if isinstance(inner, Mapping) else {}, rest, value)}
-
-
-def _short(parameter: str) -> str:
-    """
-    >>> _short("n_components"), _short("solver.BlockSGD.rounds")
-    ('K', 'rounds')
-    """
-    last = parameter.rpartition(".")[2]
-    return {"n_components": "K", "max_iter": "steps", "penalty": "λ", "buffer_size": "z", "max_neighbors": "k ≤"}.get(last, last)
 
 
 def _shown(value: Any) -> str:
