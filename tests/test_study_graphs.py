@@ -12,6 +12,8 @@ from scipy import stats
 from study_rows import central_claim_rows, make_rows
 
 from penstock._types import Factors
+from penstock.bench import Dataset, Method
+from penstock.bench.cells import Cell, run_cell
 from penstock.detectors import NSNMF, LaplacianNSNMF, LoMST
 from penstock.factor import Multiplicative
 from penstock.graph.similarities import binary_knn_graph
@@ -54,7 +56,10 @@ def test_normalized_and_structural_as_ns_nmf(score_kind: Any) -> None:
 def test_weights_and_what_is_kept_of_the_factors() -> None:
     X = some_rows()
     X[1] = X[0] + 1e-6  # one very near pair
-    fitted = {weight: GraphChoice(weight=weight, random_state=0).fit(X) for weight in (1.0, "max", "equal", 0.5)}
+    fitted = {
+        weight: GraphChoice(n_components=2, weight=weight, random_state=0).fit(X)
+        for weight in (1.0, "max", "equal", 0.5)
+    }
     S = fitted[1.0].similarity_
     assert fitted["max"].similarity_.max() == pytest.approx(1.0)
     assert fitted["equal"].details_["structure_ratio"] == pytest.approx(1.0)
@@ -69,6 +74,15 @@ def test_weights_and_what_is_kept_of_the_factors() -> None:
     assert sum(held[:most]) >= 0.9 * sum(held) > sum(held[: most - 1])
     assert most == 2
     assert fitted[1.0].explained_ < 0.05 < fitted["max"].explained_
+
+
+def test_a_cell_keeps_the_figures_of_the_factors() -> None:
+    data = Dataset("made", some_rows(), np.arange(90) // 45)
+    cell = Cell(Method("first", "studies.ahmed2021.methods.GraphChoice", {"n_components": 2}), "made", 0, data)
+    kept = run_cell(cell)["detail"]
+    fitted = GraphChoice(n_components=2, random_state=0).fit(data.X)
+    assert kept["explained"] == pytest.approx(fitted.explained_)
+    assert {name: kept[name] for name in fitted.details_} == pytest.approx(fitted.details_)
 
 
 def test_cai_steps_are_the_twins() -> None:
