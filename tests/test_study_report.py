@@ -94,7 +94,7 @@ def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
     assert "rebuilds next to nothing on **5 of 5** data sets" in page
     assert re.search(r"\| Glass \| 1 % \| 0\.500 \| 7 \(3\.3 %\) \| 1\.00e11 \|", page)
-    assert "‖S‖²/‖A‖² is 1.00e11 to 1.00e11" in page
+    assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (Glass)" in page
     assert "the same on" in page
     assert "on **0 of 5** data sets" in pages(whole_study(0.5))[0]
     assert collapse_table(whole_study())["explained"].tolist() == [0.01] * 5
@@ -196,3 +196,8 @@ def test_the_pages_in_the_repository_are_those_of_the_report() -> None:
         assert text.splitlines()[0] == new.splitlines()[0]
     titles = r"^## (.*)$"
     assert re.findall(titles, page, re.MULTILINE) == re.findall(titles, made, re.MULTILINE)
+    online = r"^\| {} \| [^|]* \| (\d+) \("
+    ours, control = (re.search(online.format(who), page, re.MULTILINE)[1] for who in ("the method", "from mean"))
+    told = " ".join((docs / "streaming.md").read_text(encoding="utf-8").split())
+    assert f"matches the paper's on {ours} of 20 sets; that of the distance from the mean" in told
+    assert f"no stream at all, on {control}." in told

@@ -139,9 +139,12 @@ def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
         figures = paper_column(column)
         lines["the method"][column] = _matched(medians.get(column), figures)
         if column in grids:
-            best = grids[column].configurations.iloc[0]
-            lines["nearest of its grid"][column] = f"{best['matched']} ({best['exact']})"
-            lines["the same, held out"][column] = str(grids[column].held_out_matched)
+            best, held = grids[column].configurations.iloc[0], grids[column].held_out
+            lines["nearest of its grid"][column] = _counted(best["matched"], best["exact"], best["run"], len(figures))
+            exact = (held["median"] == held["paper"]).sum()
+            lines["the same, held out"][column] = _counted(
+                grids[column].held_out_matched, exact, grids[column].held_out_sets, len(figures)
+            )
         for control in CONTROLS:
             lines[control][column] = _matched(controls.get(control), figures)
     return pd.DataFrame.from_dict(lines, orient="index").reindex(columns=MATCHED_COLUMNS).reset_index(names="who")
@@ -151,9 +154,12 @@ def _matched(ours: pd.Series | None, figures: pd.Series) -> str | None:
     if ours is None or ours.reindex(figures.index).isna().all():
         return None
     ours = ours.reindex(figures.index)
-    ran = int(ours.notna().sum())
-    of = f" of {ran}" if ran < len(figures) else ""
-    return f"{int(within(ours, figures).fillna(False).sum())}{of} ({int((ours == figures).sum())})"
+    matched = within(ours, figures).fillna(False).sum()
+    return _counted(matched, (ours == figures).sum(), ours.notna().sum(), len(figures))
+
+
+def _counted(matched: int, exact: int, ran: int, planned: int) -> str:
+    return f"{matched}{f' of {ran}' if ran < planned else ''} ({exact})"
 
 
 def _reading_details(rows: pd.DataFrame) -> pd.DataFrame:

@@ -148,29 +148,37 @@ def _share(value: float) -> str:
     return f"{100 * value:.2g} %"
 
 
+def _correlation(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
+
+
 def _held(value: tuple[float, float]) -> str:
     return f"{value[1]:,.0f} ({_share(value[0])})"
 
 
-_FIGURES: tuple[Callable[[Any], str], ...] = (_share, "{:.3f}".format, _held, number)
+_FIGURES: tuple[Callable[[Any], str], ...] = (_share, _correlation, _held, number)
 
 
 def _alpha(outcome: Outcome, low: pd.DataFrame) -> str:
     """Say what alpha can change where the structure term is so much larger."""
+    if low.empty:
+        return "No data set is collapsed, so that α can matter on all."
+    least, most = (low.loc[place] for place in (low["structure_ratio"].idxmin(), low["structure_ratio"].idxmax()))
     text = (
         "**α cannot matter there:** it weighs ‖A−WH‖² ≤ ‖A‖² against ‖S−WWᵀ‖², and ‖S‖²/‖A‖² is "
-        f"{number(low['structure_ratio'].min())} to {number(low['structure_ratio'].max())} on these data sets. "
+        f"{number(least['structure_ratio'])} ({escape(least['dataset'])}) to {number(most['structure_ratio'])} "
+        f"({escape(most['dataset'])}). "
     )
     rows = outcome.rows
     cells = rows[(rows["sweep"] == "alpha") & (rows["status"] == "ok") & rows["dataset"].isin(low["dataset"])]
-    if cells.empty:
+    found = cells.pivot_table(index="dataset", columns="value", values="true_detections", aggfunc="median").dropna()
+    if min(found.shape) == 0 or found.shape[1] < 2:
         return text.strip()
-    found = cells.groupby(["dataset", "value"])["true_detections"].median().groupby("dataset").agg(["min", "max"])
-    same = int((found["min"] == found["max"]).sum())
-    values = sorted(cells["value"].astype(float).unique())
+    same = int((found.max(axis=1) == found.min(axis=1)).sum())
+    values = [float(value) for value in found.columns]
     return text + (
-        f"From α = {values[0]:g} to {values[-1]:g} the number of true detections is the same on {same} of "
-        f"{len(found)}. That NS-NMF is “not sensitive to alpha” is no merit of it."
+        f"From α = {min(values):g} to {max(values):g} the number of true detections is the same on {same} of the "
+        f"{len(found)} data sets. That NS-NMF is “not sensitive to alpha” is no merit of it there."
     )
 
 
@@ -197,7 +205,7 @@ def _readings(outcome: Outcome) -> list[str]:
         f"{len(best)} configurations that have results on all {first['data sets']} data sets: mean rank "
         f"{rank(first['NS-NMF'])} instead of {rank(paper['NS-NMF'])} (NMF {rank(first['NMF'])}, GNMF "
         f"{rank(first['GNMF'])}, SNMF {rank(first['SNMF'])}), Friedman's p = {p_value(first.iloc[-1])}. Its mean P@N "
-        f"is {points(gain)} points beside that of {other}, the best of the three (95 % interval {points(low)} to "
+        f"minus that of {other}, the highest of the three, is {points(gain)} points (95 % interval {points(low)} to "
         f"{points(high)}). It was chosen by what it is judged on, so this is the most that can be said for the claim: "
         f"{_verdict(first['NS-NMF'], float(first[OFFLINE[1:]].min()), low)}"
     )
@@ -240,7 +248,8 @@ def _matches(outcome: Outcome) -> list[str]:
 
 
 def _most(cells: pd.Series) -> int:
-    return max((int(str(cell).split()[0]) for cell in cells.dropna()), default=-1)
+    """Return the largest of some counts; one that is not of all data sets does not compare."""
+    return max((int(str(cell).split()[0]) for cell in cells.dropna() if " of " not in str(cell)), default=-1)
 
 
 def _statements(outcome: Outcome) -> list[str]:
