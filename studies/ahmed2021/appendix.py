@@ -178,10 +178,10 @@ def _times(outcome: Outcome) -> list[str]:
     found = aloi_times(outcome.rows).reset_index()
     if found["our_minutes"].isna().all():
         return []
-    columns = ["method", "paper_minutes", "stated", "our_minutes", "cpu_minutes", "ratio", "mark"]
+    columns = ["method", "paper_minutes", "stated", "our_minutes", "ratio", "mark"]
     caption = "Minutes on ALOI. Machines and programs differ: ratios within a column say more than those across."
-    formats = dict.fromkeys(("paper_minutes", "our_minutes", "cpu_minutes", "ratio"), number)
-    titles = {"paper_minutes": "paper", "stated": "in its words", "our_minutes": "ours", "cpu_minutes": "CPU"}
+    formats = dict.fromkeys(("paper_minutes", "our_minutes", "ratio"), number)
+    titles = {"paper_minutes": "paper", "stated": "in its words", "our_minutes": "ours, CPU"}
     return [table(found[columns], formats, caption=caption, titles=titles | {"ratio": "paper ÷ ours"})]
 
 
