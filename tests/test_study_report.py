@@ -94,7 +94,7 @@ def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
     assert "rebuilds next to nothing on **5 of 5** data sets" in page
     assert re.search(r"\| Glass \| 1 % \| 0\.500 \| 7 \(3\.3 %\) \| 1\.00e11 \|", page)
-    assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (Glass)" in page
+    assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (WDBC)" in page
     assert "the same on" in page
     assert "on **0 of 5** data sets" in pages(whole_study(0.5))[0]
     assert collapse_table(whole_study())["explained"].tolist() == [0.01] * 5

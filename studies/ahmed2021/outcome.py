@@ -154,8 +154,8 @@ def _matched(ours: pd.Series | None, figures: pd.Series) -> str | None:
     if ours is None or ours.reindex(figures.index).isna().all():
         return None
     ours = ours.reindex(figures.index)
-    matched = within(ours, figures).fillna(False).sum()
-    return _counted(matched, (ours == figures).sum(), ours.notna().sum(), len(figures))
+    matched = int(within(ours, figures).fillna(False).sum())
+    return _counted(matched, int((ours == figures).sum()), int(ours.notna().sum()), len(figures))
 
 
 def _counted(matched: int, exact: int, ran: int, planned: int) -> str:

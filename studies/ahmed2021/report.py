@@ -163,7 +163,8 @@ def _alpha(outcome: Outcome, low: pd.DataFrame) -> str:
     """Say what alpha can change where the structure term is so much larger."""
     if low.empty:
         return "No data set is collapsed, so that α can matter on all."
-    least, most = (low.loc[place] for place in (low["structure_ratio"].idxmin(), low["structure_ratio"].idxmax()))
+    ordered = low.sort_values("structure_ratio", kind="stable")
+    least, most = ordered.iloc[0], ordered.iloc[-1]
     text = (
         "**α cannot matter there:** it weighs ‖A−WH‖² ≤ ‖A‖² against ‖S−WWᵀ‖², and ‖S‖²/‖A‖² is "
         f"{number(least['structure_ratio'])} ({escape(least['dataset'])}) to {number(most['structure_ratio'])} "
