@@ -14,7 +14,7 @@ export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 help:
 	@echo "make demo      simulate a plant, find its faults, write demo/report.html"
 	@echo "make demo-live  play the simulated plant into a live server, and open its page"
-	@echo "make study     the paper's study, all of it, and docs/reproduction.md from it (hours; goes on where it stopped)"
+	@echo "make study     the paper's study, all of it, and docs/reproduction*.md from it (hours; goes on where it stopped)"
 	@echo "make test      the tests, with the JIT and (for the kernels) without"
 	@echo "make test-all  the slow ones too"
 	@echo "make coverage  the tests, and what they do not reach"
@@ -55,7 +55,8 @@ demo-live: install
 # Results are kept in study/: what is there is not run again.
 study: install
 	$(BIN)/python -m studies.ahmed2021 run --folder study
-	$(BIN)/python -m studies.ahmed2021 report study --plant --markdown docs/reproduction.md --overwrite
+	test -f study/plant.json || $(BIN)/python -m studies.ahmed2021 plant --folder study
+	$(BIN)/python -m studies.ahmed2021 report study --pages docs --overwrite
 
 # As many test processes as cores; some tests wait for other processes, so that `make test WORKERS=3` may be quicker.
 WORKERS ?= auto

@@ -1,4 +1,4 @@
-"""The study of online NS-NMF: the paper's online column, and the choices that the paper leaves open, in Markdown.
+"""The study of online NS-NMF: the choices that the paper leaves open, in Markdown.
 
     python benchmarks/online_study.py
 
@@ -22,22 +22,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock import KNNDistance, OnlineNSNMF
+from penstock import OnlineNSNMF
 from penstock._types import FloatArray
 from penstock.bench import Dataset, roc_auc
 from penstock.graph.similarities import Kind
-from penstock.ranking import precision_at_n, true_detections
+from penstock.ranking import precision_at_n
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021.datasets import data_folder, load, names
 
-# True detections at N = number of anomalies, column "Online NS-NMF" of the table "Number of true positive detections of
-# the competing methods" (label tbl:TPR) of Ahmed, Hu, Acharya and Ding (2021), JMLR 22. The names are ours.
-PAPER = {
-    "Glass": 2, "Pima": 4, "WBC": 7, "Stamps": 2, "Shuttle": 2, "PageBlocks": 27, "HeartDisease": 4, "PenDigits": 1,
-    "Lymphography": 4, "Waveform": 9, "Cardiotocography": 15, "Annthyroid": 15, "Parkinson": 3, "ALOI": 145, "WDBC": 6,
-    "Ionosphere": 74, "WPBC": 9, "KDDCup99": 97, "SpamBase": 41, "Arrhythmia": 3,
-}  # fmt: skip
 N_SHUFFLES = 10
 BUFFER = 20  # the default, and the paper's
 
@@ -92,7 +85,6 @@ def main() -> int:
         return 1
     started = time.perf_counter()
     stream(np.random.default_rng(0).random((100, 3)), 0)  # compile
-    reproduce()
     compare_kinds()
     vary("buffer_size", BUFFERS)
     vary("buffer_size", BUFFERS, similarity="binary")
@@ -122,43 +114,6 @@ def shuffles(data: Dataset, count: int, most: int | None = None) -> Iterator[tup
     for seed in range(count):
         order = np.random.default_rng(seed).permutation(data.n)[:most]
         yield seed, Dataset(data.name, data.X[order], data.y[order])
-
-
-def reproduce() -> None:
-    """The paper's column beside ours."""
-    print("### True detections at N, beside the paper's\n")
-    print(f"Defaults (K = 5, α = 0.8, z = 20, 1/length), scale=None; median [range] of {N_SHUFFLES} shuffles.\n")
-    within = {"scored": 0, "last": 0}
-    rows = []
-    for name in names():
-        progress(f"online column: {name}")
-        data = load(name)
-        counts: dict[str, list[float]] = {"scored": [], "last": []}
-        for seed, s in shuffles(data, N_SHUFFLES):
-            for way, count in detections(s, seed).items():
-                counts[way].append(count)
-        stored = detections(data, 0)["scored"]
-        knn = true_detections(data.y, KNNDistance().fit(data.X).scores_)
-        cells = []
-        for way, found in counts.items():
-            fits = min(found) <= PAPER[name] <= max(found)
-            within[way] += fits
-            cells.append(f"{median(found):g} [{min(found):g}–{max(found):g}]{'' if fits else ' ✗'}")
-        rows.append([name, f"{data.n:,}", data.n_anomalies, PAPER[name], *cells, f"{stored:g}", f"{knn:g}"])
-    heads = ["set", "rows", "N", "paper", "shuffled", "warm-up last", "stored order", "`KNNDistance`"]
-    table(heads, rows, left=1)
-    print(
-        "✗: the paper's figure is outside the range. It is within on "
-        f"{within['scored']} of {len(rows)} sets, and on {within['last']} with the rows of the warm-up ranked last.\n"
-    )
-
-
-def detections(data: Dataset, seed: int) -> dict[str, float]:
-    """True detections with the rows of the warm-up scored by its fit, and with them ranked last: the paper has none."""
-    scores = stream(data.X, seed).scores
-    last = scores.copy()
-    last[:BUFFER] = 0.0
-    return {"scored": true_detections(data.y, scores), "last": true_detections(data.y, last)}
 
 
 def compare_kinds() -> None:

@@ -56,7 +56,7 @@ def make_rows(
                 if status == "ok":
                     outcome |= _measures(cell, (detections or _some)(method, dataset, seed))
                     seconds = fit_seconds(method, dataset, seed) if callable(fit_seconds) else fit_seconds
-                    outcome |= {"fit_seconds": seconds or 1.0, "cpu_seconds": 1.5 * (seconds or 1.0)}
+                    outcome |= {"fit_seconds": seconds or 1.0, "cpu_seconds": seconds or 1.0}
                     outcome["peak_memory_mb"] = 100.0
                 outcomes[cell["key"]] = outcome
     return frame_of(cells, outcomes, LABELS)

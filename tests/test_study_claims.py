@@ -13,6 +13,7 @@ from penstock.bench.results import Results
 from studies.ahmed2021 import paper
 from studies.ahmed2021.claim_table import check_claims
 from studies.ahmed2021.claims import check_number, paper_source, run_source
+from studies.ahmed2021.plant import PAPER, list_tables
 from studies.ahmed2021.rows import COLUMNS
 
 NOTHING = pd.DataFrame(columns=list(COLUMNS))
@@ -46,7 +47,9 @@ def test_a_run_with_the_papers_figures_says_what_the_paper_says(golden: pd.DataF
     checked = golden[golden["holds_in_paper"] != "cannot be checked"]
     assert len(checked) == 55
     assert checked["from_our_run"].tolist() == checked["from_paper_table"].tolist()
-    assert checked["holds_in_run"].tolist() == checked["holds_in_paper"].tolist()
+    conover = checked["claim"].str.startswith("Conover")  # other digits, but the same side of the level
+    assert set(checked["holds_in_run"][conover]) == {"yes"}
+    assert checked["holds_in_run"][~conover].tolist() == checked["holds_in_paper"][~conover].tolist()
     rest = golden[golden["holds_in_paper"] == "cannot be checked"]
     assert set(rest["holds_in_run"]) == {"not run"}
     assert set(rest["from_our_run"]) == {"not run"}
@@ -66,6 +69,26 @@ def test_a_run_that_differs() -> None:
     assert line(found, "outperforms AER and DAGMM")["holds_in_run"] == "no"
 
 
+@pytest.mark.parametrize(
+    ("claim", "method", "value", "near", "far"),
+    [
+        ("data sets better than LoMST", "NS-NMF", 14, (12, 16), (11, 17)),
+        ("mean rank", "NMF", 3.1, (2.85, 3.35), (2.84, 3.36)),
+        ("Friedman p-value of the four offline methods", "all", 1.23e-7, (0.0, 0.0099), (0.01, 0.5)),
+        ("times faster than SNMF on ALOI", "NS-NMF", 4, (2, 8), (1.9, 8.1)),
+    ],
+)
+def test_each_number_has_its_tolerance(
+    claim: str, method: str, value: float, near: tuple[float, ...], far: tuple[float, ...]
+) -> None:
+    source = run_source(paper_rows())  # whose own number is the paper's
+    for stated in (value, *near):
+        assert check_number(source, claim, method, stated).holds == "yes", stated
+    for stated in far:
+        assert check_number(source, claim, method, stated).holds == "no", stated
+        assert check_number(paper_source(), claim, method, stated).holds == "no"
+
+
 @pytest.mark.parametrize("rows", [NOTHING, make_rows(status="failed", why="x"), make_rows(["odd"])])
 def test_nothing_to_check(rows: pd.DataFrame) -> None:
     found = check_claims(Results(rows))
@@ -77,8 +100,8 @@ def test_missing_sets_can_rule_a_count_out_but_not_in() -> None:
     rows = paper_rows()
     gone = (rows["method"] == "LoMST") & rows["dataset"].isin(["Glass", "WBC"])  # two that NS-NMF wins
     source = run_source(rows[~gone])
-    found = {n: check_number(source, "data sets better than LoMST", "NS-NMF", n) for n in (11, 12, 14, 15)}
-    assert [finding.holds for finding in found.values()] == ["no", "undecided", "undecided", "no"]
+    found = {n: check_number(source, "data sets better than LoMST", "NS-NMF", n) for n in (9, 10, 14, 16, 17)}
+    assert [finding.holds for finding in found.values()] == ["no", "undecided", "undecided", "undecided", "no"]
     assert found[14].text == "12 of 18 data sets; 2 without a result"
     claims = check_claims(Results(rows[~gone]))
     assert line(claims, "outperforms LoMST")["holds_in_run"] == "yes"  # 12 to 5: two more losses leave a lead
@@ -218,12 +241,10 @@ def test_times_with_a_mark_say_so() -> None:
 
 
 def test_the_plant_is_not_compared(simulated: Any) -> None:
-    from studies.ahmed2021.plant import list_tables
-
     plant = simulated()
     stamps = pd.DatetimeIndex(plant.table.index)
     lists = list_tables(plant, {"NS-NMF": stamps[:100], "online": stamps[54:154], "NMF": stamps[73:173]})
-    found = check_claims(Results(NOTHING), SimpleNamespace(without_modes=lists))
+    found = check_claims(Results(NOTHING), SimpleNamespace(searches={PAPER: lists}))
     common = found[found["claim"].str.startswith("common to")]
     assert common["from_our_run"].tolist() == ["27 (simulated plant)", "46 (simulated plant)"]
     assert set(common["holds_in_run"]) == {"not comparable"}

@@ -1,4 +1,4 @@
-"""The graphs of the study: which is chosen, and what it changes."""
+"""The detectors of the study, and what the choice of a graph changes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 import pytest
+from naive import factors as naive
 from scipy import stats
 from study_rows import central_claim_rows, make_rows
 
+from penstock._types import Factors
+from penstock.bench import Dataset, Method
+from penstock.bench.cells import Cell, run_cell
 from penstock.detectors import NSNMF, LaplacianNSNMF, LoMST
 from penstock.factor import Multiplicative
+from penstock.graph.similarities import binary_knn_graph
 from penstock.ranking import true_detections
-from studies.ahmed2021.graph_choice import Graph, GraphChoice
 from studies.ahmed2021.graph_effect import graph_effect
-from studies.ahmed2021.oracle import BestLoMST
+from studies.ahmed2021.methods import BestLoMST, CaiGNMF, Graph, GraphChoice, PCAResidual
 from studies.ahmed2021.rows import COLUMNS
 
 GRAPHS = get_args(Graph)
@@ -41,6 +45,70 @@ def test_on_the_tree_it_is_ns_nmf(seed: int, more: dict[str, Any]) -> None:
         np.testing.assert_allclose(chosen.scores_, twin.fit(X).scores_, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("score_kind", ["residual", "structural"])
+def test_normalized_and_structural_as_ns_nmf(score_kind: Any) -> None:
+    X = some_rows()
+    twin = NSNMF(3, similarity="normalized", score_kind=score_kind, random_state=0).fit(X)
+    chosen = GraphChoice("symmetric", "tree, normalized", 3, score_kind=score_kind, random_state=0).fit(X)
+    np.testing.assert_allclose(chosen.scores_, twin.scores_, rtol=1e-12, atol=1e-12)
+
+
+def test_weights_and_what_is_kept_of_the_factors() -> None:
+    X = some_rows()
+    X[1] = X[0] + 1e-6  # one very near pair
+    fitted = {
+        weight: GraphChoice(n_components=2, weight=weight, random_state=0).fit(X)
+        for weight in (1.0, "max", "equal", 0.5)
+    }
+    S = fitted[1.0].similarity_
+    assert fitted["max"].similarity_.max() == pytest.approx(1.0)
+    assert fitted["equal"].details_["structure_ratio"] == pytest.approx(1.0)
+    np.testing.assert_allclose(fitted[0.5].similarity_.toarray(), 0.5 * S.toarray())
+    A = (X - X.min(0)) / np.ptp(X, axis=0)
+    details, W = fitted[1.0].details_, fitted[1.0].embedding_
+    norms = np.linalg.norm(A, axis=1)
+    assert details["norm_rank_correlation"] == pytest.approx(stats.spearmanr(fitted[1.0].scores_, norms).statistic)
+    assert details["structure_ratio"] == pytest.approx((S.toarray() ** 2).sum() / (A**2).sum())
+    held = sorted((W**2).sum(axis=1), reverse=True)
+    most = int(details["rows_holding_most"])
+    assert sum(held[:most]) >= 0.9 * sum(held) > sum(held[: most - 1])
+    assert most == 2
+    assert fitted[1.0].explained_ < 0.05 < fitted["max"].explained_
+
+
+def test_a_cell_keeps_the_figures_of_the_factors() -> None:
+    data = Dataset("made", some_rows(), np.arange(90) // 45)
+    cell = Cell(Method("first", "studies.ahmed2021.methods.GraphChoice", {"n_components": 2}), "made", 0, data)
+    kept = run_cell(cell)["detail"]
+    fitted = GraphChoice(n_components=2, random_state=0).fit(data.X)
+    assert kept["explained"] == pytest.approx(fitted.explained_)
+    assert {name: kept[name] for name in fitted.details_} == pytest.approx(fitted.details_)
+
+
+def test_cai_steps_are_the_twins() -> None:
+    X = some_rows(n=40)
+    fitted = CaiGNMF(3, penalty=2.0, max_iter=40, n_starts=1, random_state=3).fit(X)
+    rng, S = np.random.default_rng(3), binary_knn_graph(X, 5).toarray()
+    W, H = rng.random((40, 3)), rng.random((3, 4))
+    W, H = W * np.linalg.norm(H, axis=1), H / np.linalg.norm(H, axis=1)[:, None]
+    for _ in range(40):
+        W, H = naive.gnmf_step(X, S, W, H, 2.0)
+    np.testing.assert_allclose(fitted.factors_.W, W, rtol=1e-9)
+    np.testing.assert_allclose(fitted.scores_, naive.anomaly_scores(X, W, H), rtol=1e-9)
+    several = [CaiGNMF(3, max_iter=30, n_starts=n, random_state=3).fit(X).factors_ for n in (1, 10)]
+    losses = [naive.gnmf_loss(X, S, factors.W, factors.H, 100.0) for factors in several]
+    assert losses[1] <= losses[0]
+    assert isinstance(several[0], Factors)
+
+
+def test_the_residual_of_principal_components() -> None:
+    X = some_rows()
+    centred = X - X.mean(axis=0)
+    plane = np.linalg.svd(centred)[2][:2]
+    expected = np.linalg.norm(centred - centred @ plane.T @ plane, axis=1)
+    np.testing.assert_allclose(PCAResidual(2).fit(X).scores_, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("form", ["symmetric", "laplacian"])
 def test_all_graphs_run_and_differ(form: Any) -> None:
     X = some_rows()
@@ -58,6 +126,9 @@ def test_all_graphs_run_and_differ(form: Any) -> None:
         ({"graph": "mesh"}, "graph must be"),
         ({"alpha": 0.0}, "alpha must be"),
         ({"gamma": -1.0}, "gamma must be"),
+        ({"weight": "median"}, "weight must be"),
+        ({"weight": -1.0}, "weight must be"),
+        ({"score_kind": "norm"}, "score_kind must be"),
         ({"n_components": 0}, "n_components must be"),
     ],
 )

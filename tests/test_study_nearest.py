@@ -1,14 +1,15 @@
-"""The configuration nearest to the paper, and what choosing it after the fact is worth."""
+"""The configuration nearest to the paper, what choosing it after the fact is worth, and sweeps of parameters."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
-from study_rows import make_rows, paper_rows
+from study_rows import make_rows, paper_rows, study_rows, sweep_rows
 
 from studies.ahmed2021 import paper
 from studies.ahmed2021.nearest import nearest
 from studies.ahmed2021.rows import COLUMNS
+from studies.ahmed2021.sweeps import sweep_names, sweep_table
 
 FIGURES = paper.true_positives["NS-NMF"]
 SETS = list(FIGURES.index)
@@ -99,3 +100,38 @@ def test_one_configuration_by_several_names_counts_once() -> None:
     lomst = nearest(rows, "LoMST")
     assert (lomst.best, lomst.compared) == ("LoMST", 1)
     assert lomst.configurations.loc["LoMST", "also"] == "LoMST: n_neighbors sd, max_neighbors 50"
+
+
+TWO = ["x", "y"]
+
+
+def test_means_and_ranks() -> None:
+    rows = sweep_rows("K", [10, 2], TWO, ["NMF"], lambda base, k, d: k / 2 + (d == "y"))
+    found = sweep_table(rows, "K")
+    assert found.summary["value"].tolist() == [2, 10]
+    assert found.summary["precision_at_n"].tolist() == pytest.approx([0.15, 0.55])
+    assert found.summary["average_precision"].tolist() == pytest.approx([0.135, 0.495])
+    assert found.summary["mean_rank"].tolist() == [2, 1]
+    assert found.summary["cpu_seconds"].tolist() == [1, 1]
+    assert found.summary["datasets"].tolist() == [2, 2]
+    assert found.per_set[["value", "dataset", "rank", "runs"]].to_numpy().tolist() == [
+        [2, "x", 2.0, 2], [2, "y", 2.0, 2], [10, "x", 1.0, 2], [10, "y", 1.0, 2]]  # fmt: skip
+    assert found.left_out.empty
+
+
+def test_bases_are_apart_and_sweeps_too() -> None:
+    rows = study_rows()
+    assert sweep_names(rows) == ["K", "alpha"]
+    assert sweep_table(rows, "K").summary.groupby("base").size().to_dict() == {"NS-NMF": 6, "NMF": 6}
+    assert set(sweep_table(rows, "alpha").summary["base"]) == {"NS-NMF"}
+
+
+def test_values_are_compared_on_the_same_sets() -> None:
+    rows = sweep_rows("K", [2, 5], TWO, ["NMF"], lambda base, k, d: 9.0 if d == "y" else 1.0)
+    gone = (rows["value"] == 5) & (rows["dataset"] == "y")
+    rows.loc[gone, ["status", "why"]] = ["timed out", "1 h"]
+    found = sweep_table(rows, "K")
+    assert found.summary["datasets"].tolist() == [1, 1]
+    assert found.summary["precision_at_n"].tolist() == [0.1, 0.1]
+    assert len(found.per_set) == 4
+    assert found.left_out.to_dict("records") == [{"base": "NMF", "value": 5, "dataset": "y", "why": "timed out: 1 h"}]

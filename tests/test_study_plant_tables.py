@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from penstock import OnlineNSNMF
 from studies.ahmed2021 import plant as module
-from studies.ahmed2021.plant import METHODS, PlantLists, list_tables, plant_tables, times_of
+from studies.ahmed2021.plant import PAPER, PlantLists, list_tables, mark_on_the_fly, read_plant, search_plant, times_of
 
 
 @pytest.fixture(scope="module")
@@ -35,44 +36,59 @@ def test_overlaps(lists: PlantLists) -> None:
     assert lists.overlap.loc["online", "GNMF"] == 2
     assert lists.common_offline == 3
     assert lists.common_online == 4
-    assert lists.common_all == 1
 
 
 def test_truth(lists: PlantLists) -> None:
     assert lists.summary.loc["rows in a fault"].tolist() == [42, 4, 7, 3]
     assert lists.summary.loc["rows in a look-alike"].tolist() == [0, 0, 0, 40]
     assert lists.summary.loc["faults found, of 13"].tolist() == [1, 1, 2, 1]
-    assert lists.faults_found == {"NS-NMF": [1], "online": [1], "GNMF": [1, 15], "NMF": [1]}
-    assert lists.events.loc[3, ["kind", "is_fault", "rows", "NS-NMF", "NMF"]].tolist() == [
-        "look-alike",
-        False,
-        40,
-        0,
-        40,
-    ]
-    assert len(lists.events) == 16
 
 
-def test_both_searches_with_every_method(monkeypatch, plant) -> None:
+def test_all_searches_with_every_method(monkeypatch, plant, tmp_path) -> None:
     asked = []
 
     def searched(source: pd.DataFrame, **options) -> SimpleNamespace:
-        asked.append((options["method"], bool(options["modes"]), options["settle"], options["top"]))
+        asked.append((options["method"], options["parameters"], bool(options["modes"]), options["settle"]))
         flags = np.zeros(len(source), dtype=bool)
         flags[len(asked) * 10 : len(asked) * 10 + options["top"]] = True
         return SimpleNamespace(table=SimpleNamespace(time=pd.DatetimeIndex(source.index)), flags=flags)
 
+    def marked(table: pd.DataFrame, top: int, **parameters) -> tuple[pd.DatetimeIndex, int]:
+        assert parameters == {"similarity": "inverse"}
+        return pd.DatetimeIndex(table.index[:top]), 860
+
     monkeypatch.setattr(module, "detect", searched)
+    monkeypatch.setattr(module, "mark_on_the_fly", marked)
     told: list[str] = []
-    found = plant_tables(top=30, progress=told.append)
-    with_modes = [(method, True, "2h", 30) for method in METHODS.values()]
-    assert asked == with_modes + [(method, False, None, 30) for method in METHODS.values()]
-    assert len(told) == 10
-    assert told[-1] == "power plant: NMF, without operating modes"
+    search_plant(tmp_path / "plant.json", top=30, progress=told.append)
+    assert len(told) == 15
+    assert asked[0] == ("nsnmf", {"similarity": "inverse"}, False, None)
+    assert ("snmf", {"graph": "gaussian"}, False, None) in asked
+    assert ("nsnmf", {"similarity": "normalized"}, True, "2h") in asked
+    assert sum(modes for _, _, modes, _ in asked) == 5
+    found = read_plant(tmp_path / "plant.json")
     assert (found.seed, found.top, found.n_rows, found.n_columns, found.n_faults) == (0, 30, 9219, 222, 13)
-    assert found.with_modes.overlap.loc["NS-NMF"].tolist() == [30, 20, 10, 0, 0]
-    assert found.with_modes.times["NS-NMF"][0] == plant.table.index[10]
-    assert found.without_modes.times["NS-NMF"][0] == plant.table.index[60]
+    assert found.marked == 860
+    assert found.searches[PAPER].overlap.loc["NS-NMF"].tolist() == [30, 20, 20, 10, 0]
+    assert found.searches[PAPER].times["online"][0] == plant.table.index[0]
+
+
+def test_marks_are_those_of_the_running_threshold(plant) -> None:
+    days = plant.table.loc["2015-07-01":"2015-07-06"]
+    times, n_marked = mark_on_the_fly(days, top=5, similarity="inverse")
+    rows = days.to_numpy()
+    rows = rows[:, np.nanmax(rows, axis=0) > np.nanmin(rows, axis=0)]
+    low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+    scores = OnlineNSNMF(random_state=0).update_many((rows - low) / (high - low))
+    kept: list[float] = []
+    marked = []
+    for row, score in enumerate(scores[20:], 20):  # the warm-up is not judged
+        if len(kept) >= 50 and score > np.mean(kept) + 3 * np.std(kept):
+            marked.append((score, row))
+        else:
+            kept.append(score)
+    assert n_marked == len(marked) > 5
+    assert times.tolist() == sorted(days.index[row] for _, row in sorted(marked, reverse=True)[:5])
 
 
 def test_a_real_search_of_some_days(plant) -> None:
@@ -82,7 +98,7 @@ def test_a_real_search_of_some_days(plant) -> None:
     mode = running @ [1, 2]
     unsettled = {}
     for modes in (True, False):
-        times = times_of(module.search(days, "nmf", modes=modes, top=20))
+        times = times_of(module.find(days, "nmf", {}, modes=modes, top=20))
         assert len(times) == 20
         unsettled[modes] = sum(mode.loc[when - pd.Timedelta("110min") : when].nunique() > 1 for when in times)
     assert unsettled[True] == 0

@@ -17,6 +17,7 @@ from studies.ahmed2021 import datasets, paper, registry
 from studies.ahmed2021.__main__ import app
 from studies.ahmed2021.datasets import load
 from studies.ahmed2021.download import record, sha256_of
+from studies.ahmed2021.outcome import CONTROLS
 from studies.ahmed2021.settings import choose, paper_study, parse
 
 ONE = """
@@ -62,8 +63,13 @@ def test_sweeps_and_grids_become_methods() -> None:
     assert [method.rows for method in parse(ONE + SWEEP.replace("alpha", "rows")).methods] == [None, 1]
     axes = "[grid.axes]\nalpha = [1, 2]\norder = ['file', 'shuffled']\n"
     grid = parse(f"{ONE}[[grid]]\nbase = 'mine'\n{axes}").methods[1:]
-    assert [method.name for method in grid][1:3] == ["mine: alpha 1, order shuffled", "mine: alpha 2, order file"]
+    assert [method.name for method in grid][1:3] == ["mine: alpha 1, shuffled", "mine: alpha 2, file"]
     assert (grid[-1].parameters["alpha"], grid[-1].order, grid[-1].labels["part"]) == (2, "shuffled", "nearest")
+    several = "fit = [{ name = 'light', max_iter = 3, tol = 0.0 }, { name = 'full' }]\nn_components = [7]\n"
+    light, full = parse(f"{ONE}[[grid]]\nbase = 'mine'\n[grid.axes]\n{several}").methods[1:]
+    assert (light.name, full.name) == ("mine: light, K 7", "mine: full, K 7")
+    assert light.parameters == full.parameters | {"max_iter": 3, "tol": 0.0}
+    assert full.parameters["n_components"] == 7
 
 
 def test_above_so_many_rows_a_method_has_other_parameters_and_a_mark() -> None:
@@ -74,6 +80,14 @@ def test_above_so_many_rows_a_method_has_other_parameters_and_a_mark() -> None:
     assert large.parameters == {"alpha": 2.0}
 
 
+def test_large_data_sets_have_fewer_seeds() -> None:
+    small, large = parse("large = { rows = 300, seeds = 1 }" + ONE.replace('"Glass"', '"Glass", "Pima"')).methods
+    assert (small.datasets, small.seeds) == (("Glass",), (4, 2))
+    assert (large.datasets, large.seeds) == (("Pima",), (4,))
+    with pytest.raises(SettingsError, match="large: 'seeds' is missing"):
+        parse("large = { rows = 300 }" + ONE)
+
+
 @pytest.fixture(scope="module")
 def study() -> Study:
     return paper_study()
@@ -81,14 +95,15 @@ def study() -> Study:
 
 def test_a_part_of_the_study(study: Study) -> None:
     kept = choose(study, ["paper", "lomst"], ["LoMST", "SNMF"], ["Glass", "ALOI"], 2)
-    assert [(method.name, method.datasets) for method in kept.methods] == [
-        ("SNMF", ("Glass",)),
-        ("SNMF", ("ALOI",)),
-        ("LoMST", None),
+    assert [(method.name, method.datasets, method.seeds) for method in kept.methods] == [
+        ("SNMF", ("Glass",), (0, 1)),
+        ("SNMF", ("ALOI",), (0,)),
+        ("LoMST", ("Glass",), (0, 1)),
+        ("LoMST", ("ALOI",), (0,)),
     ]
     assert (kept.datasets, kept.seeds) == (("Glass", "ALOI"), (0, 1))
     assert kept.options == "--part paper --part lomst --method LoMST --method SNMF --seeds 2 --data Glass --data ALOI"
-    assert "LoMST, rows 1000" in {method.name for method in choose(study, methods=["LoMST"]).methods}
+    assert "LoMST: stable, k ≤ 80" in {method.name for method in choose(study, methods=["LoMST"]).methods}
     with pytest.raises(SettingsError, match=r"no part 'papre' in the study\. Did you mean 'paper'"):
         choose(study, ["papre"])
     with pytest.raises(SettingsError, match="Nothing is left"):
@@ -102,14 +117,18 @@ def test_the_papers_study_has_what_it_promises(study: Study) -> None:
     assert by_part["paper"] == {"NS-NMF", "Online NS-NMF", "NMF", "GNMF", "SNMF"}
     assert by_part["lomst"] == {"LoMST", "LoMST (stable)", "LoMST (raw)", "LoMST (best k)"}
     assert by_part["deep"] == {"AER", "DAGMM"}
-    assert len(by_part["peers"]) == 9
+    assert by_part["controls"] >= set(CONTROLS)
+    assert len(by_part["peers"]) == 5
+    assert len(by_part["readings"]) == 10
     central = [method.detail for method in study.methods if method.labels["part"] == "central claim"]
     assert len({(detail["form"], detail["graph"]) for detail in central}) == 8
     assert {method.labels["sweep"] for method in study.methods} >= {
-        *("K", "alpha", "GNMF penalty", "GNMF neighbours", "iterations", "buffer size", "sample order", "rows")
+        *("K", "K of SNMF and online", "alpha", "GNMF penalty", "GNMF neighbours")
     }
     held = {method.labels["paper"] for method in study.methods} - {""}
     assert held == {*paper.true_positives, *paper.lomst_true_positives, *paper.deep_true_positives}
+    grids = {method.labels["paper"] for method in study.methods if method.labels["part"] == "nearest"}
+    assert grids == {*paper.true_positives, "LoMST"}  # none of the NMF methods without one
     assert study.datasets == tuple(registry.names())
     ours = next(build(method.detector, method.parameters) for method in study.methods if method.name == "NS-NMF")
     assert (ours.n_components, ours.alpha, ours.gamma) == (5, 0.8, 0.2)
@@ -133,16 +152,14 @@ def run(*arguments: str) -> int:
 
 def test_the_command_runs_a_part_and_reports_it(tmp_path, monkeypatch, benchmark_data, capfd) -> None:
     monkeypatch.chdir(tmp_path)
-    chosen = ["--part", "controls", "--method", "Norm", "--method", "5th neighbour", "--data", "Glass", "--jobs", "1"]
-    assert run("run", *chosen, "--folder", "study") == 0
-    assert run("report", "study", "--markdown", "docs/reproduction.md") == 0
-    text = (tmp_path / "docs" / "reproduction.md").read_text()
-    assert "| 5th neighbour | controls |" in text
-    assert list((tmp_path / "docs" / "images" / "reproduction").glob("*.svg"))
-    assert "<h1>The study of Ahmed et al. (2021)</h1>" in (tmp_path / "study" / "study.html").read_text()
+    chosen = ["--method", "row norm", "--method", "5th neighbour", "--data", "Glass", "--jobs", "1"]
+    assert run("run", "--part", "controls", *chosen, "--folder", "study") == 0
+    assert run("report", "study", "--pages", "docs") == 0
+    assert "2 cells (method × data set × seed), 2 with a result" in (tmp_path / "docs" / "reproduction.md").read_text()
+    assert "| 5th neighbour | 1 |" in (tmp_path / "docs" / "reproduction_appendix.md").read_text()
     assert run("datasets", "Glass") == 0
     assert "Glass               214    7         9  yes" in capfd.readouterr().out
-    assert run("report", "study") == 2
+    assert run("report", "study", "--pages", "docs") == 2
     assert run("run", "--part", "papre") == 2
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.bench import Study, read_results, run_study
+from penstock.bench import read_results, run_study
 from penstock.bench.runner import Progress
 from penstock.bench.settings import SettingsError
 from studies.ahmed2021 import datasets as sets
 from studies.ahmed2021 import registry
 from studies.ahmed2021.download import HOME, DownloadError, download
-from studies.ahmed2021.overlap import Overlap, find_overlaps
-from studies.ahmed2021.plant import plant_tables
+from studies.ahmed2021.plant import read_plant, search_plant
 from studies.ahmed2021.report import write_study
-from studies.ahmed2021.rows import SIDE_PARTS
 from studies.ahmed2021.settings import choose, paper_study, read
 
-OVERLAPS = "overlaps.json"
+PLANT = "plant.json"
 _FOLDER = Path("study")
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
 
@@ -48,30 +43,31 @@ def run(
     except (OSError, SettingsError) as error:
         raise typer.BadParameter(str(error)) from None
     folder.mkdir(parents=True, exist_ok=True)
-    found = [asdict(overlap) for overlap in _overlaps(study)]
-    (folder / OVERLAPS).write_text(json.dumps(found, indent=1), encoding="utf-8")
     results = run_study(study, folder, jobs=jobs, retry=retry, progress=_show, load=sets.load)
     print(results.rows["status"].value_counts().to_string())
     raise typer.Exit(0 if (results.rows["status"] == "ok").any() else 1)
 
 
 @app.command()
+def plant(folder: Annotated[Path, typer.Option(help="Where the lists are kept.")] = _FOLDER) -> None:
+    """Search the simulated plant with the paper's settings and with ours, for the report. Takes minutes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    search_plant(folder / PLANT, progress=lambda text: print(text, file=sys.stderr))
+
+
+@app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="The study's folder.")] = _FOLDER,
-    markdown: Annotated[Path | None, typer.Option(help="Where the Markdown goes, if not into the folder.")] = None,
-    plant: Annotated[bool, typer.Option("--plant", help="Also the tables of the simulated plant (minutes).")] = False,
+    pages: Annotated[Path | None, typer.Option(help="Where the pages go, if not into the folder.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
-    """Write the report: FOLDER/study.html, one page, and Markdown with figures. Unfinished studies are fine."""
+    """Write two pages and an appendix: reproduction.md, reproduction_appendix.md. Unfinished studies are fine."""
     try:
-        results = read_results(folder)
-        kept = json.loads((folder / OVERLAPS).read_text(encoding="utf-8")) if (folder / OVERLAPS).is_file() else []
-        tables = plant_tables(progress=lambda text: print(text, file=sys.stderr)) if plant else None
-        overlaps = [Overlap(**each) for each in kept]
-        written = write_study(results, folder, markdown=markdown, plant=tables, overlaps=overlaps, overwrite=overwrite)
+        found = read_plant(folder / PLANT) if (folder / PLANT).is_file() else None
+        written = write_study(read_results(folder), pages or folder, plant=found, overwrite=overwrite)
     except (FileExistsError, FileNotFoundError, ValueError) as error:
         raise typer.BadParameter(str(error).replace("overwrite=True", "add --overwrite")) from None
-    for path in written[:2]:
+    for path in written:
         print(f"Written: {path}")
 
 
@@ -107,16 +103,6 @@ def _is_here(name: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _overlaps(study: Study) -> list[Overlap]:
-    """Find which of the data sets that methods are compared on share rows."""
-    compared = [method for method in study.methods if method.labels["part"] not in SIDE_PARTS]
-    read = []
-    for name in dict.fromkeys(name for method in compared for name in method.datasets or study.datasets):
-        with suppress(OSError, ValueError):  # reported by its cells
-            read.append(sets.load(name))
-    return find_overlaps(read)
 
 
 def _show(progress: Progress) -> None:

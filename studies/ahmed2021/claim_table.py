@@ -27,6 +27,7 @@ from studies.ahmed2021.claims import (
     yes_or_no,
 )
 from studies.ahmed2021.graph_effect import graph_effect
+from studies.ahmed2021.plant import PAPER
 from studies.ahmed2021.rows import rows_of_column
 from studies.ahmed2021.tables import MANY_ATTRIBUTES, OFFLINE
 
@@ -168,7 +169,7 @@ def _graph_decides(source: Source) -> Finding:
 
 def check_plant_prose(plant: Any) -> list[tuple[ProseClaim, Finding]]:
     """Compare what the paper says of days at its plant with the same days of the simulated one."""
-    days = None if plant is None else plant.without_modes.days
+    days = None if plant is None else plant.searches[PAPER].days
     found = []
     for claim, words, when in _PLANT_DAYS:
         rule = "another plant: not to be compared"

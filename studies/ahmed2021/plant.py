@@ -6,17 +6,21 @@ plant, which is simulated (docs/hydropower.md), and whose faults are known.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from penstock import OnlineNSNMF
 from penstock.detection import Findings, detect
+from penstock.prepare import learn_scaling
 from penstock.simulate import SimulatedPlant, found_events, simulate_hydropower
 
-METHODS: Mapping[str, str] = {"NS-NMF": "nsnmf", "online": "online", "GNMF": "gnmf", "SNMF": "snmf", "NMF": "nmf"}
 # A unit at rest, and one that starts or stops, is farther from the usual than most faults: they are kept apart.
 MODES: Mapping[str, str] = {
     "both units": "unit1_active_power > 5 and unit2_active_power > 5",
@@ -26,77 +30,112 @@ MODES: Mapping[str, str] = {
 SETTLE = "2h"
 TOP = 100
 _ONLINE, _OURS = "online", "NS-NMF"
+_Settings = tuple[str, Mapping[str, Any]]
+_OWN: Mapping[str, _Settings] = {
+    _OURS: ("nsnmf", {"similarity": "normalized"}),
+    _ONLINE: ("online", {"similarity": "binary"}),
+    "GNMF": ("gnmf", {}),
+    "SNMF": ("snmf", {"graph": "self_tuning"}),
+    "NMF": ("nmf", {}),
+}
+# The paper's settings: S = 1/M, the full Gaussian graph for SNMF; online, what is above its threshold when it comes.
+PAPER = "the paper's settings"
+SEARCHES: Mapping[str, Mapping[str, _Settings]] = {
+    PAPER: {
+        **_OWN,
+        _OURS: ("nsnmf", {"similarity": "inverse"}),
+        _ONLINE: ("on the fly", {"similarity": "inverse"}),
+        "SNMF": ("snmf", {"graph": "gaussian"}),
+    },
+    "ours": _OWN,
+    "ours, by mode of operation": _OWN,
+}
 
 
 @dataclass(frozen=True, eq=False)
 class PlantLists:
     """The lists of several methods, held against each other and against the truth.
 
-    `times` and `listing` are the time stamps per method, in the order of time (tbl:8); `overlap` how many each two
-    have in common, `common_offline` all but the online method, `common_online` offline and online NS-NMF, `common_all`
-    all. `days` counts them on the days with an event (tbl:9); on `harmless_days` nothing was wrong. `events` has a line
-    per event with the rows of it in each list, and `faults_found` the numbers of the faults with at least one.
+    `times` are the time stamps per method, in the order of time (tbl:8); `overlap` how many each two have in common,
+    `common_offline` all but the online method, `common_online` offline and online NS-NMF. `days` counts them on the
+    days with an event (tbl:9); on `harmless_days` nothing was wrong.
     """
 
     times: dict[str, pd.DatetimeIndex]
-    listing: pd.DataFrame
     overlap: pd.DataFrame
     common_offline: int
     common_online: int | None
-    common_all: int
     summary: pd.DataFrame
     days: pd.DataFrame
     harmless_days: set[date]
-    events: pd.DataFrame
-    faults_found: dict[str, list[int]]
 
 
 @dataclass(frozen=True, eq=False)
 class PlantTables:
-    """Both searches of one simulated plant: with operating modes kept apart, and without, as the paper did it."""
+    """The searches of one simulated plant, by name; `marked` rows were above the online threshold when they came."""
 
     seed: int
     top: int
     n_rows: int
     n_columns: int
     n_faults: int
-    with_modes: PlantLists
-    without_modes: PlantLists
+    marked: int
+    searches: dict[str, PlantLists]
 
 
-def plant_tables(
-    seed: int = 0,
-    methods: Mapping[str, str] = METHODS,
-    top: int = TOP,
-    progress: Callable[[str], None] | None = None,
-) -> PlantTables:
-    """Simulate the plant and search it with each method, twice: with operating modes and without. Takes minutes.
-
-    `methods` are names of `penstock.detect`, by the name they have in the tables; `progress` gets what comes next.
-    """
-    plant = simulate_hydropower(seed=seed)
-    lists = []
-    for modes in (True, False):
-        times = {}
-        for name, method in methods.items():
-            if progress is not None:
-                progress(f"power plant: {name}, {'with' if modes else 'without'} operating modes")
-            times[name] = times_of(search(plant.table, method, modes=modes, top=top))
-        lists.append(list_tables(plant, times))
-    n_rows, n_columns = plant.table.shape
-    return PlantTables(seed, top, n_rows, n_columns, int(plant.events["is_fault"].sum()), lists[0], lists[1])
+def search_plant(path: Path, seed: int = 0, top: int = TOP, progress: Callable[[str], None] = print) -> None:
+    """Simulate the plant, search it with each method in each way, and write the time stamps found. Takes minutes."""
+    plant, marked = simulate_hydropower(seed=seed), 0
+    found: dict[str, dict[str, list[str]]] = {}
+    for search, methods in SEARCHES.items():
+        found[search] = {}
+        for name, (method, parameters) in methods.items():
+            progress(f"power plant, {search}: {name}")
+            if method == "on the fly":
+                times, marked = mark_on_the_fly(plant.table, top, **parameters)
+            else:
+                times = times_of(find(plant.table, method, parameters, modes="mode" in search, top=top))
+            found[search][name] = [when.isoformat() for when in times]
+    path.write_text(json.dumps({"seed": seed, "top": top, "marked": marked, "searches": found}), encoding="utf-8")
 
 
-def search(source: Any, method: str, *, modes: bool = True, top: int = TOP, units: Any = None) -> Findings:
-    """The most anomalous rows of the plant by one method, states at rest and starts kept apart, or all in one."""
+def read_plant(path: Path) -> PlantTables:
+    """Make the tables of what `search_plant` wrote."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    plant = simulate_hydropower(seed=kept["seed"])
+    searches = {
+        search: list_tables(plant, {name: pd.DatetimeIndex(times) for name, times in lists.items()})
+        for search, lists in kept["searches"].items()
+    }
+    faults = int(plant.events["is_fault"].sum())
+    return PlantTables(kept["seed"], kept["top"], *plant.table.shape, faults, kept["marked"], searches)
+
+
+def find(source: Any, method: str, parameters: Mapping[str, Any], *, modes: bool, top: int = TOP) -> Findings:
+    """Find the most anomalous rows of the plant by one method, states at rest and starts kept apart, or all in one."""
     return detect(
         source,
         method=method,
+        parameters=dict(parameters) or None,
         top=top,
-        units=units,
+        most_explained=0,
         modes=dict(MODES) if modes else (),
         settle=SETTLE if modes else None,
     )
+
+
+def mark_on_the_fly(table: pd.DataFrame, top: int = TOP, **parameters: Any) -> tuple[pd.DatetimeIndex, int]:
+    """Pass the plant's rows through Algorithm 2 and mark each that is above the running threshold when it comes.
+
+    The threshold is mean + 3 standard deviations of the scores that were not marked before. Returns the times of the
+    `top` highest of the marked rows, and how many were marked in all.
+    """
+    rows = table.to_numpy(dtype="float64")
+    rows = rows[:, np.nanmax(rows, axis=0) > np.nanmin(rows, axis=0)]
+    result = OnlineNSNMF(random_state=0, **parameters).process(learn_scaling(rows).apply(rows))
+    marked = np.flatnonzero(result.flags)
+    first = marked[np.argsort(-result.scores[marked], kind="stable")[:top]]
+    return pd.DatetimeIndex(table.index[np.sort(first)]), len(marked)
 
 
 def times_of(findings: Findings) -> pd.DatetimeIndex:
@@ -112,8 +151,8 @@ def list_tables(plant: SimulatedPlant, times: Mapping[str, pd.DatetimeIndex]) ->
     >>> plant = simulate_hydropower()
     >>> truth = pd.DatetimeIndex(plant.table.index[plant.is_anomalous])
     >>> found = list_tables(plant, {"all of it": truth, "a start": truth[:10]})
-    >>> found.overlap.loc["all of it", "a start"].item(), found.faults_found["a start"]
-    (10, [1])
+    >>> found.overlap.loc["all of it", "a start"].item(), found.summary.loc["faults found, of 13", "a start"].item()
+    (10, 1)
     """
     lists = {name: pd.DatetimeIndex(stamps).sort_values() for name, stamps in times.items()}
     events = {name: found_events(plant, stamps) for name, stamps in lists.items()}
@@ -123,19 +162,15 @@ def list_tables(plant: SimulatedPlant, times: Mapping[str, pd.DatetimeIndex]) ->
     on_days = {name: pd.Series(stamps.date).value_counts() for name, stamps in lists.items()}
     return PlantLists(
         times=lists,
-        listing=pd.DataFrame({name: pd.Series(stamps) for name, stamps in lists.items()}),
         overlap=pd.DataFrame({a: {b: len(sets[a] & sets[b]) for b in sets} for a in sets}),
         common_offline=_common({name: stamps for name, stamps in sets.items() if name != _ONLINE}),
         common_online=len(sets[_OURS] & sets[_ONLINE]) if {_OURS, _ONLINE} <= set(sets) else None,
-        common_all=_common(sets),
         summary=_summary(events, int(plant.events["is_fault"].sum())),
         days=pd.DataFrame(
             {name: [int(counts.get(day, 0)) for day in days] for name, counts in on_days.items()},
             index=pd.Index(days, name="day"),
         ),
         harmless_days=set(plant.events["start"].dt.date[~plant.events["is_fault"]]),
-        events=_event_table(plant, events),
-        faults_found={name: _faults_found(found) for name, found in events.items()},
     )
 
 
@@ -149,15 +184,6 @@ def _summary(events: Mapping[str, pd.DataFrame], n_faults: int) -> pd.DataFrame:
             f"faults found, of {n_faults}": {name: (found["found"] > 0).sum() for name, found in faults.items()},
         }
     ).T
-
-
-def _event_table(plant: SimulatedPlant, events: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    known = found_events(plant, pd.DatetimeIndex([])).drop(columns="found")
-    return known.assign(**{name: found["found"] for name, found in events.items()})
-
-
-def _faults_found(found: pd.DataFrame) -> list[int]:
-    return [int(str(event)) for event in found.index[found["is_fault"] & (found["found"] > 0)]]
 
 
 def _common(sets: Mapping[str, set[pd.Timestamp]]) -> int:

@@ -12,7 +12,7 @@ from penstock.bench.results import distinct_cells, saw_labels
 LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study in addition to those of penstock.bench
 COLUMNS = (*LABELS, *results.COLUMNS)
 # Parts whose methods are variants of others, in tables of their own; in the rest each method is what its name says.
-SIDE_PARTS = ("nearest", "sensitivity", "central claim", "convergence", "variants")
+SIDE_PARTS = ("readings", "nearest", "sensitivity", "central claim", "variants")
 
 
 def main_rows(rows: pd.DataFrame) -> pd.DataFrame:

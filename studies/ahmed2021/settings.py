@@ -2,7 +2,7 @@
 
 Everything becomes plain [[method]] entries, which `penstock.bench.settings` checks. Further keys are `part`
 (of the study), `paper` (the column of the paper's tables to hold the method against), `above` (other parameters beyond
-so many rows; the cells are marked), and [[sweep]] and [[grid]].
+so many rows; the cells are marked), `large` (fewer seeds on large data sets), and [[sweep]] and [[grid]].
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench import Study
+from penstock.bench import Method, Study
 from penstock.bench.settings import SettingsError, check_keys, make_study, parse_toml, tables_of, typed
 from penstock.registry import did_you_mean
 from studies.ahmed2021 import registry
 from studies.ahmed2021.rows import LABELS
 
 SETTINGS = Path(__file__).with_name("settings.toml")
+_SHORT = {"n_components": "K", "max_iter": "steps", "penalty": "λ", "max_neighbors": "k ≤"}  # in names
 _CHOICES = ("form", "graph")  # parameters that the central claim is judged by
 _Entry = dict[str, Any]
 
@@ -28,8 +29,8 @@ def paper_study() -> Study:
     """Return the study as it is in settings.toml.
 
     >>> study = paper_study()
-    >>> len(study.datasets), study.seeds, len(study.methods)
-    (20, (0, 1, 2, 3, 4), 227)
+    >>> len(study.datasets), study.seeds, len({method.name for method in study.methods})
+    (20, (0, 1, 2, 3, 4), 149)
     """
     return parse(SETTINGS.read_text(encoding="utf-8"), SETTINGS.name)
 
@@ -56,7 +57,7 @@ def parse(text: str, place: str = "settings") -> Study:
     [('NMF', {}), ('NMF, K 2', {'n_components': 2}), ('NMF, K 5', {'n_components': 5})]
     """
     content = parse_toml(text, place)
-    known = ("title", "datasets", "seeds", "time_limit", "method", "sweep", "grid")
+    known = ("title", "datasets", "seeds", "time_limit", "large", "method", "sweep", "grid")
     check_keys(content, known, place)
     plain = [{"part": "study", **entry} for entry in tables_of(content, "method", place)]
     by_name = {entry["name"]: entry for entry in plain if isinstance(entry.get("name"), str)}
@@ -68,7 +69,15 @@ def parse(text: str, place: str = "settings") -> Study:
     sets = _expanded(content.get("datasets", ["paper"]), place)
     methods = [each for entry in [*plain, *varied] for each in _split(_named_sets(entry, place), sets, place)]
     whole = {key: content[key] for key in ("title", "seeds", "time_limit") if key in content}
-    return make_study(whole | {"datasets": sets, "method": methods}, text, place, LABELS)
+    study = make_study(whole | {"datasets": sets, "method": methods}, text, place, LABELS)
+    if "large" not in content:
+        return study
+    large = typed(content, "large", dict, place)
+    check_keys(large, ("rows", "seeds"), f"{place}: large")
+    rows, seeds = (typed(large, key, int, f"{place}: large") for key in ("rows", "seeds"))
+    return replace(
+        study, methods=tuple(each for one in study.methods for each in _fewer_seeds(one, study, rows, seeds))
+    )
 
 
 def choose(
@@ -133,12 +142,22 @@ def _split(entry: _Entry, sets: list[str], place: str) -> list[_Entry]:
     above = typed(entry, "above", dict, place)
     check_keys(above, ("rows", "parameters", "mark"), f"{place}: above")
     limit = typed(above, "rows", int, f"{place}: above")
-    used = entry.get("datasets", sets)
-    large = [name for name in used if name in registry.known_names() and registry.entry(name).n > limit]
+    small, large = _by_size(entry.get("datasets", sets), limit)
     rest = {key: value for key, value in entry.items() if key != "above"}
     other = {key: typed(above, key, kind, f"{place}: above") for key, kind in (("parameters", dict), ("mark", str))}
-    both = [(rest, [name for name in used if name not in large]), (rest | other, large)]
-    return [made | {"datasets": on} for made, on in both if on]
+    return [made | {"datasets": on} for made, on in ((rest, small), (rest | other, large)) if on]
+
+
+def _fewer_seeds(method: Method, study: Study, limit: int, seeds: int) -> list[Method]:
+    """Split a method in two, with fewer seeds on large data sets."""
+    small, large = _by_size(method.datasets or study.datasets, limit)
+    own = method.seeds or study.seeds
+    return [replace(method, datasets=tuple(on), seeds=used) for on, used in ((small, own), (large, own[:seeds])) if on]
+
+
+def _by_size(names: Sequence[str], limit: int) -> tuple[list[str], list[str]]:
+    large = [name for name in names if name in registry.known_names() and registry.entry(name).n > limit]
+    return [name for name in names if name not in large], large
 
 
 def _sweep(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_Entry]:
@@ -165,17 +184,24 @@ def _sweep(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_En
 
 
 def _grid(entry: _Entry, methods: Mapping[str, _Entry], place: str) -> list[_Entry]:
-    """Repeat a method in all combinations of some parameters' values."""
+    """Repeat a method in all combinations of some parameters' values.
+
+    A value that is a table with a `name` sets all else that is in it.
+    """
     check_keys(entry, ("base", "axes", "part", "datasets", "seeds"), place)
     base = _named(methods, typed(entry, "base", str, place), place)
     axes = _filled(entry, "axes", dict, place)
     made = []
     for values in itertools.product(*(_filled(axes, key, list, f"{place}: axes") for key in axes)):
-        method = base
-        for parameter, value in zip(axes, values, strict=True):
-            method = _varied(method, parameter, value)
-        shown = ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in zip(axes, values, strict=True))
-        labels = {"name": f"{base['name']}: {shown}", "part": entry.get("part", "nearest"), "base": base["name"]}
+        method, words = base, []
+        for axis, value in zip(axes, values, strict=True):
+            several = isinstance(value, Mapping) and "name" in value
+            for parameter, each in value.items() if several else [(axis, value)]:
+                method = method if several and parameter == "name" else _varied(method, parameter, each)
+            shown = f"{_SHORT.get(axis, axis.rpartition('.')[2])} {_shown(value)}"
+            words.append(value["name"] if several else value if isinstance(value, str) else shown)
+        name = f"{base['name']}: {', '.join(words)}"
+        labels = {"name": name, "part": entry.get("part", "nearest"), "base": base["name"]}
         made.append(method | labels | {key: entry[key] for key in ("datasets", "seeds") if key in entry})
     return made
 

@@ -33,14 +33,6 @@ class Performance:
     methods_missing: list[str]
 
 
-@dataclass(frozen=True, eq=False)
-class AttributeSplit:
-    """NS-NMF against LoMST on data sets with few attributes (p ≤ 20) and with many: in sum and per data set."""
-
-    counts: pd.DataFrame
-    per_set: pd.DataFrame
-
-
 def tolerance(paper: float) -> float:
     """Return how far a count may lie from the paper's and still match it: 2, or 10 % of it.
 
@@ -174,63 +166,8 @@ def performance(rows: pd.DataFrame) -> Performance:
     )
 
 
-def by_attributes(rows: pd.DataFrame) -> AttributeSplit:
-    """NS-NMF against LoMST, p ≤ 20 and above, from the paper's tbl:TPRL and from ours.
-
-    Which side a data set is on can depend on whose p is taken: both are counted, the paper's Table 1 and the data used.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> counts = by_attributes(pd.DataFrame(columns=list(COLUMNS))).counts
-    >>> counts[["attributes", "wins", "losses"]].to_dict("records")[1]
-    {'attributes': 'p > 20', 'wins': 10, 'losses': 1}
-    """
-    theirs = paper.lomst_true_positives
-    chosen = rename_to_columns(rows, list(theirs.columns))
-    ours = _laid_out(pivot(chosen), theirs)
-    used = rows.drop_duplicates("dataset").set_index("dataset")["p"].reindex(theirs.index).astype("Int64")
-    per_set = pd.DataFrame(
-        {
-            "p_paper": paper.characteristics["p"].reindex(theirs.index).astype("Int64"),
-            "p_used": used,
-            **{f"paper_{key}": theirs[name] for key, name in (("nsnmf", "NS-NMF"), ("lomst", "LoMST"))},
-            **{f"ours_{key}": ours[name] for key, name in (("nsnmf", "NS-NMF"), ("lomst", "LoMST"))},
-            "paper_winner": _winners(theirs),
-            "our_winner": _winners(ours),
-        }
-    ).rename_axis(index="dataset")
-    lines = [
-        _split_line(per_set, source, winner, p_from, p, many)
-        for source, winner in (("paper's table", "paper_winner"), ("our run", "our_winner"))
-        for p_from, p in (("paper's Table 1", "p_paper"), ("data as used", "p_used"))
-        for many in (False, True)
-    ]
-    return AttributeSplit(pd.DataFrame(lines), per_set)
-
-
 def _laid_out(table: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(index=like.index, columns=like.columns)
-
-
-def _split_line(per_set: pd.DataFrame, source: str, winner: str, p_from: str, p: str, many: bool) -> dict[str, object]:
-    above = per_set[p] > MANY_ATTRIBUTES
-    side = per_set[(above if many else ~above).fillna(False).astype(bool)]
-    won = side[winner]
-    return {
-        "source": source,
-        "p_from": p_from,
-        "attributes": f"p > {MANY_ATTRIBUTES}" if many else f"p ≤ {MANY_ATTRIBUTES}",
-        "wins": int((won == "NS-NMF").sum()),
-        "losses": int((won == "LoMST").sum()),
-        "ties": int((won == "tie").sum()),
-        "datasets": int((won != "").sum()),
-        "missing": int((won == "").sum()),
-    }
-
-
-def _winners(table: pd.DataFrame) -> pd.Series:
-    difference = (table["NS-NMF"] - table["LoMST"]).to_numpy(dtype="float64")
-    named = np.select([difference > 0, difference < 0, difference == 0], ["NS-NMF", "LoMST", "tie"], default="")
-    return pd.Series(named, index=table.index, dtype="object")
 
 
 def _kinds(table: pd.DataFrame) -> pd.DataFrame:
@@ -243,32 +180,14 @@ def _kinds(table: pd.DataFrame) -> pd.DataFrame:
     return kinds.rename_axis(columns="method")
 
 
-_COSTS = ["fit_seconds", "cpu_seconds", "peak_memory_mb"]
 _TIMED = "ALOI"
-
-
-def run_times(rows: pd.DataFrame) -> pd.DataFrame:
-    """Medians of time and memory over the runs that ended well, a line per data set and method.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> run_times(pd.DataFrame(columns=list(COLUMNS))).columns.tolist()[-3:]
-    ['peak_memory_mb', 'runs', 'mark']
-    """
-    columns = ["dataset", "method", "n", "p", *_COSTS, "runs", "mark"]
-    done = rows[rows["status"] == "ok"]
-    if done.empty:
-        return pd.DataFrame(columns=columns)
-    groups = done.groupby(["dataset", "method"], sort=False)
-    found = groups[["n", "p"]].first().join(groups[_COSTS].median())
-    found["runs"] = groups.size()
-    found["mark"] = groups["mark"].agg(_all_marks)
-    return found.reset_index()[columns]
 
 
 def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
     """Compare minutes on ALOI with the paper's, per method of the paper; `ratio` is the paper's over ours.
 
-    Other machines, other programs: a ratio of one method says little, those of two methods to each other say more.
+    Ours are of processor time: cells run on one thread, and other work on the machine does not count. Other
+    machines, other programs: a ratio of one method says little, those of two methods to each other say more.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> aloi_times(pd.DataFrame(columns=list(COLUMNS)))["paper_minutes"].to_dict()["SNMF"]
@@ -278,28 +197,15 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
     methods = list(theirs.index)
     chosen = rename_to_columns(rows, methods)
     chosen = chosen[chosen["dataset"] == _TIMED]
-    fit, cpu = (pivot(chosen, cost).reindex(index=[_TIMED], columns=methods) for cost in _COSTS[:2])
+    cpu = pivot(chosen, "cpu_seconds").reindex(index=[_TIMED], columns=methods)
     found = theirs.rename(columns={"minutes": "paper_minutes"})
-    found["our_minutes"] = fit.loc[_TIMED] / 60
-    found["cpu_minutes"] = cpu.loc[_TIMED] / 60
+    found["our_minutes"] = cpu.loc[_TIMED] / 60
     found["ratio"] = found["paper_minutes"] / found["our_minutes"]
     found["mark"] = [_all_marks(chosen["mark"][chosen["method"] == method]) for method in methods]
-    gaps = missing_cells(chosen, fit)
+    gaps = missing_cells(chosen, cpu)
     why = dict(zip(gaps["method"], gaps["why"], strict=True))
     found["why"] = [why.get(method, "") for method in methods]
     return found
-
-
-def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compute how many times faster than SNMF on ALOI offline and online NS-NMF are, in the paper and here.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> speed_ups(pd.DataFrame(columns=list(COLUMNS)))["paper"].to_dict()
-    {'Online NS-NMF': 32.0, 'NS-NMF': 4.0}
-    """
-    times = aloi_times(rows)
-    minutes = times[["paper_minutes", "our_minutes"]].astype("float64").set_axis(["paper", "ours"], axis=1)
-    return 1 / minutes.loc[["Online NS-NMF", "NS-NMF"]].div(minutes.loc["SNMF"], axis=1)
 
 
 def _all_marks(marks: Iterable[str]) -> str:

@@ -62,7 +62,8 @@ _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may c
 # Saving files and drawing have no part in scores.
 _APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving", "penstock.report")
 Loader = Callable[[str], Dataset]
-_FITTED = ("n_iter_", "converged_", "n_neighbors_", "objective_", "collapsed_")  # attributes kept in `detail`
+# Attributes kept in `detail`, and those of the record `details_`, if there is one.
+_FITTED = ("n_iter_", "converged_", "n_neighbors_", "objective_", "collapsed_", "explained_")
 _FEWEST_ROWS_TIMED = 1000  # below, building a tree takes less time than a clock can resolve
 
 
@@ -316,6 +317,7 @@ def taken_rows(n: int, order: str, rows: int | None, seed: int | None) -> NDArra
 def _details(detector: Any, X: FloatArray) -> dict[str, Any]:
     """Collect numbers that a fitted detector has, and the time of its spanning tree alone."""
     values = {name.rstrip("_"): np.asarray(getattr(detector, name)) for name in _FITTED if hasattr(detector, name)}
+    values |= {name: np.asarray(value) for name, value in getattr(detector, "details_", {}).items()}
     found = {name: value.item() for name, value in values.items() if value.ndim == 0 and value.dtype.kind in "biuf"}
     if hasattr(detector, "tree_") and len(X) >= _FEWEST_ROWS_TIMED:
         from penstock.graph.mst import minimum_spanning_tree
