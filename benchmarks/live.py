@@ -34,10 +34,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
-from plant import BoolArray, Series, read_plant, read_skab, read_varied
+from plant import read_plant, read_skab, read_varied
 
 import penstock
-from penstock._types import FloatArray, StreamScores
+from penstock._types import BoolArray, FloatArray, StreamScores
+from penstock.bench import Dataset
 from penstock.detection import Model
 from penstock.live.alarms import ALARM, AlarmBook, AlarmRules, Change
 from penstock.live.scorers import Verdicts
@@ -292,14 +293,6 @@ def _runs(rows: BoolArray, seconds: FloatArray) -> list[Span]:
     return [(seconds[begin], seconds[end - 1]) for begin, end in edges.reshape(-1, 2)]
 
 
-def _incidents(series: Series, later: BoolArray, seconds: FloatArray) -> list[Span]:
-    """Return the true incidents among later rows: the faults of a plant, or runs of labelled rows."""
-    if not series.events:
-        return _runs(series.faults[later], seconds)
-    every = [rows[later] for is_fault, rows in series.events if is_fault]
-    return [(seconds[rows].min(), seconds[rows].max()) for rows in every if rows.any()]
-
-
 def _alarms(seconds: FloatArray, readings: FloatArray, judged: Any, threshold: float, rules: AlarmRules) -> list[Span]:
     """Return from when to when the alarm core has alarms."""
     order = np.argsort(-judged.evidence, axis=1, kind="stable")[:, :3]
@@ -316,16 +309,19 @@ def _alarms(seconds: FloatArray, readings: FloatArray, judged: Any, threshold: f
     return [(alarm.since, alarm.last) for alarm in newest.values() if alarm.about == ALARM]
 
 
-def print_noise(name: str, every: Iterator[Series], rules: AlarmRules) -> None:
+def print_noise(name: str, every: Iterator[Dataset], rules: AlarmRules) -> None:
     """Print alarms a day, false ones and incidents with an alarm, for each threshold and way of counting."""
     counts: Counter[tuple[str, str, str]] = Counter()
     days, n_incidents = 0.0, 0
     for series in every:
-        later = np.arange(len(series.good)) > np.flatnonzero(series.good).max()
-        time = 60 * series.time
-        detector = penstock.SensorDetector(random_state=0).fit(series.X[series.good], time=time[series.good])
+        assert series.time is not None
+        assert series.train is not None
+        later = np.arange(series.n) > np.flatnonzero(series.train).max()
+        time = ((series.time - series.time[0]) / pd.Timedelta(seconds=1)).to_numpy(dtype=float)
+        detector = penstock.SensorDetector(random_state=0).fit(series.X[series.train], time=time[series.train])
         seconds, readings = time[later], series.X[later]
-        judged, incidents = detector.monitor().update_many(readings, time=seconds), _incidents(series, later, seconds)
+        judged = detector.monitor().update_many(readings, time=seconds)
+        incidents = _runs(series.y[later] == 1, seconds)
         model = Model.of_detector(detector)
         days += float(np.median(np.diff(seconds))) * len(seconds) / 86_400
         n_incidents += len(incidents)
