@@ -13,7 +13,7 @@ keep their look-alikes: rare but legitimate states.
 
 `faults` are simulated plants with their faults, judged by themselves (i) and by the first 40 % without faults (ii): how
 many of the 13 faults are called near certain (expected at most 0.1 times by chance), and in how many other events that
-is said: of look-alikes, and of nothing at all.
+is said: of look-alikes, and of nothing at all; then how many of the 100 highest rows lie in faults and in look-alikes.
 """
 
 from __future__ import annotations
@@ -221,7 +221,11 @@ def print_series(seeds: int) -> None:
 
 def print_faults(seeds: int) -> None:
     """Print how many faults of simulated plants are called near certain, and what else is."""
-    print(f"{'near certain':24s} {'faults':>7s} {'look-alikes':>11s} {'false':>6s}   means over {seeds} plants")
+    print(
+        f"{'':20s} {'near certain:':>14s} {'faults':>7s} {'look-alikes':>12s} {'false':>6s} {'100 rows: faults':>17s}",
+        end="",
+    )
+    print(f" {'look-alikes':>12s}   means over {seeds} plants")
     for vary in (False, True):
         called: list[tuple[list[int], list[int]]] = []
         for seed in range(seeds):
@@ -238,12 +242,13 @@ def print_faults(seeds: int) -> None:
             called.append((_count_called(plant, own.scores_, certain[0]), _count_called(plant, later, certain[1])))
         for regime, counts in zip(("(i)", "(ii)"), np.mean(called, axis=0), strict=True):
             name = f"{'varied plants' if vary else 'plants'} {regime}"
-            print(f"{name:24s} {counts[0]:7.1f} {counts[1]:11.1f} {counts[2]:6.1f}", flush=True)
+            print(f"{name:35s} {counts[0]:7.1f} {counts[1]:12.1f} {counts[2]:6.1f}", end="")
+            print(f" {counts[3]:17.0f} {counts[4]:12.0f}", flush=True)
 
 
 def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -> list[int]:
-    """Count faults with a flagged row, and flagged events of look-alikes and of neither."""
-    stamps, counts = plant.table.index, [0, 0, 0]
+    """Count flagged faults, flagged events of look-alikes and of neither, and highest rows in faults and look-alikes."""
+    stamps, counts = plant.table.index, [0, 0, 0, 0, 0]
     look_alike = np.zeros(len(flags), dtype=np.bool_)
     for event in plant.events.itertuples():
         rows = np.asarray((stamps >= event.start) & (stamps <= event.end))
@@ -254,6 +259,8 @@ def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -
         rows_of = events.rows_of(number)
         if not plant.is_anomalous[rows_of].any():
             counts[1 if look_alike[rows_of].any() else 2] += 1
+    highest = np.argsort(-scores, kind="stable")[:100]
+    counts[3:] = int(plant.is_anomalous[highest].sum()), int(look_alike[highest].sum())
     return counts
 
 
