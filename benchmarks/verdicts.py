@@ -247,7 +247,7 @@ def print_faults(seeds: int) -> None:
 
 
 def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -> list[int]:
-    """Count flagged faults, flagged events of look-alikes and of neither, and highest rows in faults and look-alikes."""
+    """Count flagged faults, flagged events of look-alikes and of neither, highest rows in faults and in look-alikes."""
     stamps, counts = plant.table.index, [0, 0, 0, 0, 0]
     look_alike = np.zeros(len(flags), dtype=np.bool_)
     for event in plant.events.itertuples():
