@@ -256,7 +256,7 @@ def test_few_new_rows_are_listed_only_if_they_are_rare(model, rows):
     assert hot.verdict.kind == "clearly"
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 2, 4])
 def test_rows_without_order_are_compared_with_what_chance_gives(seed):
     calm = detect(noise(seed=seed), most_explained=0)
     assert (calm.method, calm.verdict.kind) == ("Detector", "nothing")
