@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_BLOCKS = 5  # of consecutive rows, each scored by views of the others
+_BLOCKS = 3  # of consecutive rows, each scored by views of the others; with more, later rows are farther off
 _SOON = 0.01  # of the rows: rows so few rows apart are close in time
 _OFTEN = 0.125  # of the rows have their nearest one so close: a fiftieth of independent ones do
 _BETWEEN = 0.025  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
@@ -53,7 +53,7 @@ class ViewsModel:
         """Scores of the training rows as if each were new.
 
         Those that each has without itself, unless rows are close to those before and after them: then by views of
-        other blocks of rows, and not of the rows next to the block. Costs four to five times the fit.
+        other blocks of rows, and not of the rows next to the block. Costs two to three times the fit.
         """
         scores, n = bounded(total_of(counted(self.parts))), len(self.parts)
         kept, between = self.copies.kept, int(_BETWEEN * n)
