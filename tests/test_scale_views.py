@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
+from penstock.detectors import views
 from penstock.detectors.views import BLOCK
 from penstock.graph import partition
 from penstock.graph.approximate import approximate_spanning_tree
@@ -279,7 +280,7 @@ def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name, monkeypat
 @pytest.mark.slow
 def test_the_driver_never_holds_the_rows(client, tmp_path, monkeypatch):
     """With few draws and small buffers: a few numbers of each row are a tenth of what the rows would be."""
-    monkeypatch.setattr(views_fit, "FINE", (4, 32))
+    monkeypatch.setattr(views, "FINE", (4, 32))
     monkeypatch.setattr(tree, "_ROWS_AT_ONCE", 1000)
     monkeypatch.setattr(partition, "_FEWEST_SAMPLED", 256)
     monkeypatch.setattr(partition, "_PER_PART", 64)
