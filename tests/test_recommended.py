@@ -458,17 +458,14 @@ def slow_rows(n: int, p: int, seed: int) -> np.ndarray:
 
 
 def test_rates_of_rows_close_in_time_are_those_of_blocks_left_out(tmp_path: Path) -> None:
-    found = []
-    for seed in range(5):
-        X = slow_rows(2400, 6, seed)
-        detector, later = Detector().fit(X[:800]), X[800:]
-        own = Exceedance.of(detector.scores_).rate_of(detector.anomaly_score(later))
-        rates = detector.false_alarm_rate(later)
-        flagged = detector.set_false_alarm_rate(0.01).predict(later) == -1
-        found.append([(own <= 0.01).mean(), (rates <= 0.01).mean(), flagged.mean()])
-    assert np.mean(found, axis=0)[0] > 0.2
-    assert (np.mean(found, axis=0)[1:] < 0.02).all()
+    X = slow_rows(2400, 6, 1)
+    detector, later = Detector().fit(X[:800]), X[800:]
+    own = Exceedance.of(detector.scores_).rate_of(detector.anomaly_score(later))
+    assert (own <= 0.01).mean() > 0.2
+    rates = detector.false_alarm_rate(later)
+    assert (rates <= 0.01).mean() < 0.02
     np.testing.assert_array_equal(saved_and_loaded(detector, tmp_path).false_alarm_rate(later), rates)
+    assert (detector.set_false_alarm_rate(0.01).predict(later) == -1).mean() < 0.02
     mixed = Detector().fit(X[:800][np.random.default_rng(0).permutation(800)])  # no order: nothing changes
     np.testing.assert_array_equal(mixed.model_.scores_as_new, mixed.scores_)
 

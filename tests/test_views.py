@@ -361,9 +361,9 @@ def test_a_row_that_joins() -> None:
     new = np.array([[3.1], [12.0], [3.0], [3.05], [0.0]])
     places = joining.places(new)
     assert places.near.tolist() == [2, 3, 2, 2, 0]
-    np.testing.assert_allclose(places.apart, [0.5, 1.0, 0.0, 0.25, 0.0], rtol=1e-13)
+    np.testing.assert_allclose(places.apart, [0.5, 1.0, 0.0, 0.25, 0.0], rtol=1e-14)
     expected = [(3.0 + (0.1 + 4.5)) / 2, 2.0 + 7.0, 3.0, 0.75 * 3 + 0.25 * (0.05 + 4.5), 3.0]
-    np.testing.assert_allclose(joining.values(places), expected, rtol=1e-13)
+    np.testing.assert_allclose(joining.values(places), expected, rtol=1e-14)
 
 
 def test_rows_that_are_equal_when_encoded_are_told_apart() -> None:
