@@ -21,7 +21,7 @@ help:
 	@echo "make docs      the site, in docs/_build/html, and a manual page; a warning or a broken link is an error"
 	@echo "make package   build the wheel, install it into an empty environment, find faults with it"
 	@echo "make lint      ruff, mypy, and numpydoc on public names"
-	@echo "make bench     every number we promise, beside the peers, in one run (about an hour, most of it waiting for peers)"
+	@echo "make bench     every number we promise, ours and the peers', in one run (about an hour, most of it waiting for peers)"
 	@echo "make bench-quality  the default detector and nine others on the paper's data sets (twenty minutes)"
 	@echo "make bench-plant  all detectors on labelled series, by themselves and learnt from a good period (half an hour)"
 	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets; noise of alarms (half an hour)"

@@ -1,9 +1,9 @@
-"""The whole fits of NSNMF and Detector beside what people would pick instead, and our solvers beside each other.
+"""Compare whole fits of NSNMF and Detector with what people would pick instead, and our solvers with each other.
 
     python benchmarks/fit.py [detector]
 
-Needs the paper's data sets in the folder that PENSTOCK_DATA names (`make bench` sets it where a copy lies beside the
-checkout). Every figure is a median of repeats in a process of its own.
+Needs the paper's data sets in the folder that PENSTOCK_DATA names (`make bench` sets it where there is a copy next to
+the checkout). Every figure is a median of repeats in a process of its own.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def main() -> int:
 def compare_detector() -> list[tuple[str, bool]]:
     from studies.ahmed2021 import paper
 
-    print("Detector beside pyod's KNN, CPU seconds")
+    print("Detector and pyod's KNN, CPU seconds")
     worker, ratios = Worker(table_fit), {}
     for name in [*paper.characteristics.index, "300×1000"]:
         ours, theirs = (worker.run((name, method), 300.0, 7) for method in ("Detector", "KNN"))

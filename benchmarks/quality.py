@@ -38,7 +38,7 @@ WANTED_AP, WANTED_WINS, MOST_TIMES_KNN = 0.37, 14, 1.0
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Data sets × methods, means over seeds, one table per measure; `cpu` and `true` (detections) beside them."""
+    """Data sets × methods, means over seeds, one table per measure, and `cpu` and `true` (detections)."""
 
     measures: dict[str, pd.DataFrame]
     cpu: pd.DataFrame

@@ -334,8 +334,8 @@ def test_keys_change_with_data_parameters_and_seeds(own_place: Place) -> None:
 
 def test_keys_change_with_the_code_and_not_with_its_words(own_place: Place) -> None:
     folder = own_place.folder
-    (folder / "beside.py").write_text("FACTOR = 1\n")
-    leaning = "from beside import FACTOR\nfrom my_detectors import Sure\n\n\nclass D(Sure): pass\n"
+    (folder / "factors.py").write_text("FACTOR = 1\n")
+    leaning = "from factors import FACTOR\nfrom my_detectors import Sure\n\n\nclass D(Sure): pass\n"
     (folder / "leaning.py").write_text(leaning)
     study = own_place.study("sure Sure\nleaning leaning.D\nknn KNNDistance\nforest sklearn.ensemble.IsolationForest")
     before = keys(study)
@@ -346,7 +346,7 @@ def test_keys_change_with_the_code_and_not_with_its_words(own_place: Place) -> N
     module.write_text(text.replace("0.3 * chance", "0.2 * chance"))
     edited = keys(study)
     assert {name.split("/")[0] for name in changed(before, edited)} == {"sure", "leaning"}
-    (folder / "beside.py").write_text("FACTOR = 22\n")
+    (folder / "factors.py").write_text("FACTOR = 22\n")
     assert {name.split("/")[0] for name in changed(edited, keys(study))} == {"leaning"}
 
 

@@ -1,4 +1,4 @@
-"""Measures of scores over time, beside their slow twins and the published implementation."""
+"""Measures of scores over time, against their slow twins and the published implementation."""
 
 from __future__ import annotations
 

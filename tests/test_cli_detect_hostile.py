@@ -187,9 +187,9 @@ def test_an_unexpected_error_in_a_file_is_one_line(run: Run, table: str, command
         ("--units", b""),
     ],
 )
-def test_damaged_files_beside_the_table(run: Run, table: str, option: str, content: bytes) -> None:
-    Path("beside").write_bytes(content)
-    assert "beside" in run.refusal("detect", table, *QUICK, option, "beside")
+def test_damaged_other_files(run: Run, table: str, option: str, content: bytes) -> None:
+    Path("other").write_bytes(content)
+    assert "other" in run.refusal("detect", table, *QUICK, option, "other")
 
 
 @pytest.mark.parametrize("name", OPTIONS)

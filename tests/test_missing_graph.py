@@ -244,7 +244,7 @@ def test_a_search_gives_back_its_rows(unit):
 
 
 def few_shared(n=40, p=4, seed=6):
-    """Rows that hang together though some share no column, and row 0 shares one with row 1 alone."""
+    """Rows that are connected by shared columns, though some pairs share none; row 0 shares one with row 1 alone."""
     X = lattice(n, p, seed)
     X[:, 0] = np.nan
     X[2:, 1] = np.where(np.isnan(X[2:, 1]), 1.0, X[2:, 1])

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import penstock
 from penstock import GNMF, NMF, NSNMF, SNMF, Detector, KNNDistance, LaplacianNSNMF, LoMST, OnlineNSNMF, OverTime
 from penstock.detectors import BaseDetector, SensorDetector, SeriesDetector
-from penstock.detectors.over_time import held_beside_readings
+from penstock.detectors.over_time import held_apart_from_readings
 from penstock.sensors.residuals import leave_own_out, leverages, rebuild_rows
 from penstock.storage import StorageError, read_state, write_state
 
@@ -82,7 +82,7 @@ def test_a_leverage_is_how_far_the_rebuilt_value_follows_the_reading(detector: B
     W, ones = fitted.transform([row]), np.ones((1, 6), dtype=bool)
     moved = fitted.transform(row + 1e-4 * np.eye(6))
     true = np.diag(fitted.inverse_transform(moved) - fitted.inverse_transform(W)) / 1e-4
-    held = held_beside_readings(fitted)
+    held = held_apart_from_readings(fitted)
     error, of_readings_alone = (
         abs(leverages(fitted.components_, Q, W > 0, ones)[0] - true).mean() for Q in (held, 0 * held)
     )

@@ -86,7 +86,7 @@ def test_mqtt_rows_are_counted_once_through_restarts(tmp_path, broker, publish):
         publish("plant/unit1", "this is no row")
         wait_for(lambda: server.service.assets["unit1"].record.rows == 10)
         wait_for(lambda: server.service.assets["unit1"].record.counts.get("malformed") == 1)
-    for row in sent[10:20]:  # while nobody listens: the broker keeps them
+    for row in sent[10:20]:  # without a listener: the broker keeps them
         publish("plant/unit1", json.dumps(row))
     with LiveServer(given) as server:
         publish("plant/unit1", json.dumps(sent[20:]))  # and a list of them

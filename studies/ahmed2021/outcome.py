@@ -125,7 +125,7 @@ def lead(rows: pd.DataFrame, reading: str) -> tuple[str, float, float, float]:
 def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
     """Count the data sets on which each method, and each control, matches the paper's columns: "7 (3 exactly)".
 
-    A count of matches says something only beside that of a control, which is not the method.
+    A count of matches says something only if that of a control, which is not the method, is lower.
 
     >>> from studies.ahmed2021.rows import COLUMNS
     >>> match_table(pd.DataFrame(columns=list(COLUMNS)), {})["who"].tolist()[3:]
@@ -170,7 +170,7 @@ def _reading_details(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _four(rows: pd.DataFrame, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return P@N of each method of `cells`, as NS-NMF, beside that of the other three; data sets × four."""
+    """Return P@N of each method of `cells`, as NS-NMF, and of the other three; data sets × four."""
     others = pivot(rename_to_columns(rows, OFFLINE[1:]), "precision_at_n").reindex(columns=OFFLINE[1:])
     ours = pivot(cells, "precision_at_n")
     return {str(name): others.assign(**{"NS-NMF": ours[name]}).reindex(columns=OFFLINE) for name in ours}

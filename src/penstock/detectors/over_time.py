@@ -103,7 +103,7 @@ class OverTimeModel:
 
     @cached_property
     def _held(self) -> FloatArray | None:
-        return held_beside_readings(self.detector) if isinstance(self.detector, FactorDetector) else None
+        return held_apart_from_readings(self.detector) if isinstance(self.detector, FactorDetector) else None
 
 
 def rebuilt_residuals(
@@ -123,7 +123,7 @@ def rebuilt_residuals(
         Readings; NaN where one is missing. A row without any has residuals of 0.
     scale : Scale
     held : array of shape (k, k) or None
-        Of `held_beside_readings`.
+        Of `held_apart_from_readings`.
     weights : array, optional
         Of the rows that have a reading; found by `detector.transform` if None.
     """
@@ -145,7 +145,7 @@ def rebuilt_residuals(
     return residuals, filled
 
 
-def held_beside_readings(detector: FactorDetector) -> FloatArray | None:
+def held_apart_from_readings(detector: FactorDetector) -> FloatArray | None:
     """Return Q of ‖a − wH‖² + wQwᵀ, as which the objective is seen by the weights w of one row when all else is fixed.
 
     None if readings have no say in the weights (`SNMF`). Differs: the weights' own fourth power is left out, and each
@@ -280,7 +280,9 @@ class OverTime(SeriesDetector):
         detector = clone(inner).fit(_named(table, there, index))
         usual = None
         if isinstance(detector, FactorDetector):
-            R, filled = rebuilt_residuals(detector, table, scale, held_beside_readings(detector), detector.embedding_)
+            R, filled = rebuilt_residuals(
+                detector, table, scale, held_apart_from_readings(detector), detector.embedding_
+            )
             judged = scale.judged if scale.judged.any() else np.ones(len(scale.judged), dtype=np.bool_)
         else:
             usual = _usual(detector.scores_)
