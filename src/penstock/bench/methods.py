@@ -143,13 +143,8 @@ def _training_scores(detector: Any, X: FloatArray) -> Any:
     for name, sign in (("scores_", 1.0), ("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
         if hasattr(detector, name):
             return sign * np.asarray(getattr(detector, name), dtype=np.float64)
-    for name in ("score_samples", "decision_function"):
-        if hasattr(detector, name):
-            return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
-    raise MethodError(
-        f"{type(detector).__name__} has no scores that are known here: neither scores_ nor decision_scores_ after "
-        "fit, nor a method score_samples or decision_function."
-    )
+    message = "has no scores that are known here: neither scores_ nor decision_scores_ after fit, nor"
+    return _negated_scores(detector, X, f"{message} a method score_samples or decision_function.")
 
 
 def _later_scores(detector: Any, X: FloatArray) -> Any:
@@ -157,13 +152,16 @@ def _later_scores(detector: Any, X: FloatArray) -> Any:
         return detector.anomaly_score(X)
     if hasattr(detector, "decision_scores_"):  # of PyOD
         return detector.decision_function(X)
+    message = "cannot score rows that it was not fitted to: it has no method anomaly_score,"
+    return _negated_scores(detector, X, f"{message} score_samples or decision_function.")
+
+
+def _negated_scores(detector: Any, X: FloatArray, message: str) -> FloatArray:
+    """Return scores with scikit-learn's sign turned, or refuse the detector with this message."""
     for name in ("score_samples", "decision_function"):
         if hasattr(detector, name):
             return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
-    raise MethodError(
-        f"{type(detector).__name__} cannot score rows that it was not fitted to: it has no method anomaly_score, "
-        "score_samples or decision_function."
-    )
+    raise MethodError(f"{type(detector).__name__} {message}")
 
 
 def takes_missing(detector: Any) -> bool:
