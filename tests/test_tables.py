@@ -268,6 +268,8 @@ def test_tags_that_are_read_one_after_the_other_are_put_together_and_those_at_an
     assert (table.time == minutes).all()
     assert (table.values == np.arange(4)).all(axis=None)
     assert "rounded down to steps of 1 min" in table.about("long format").message
+    untagged = pd.concat([*parts, parts[0].iloc[:2].assign(tag=None)])
+    assert "2 rows without a tag left out." in read_table(untagged).about("long format").message
     rng = np.random.default_rng(0)
     for part in parts:
         part["time"] = minutes[0] + pd.to_timedelta(np.sort(rng.exponential(900, 60)), unit="s")

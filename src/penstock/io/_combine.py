@@ -173,6 +173,8 @@ def spread_tags(
     wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
     units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
     left = f" Left out: {listed(others)}." if others else ""
+    if untagged := len(frame) - len(readings):
+        left += f" {counted(untagged, 'row')} without a tag left out."
     said = f"Each row of {raw.name} is one reading. These were put together: a row for each time ({n:,}), a column for"
     said = f"{said} each of the {len(tags):,} tags ({tag}).{rounded}{left}"
     notebook.add("long format", said, len(tags), (tag, value), changed=True)
