@@ -179,7 +179,7 @@ def test_parts_on_disk_and_threads(tmp_path):
 
 
 def test_lengths_are_those_of_the_rows_where_scaling_rounds_them():
-    X = np.array([[0.0], [5e-324 * 33], [5e-324 * 101], [3.0]])
+    X = np.array([[0.0], [5e-324 * 33], [5e-324 * 101], [3000.0]])
     part, other = grown(X, [np.array([0, 2]), np.array([1, 3])])
     assert part.rounded is not None
     np.testing.assert_array_equal(part.rows_at(np.array([0, 1])), X[part.tree.names])

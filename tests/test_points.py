@@ -28,6 +28,20 @@ def test_the_distance_of_search_points_never_exceeds_its_limit(rotate, precise, 
     assert_within_limits(points, number)
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 500.0])
+@pytest.mark.parametrize("rotate", [False, True])
+@given(X=tables(max_rows=25))
+@examples(30)
+def test_rows_of_ordinary_size_are_neither_copied_nor_changed(rotate, size, X):
+    X = size * (X / max(1.0, np.abs(X).max()))
+    before = X.copy()
+    points = prepare_points(X, rotate=rotate)
+    np.testing.assert_array_equal(X, before)
+    if points.frame.exponent == 0 and not points.frame.origin.any():
+        assert points.exact is X
+    assert_within_limits(points, points.search.dtype.type)
+
+
 @given(X=tables(max_rows=25))
 @examples(50)
 def test_a_precise_frame_without_axes_holds_the_rows_as_they_are(X):

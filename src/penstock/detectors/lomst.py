@@ -12,6 +12,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._lomst_kernels import grow_local_trees
 from penstock.detectors._neighbors import FittedRows, unpack_rows
+from penstock.graph.points import plain_frame
 from penstock.graph.search import search_over
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -89,7 +90,8 @@ class LoMST(BaseDetector):
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
         largest = min(self.max_neighbors, n - 1) if fixed is None else fixed
         tree = search_over(A)
-        self._rows = tree.frame.scale(A)
+        self._unit = plain_frame(A)
+        self._rows = self._unit.scale(A)
         near, distances = tree.neighbors(largest)
         self._fitted: FittedRows = FittedRows.of(tree, distances)
         lengths = local_tree_lengths(self._rows, near, largest)
@@ -102,7 +104,7 @@ class LoMST(BaseDetector):
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         found = self._fitted.neighbors(A, self.n_neighbors_)
-        rows = self._fitted.search.frame.scale(A)
+        rows = self._unit.scale(A)
         scores = []
         for near in (found.without_twin, found.with_twin):
             own = _tree_lengths(self._rows, rows, near)[:, -1]
@@ -123,7 +125,9 @@ class LoMST(BaseDetector):
         n = len(self.scores_)
         self.n_neighbors_ = record.whole("neighbors", least=1, most=n - 1)
         self._fitted = unpack_rows(record.part("fitted"), n, self.n_features_in_)
-        self._rows = self._fitted.search.frame.scale(self._fitted.search.rows())
+        fitted = self._fitted.search.rows()
+        self._unit = plain_frame(fitted)
+        self._rows = self._unit.scale(fitted)
         self._tree_lengths = record.array("tree_lengths", np.float64, (n,), least=0.0)
         self._lowest, self._span = record.number("lowest"), record.number("span", least=0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,6 +27,8 @@ _SAMPLED_LEAVES = 24
 # Scanning a leaf in a tree search costs about as much as this many leaves in Prim's stream through memory, later
 # rounds included.
 _SEARCH_OVERHEAD = 4.0
+# So wide tables are large and seldom searched fast: a few of their rows are tried first, without a second copy of all.
+_WIDE, _WIDE_STEP, _HOPELESS = 128, 8, 0.95
 
 
 def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
@@ -115,6 +118,8 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
+    if strategy == "auto" and _hopeless_to_search(points):
+        return prim_edges(points)
     tree = tree_over(points)
     if strategy == "auto" and _prim_is_faster(tree):
         del tree  # each of the two holds the rows
@@ -126,6 +131,17 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
 def edges_in_frame(points: Points, tree: PointTree) -> IndexArray:
     """Return the edges of the minimum spanning tree of different points in any frame, by row; `tree` is over them."""
     return prim_edges(points) if _prim_is_faster(tree) else boruvka_edges(tree)
+
+
+def _hopeless_to_search(points: Points) -> bool:
+    """Tell whether searches in some rows of a wide table scan nearly all of them."""
+    if points.exact.shape[1] < _WIDE or len(points.exact) < _WIDE_STEP * TILE:
+        return False
+    some = slice(None, None, _WIDE_STEP)
+    tree = tree_over(
+        replace(points, exact=points.exact[some], search=points.search[some].copy(), errors=points.errors[some])
+    )
+    return tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= _HOPELESS * tree.n_leaves
 
 
 def _prim_is_faster(tree: PointTree) -> bool:
@@ -143,10 +159,10 @@ def prim_edges(points: Points) -> IndexArray:
     is a tree without such edges (`check_connected`).
     """
     n = len(points.search)
-    tiles = tiles_of(points.search)
-    members = np.arange(len(tiles) * TILE).reshape(-1, TILE)
     seen = shares_seen(points.exact)
     patterns = patterns_seen(points.exact) if (seen < 1).any() else np.empty((n, 0), dtype=np.uint64)
+    tiles = tiles_of(points.search)
+    members = np.arange(len(tiles) * TILE).reshape(-1, TILE)
     edges = np.empty((n - 1, 2), dtype=np.int64)
     prim(points.exact, tiles, members, seen, patterns, points.shift, points.stretch, edges)
     return edges

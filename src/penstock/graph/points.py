@@ -19,9 +19,10 @@ _VALUES_AT_ONCE = 1 << 17  # values handled at once, so that no second copy of t
 # second only those of the search point, whose error then says so and makes the search look at everything.
 _FARTHEST = 1e150
 _FARTHEST_SEARCHED = 1e15
-_SAMPLED_ROWS, _SAMPLED_VALUES = 1 << 14, 1 << 21  # enough to find the centre and the axes
+_SAMPLED_ROWS, _SAMPLED_VALUES = 1 << 14, 1 << 20  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
+_NEAR_ONE = 10  # ranges from 2 to the power of minus this to 2 to the power of this need no scaled copy
 _LARGEST_EXPONENT = 1022  # two to the power of this and of minus this are exact
 # Whether float32 is enough is seen at a few rows: rounding may add so many rows to the nearest of each, and make so
 # large a share of all rows seem equally far away.
@@ -46,7 +47,10 @@ class Frame:
     precise: bool = False
 
     def scale(self, X: FloatArray) -> FloatArray:
-        """Scale rows; exact, except for rows so far off that their squares would overflow."""
+        """Scale rows; exact, except for rows so far off that their squares would overflow. May return X itself."""
+        if self.exponent == 0 and not self.origin.any():
+            if X.min(initial=0.0) >= -_FARTHEST and X.max(initial=0.0) <= _FARTHEST:
+                return np.ascontiguousarray(X)
         with np.errstate(over="ignore"):
             scaled = times_powers_of_two(np.ascontiguousarray(X) - self.origin, np.array(-self.exponent))
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
@@ -141,7 +145,12 @@ class Points:
 
 def plain_frame(X: FloatArray) -> Frame:
     """Make the frame in which the largest range of a column of X is near one: a product without rounding."""
-    return frame_between(X.min(axis=0), X.max(axis=0))
+    return frame_between(*_corners(X))
+
+
+def _corners(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest value of each column; 0 where there is none."""
+    return np.nan_to_num(np.fmin.reduce(X, axis=0)), np.nan_to_num(np.fmax.reduce(X, axis=0))
 
 
 def frame_between(low: FloatArray, high: FloatArray) -> Frame:
@@ -166,7 +175,7 @@ def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
     if not rotate or not 1 < sample.shape[1] <= _LARGEST_ROTATION:
         return frame
     with one_blas_thread():  # orthogonal directions, the widest first
-        scaled -= frame.center
+        scaled = scaled - frame.center
         axes = np.linalg.eigh(scaled.T @ scaled)[1]
     return replace(frame, axes=np.ascontiguousarray(axes[:, ::-1]))
 
@@ -176,9 +185,10 @@ def searching_frame(low: FloatArray, high: FloatArray, sample: FloatArray, n: in
 
     Usually float32 distinguishes the distances of near rows and those of far ones. Where a few rows, or groups of them,
     are so far off that it does not, search points are float64; where even the rounding of their axes would be too much,
-    they are the scaled rows themselves.
+    they are the scaled rows themselves. Rows whose ranges are near one already are not scaled.
     """
     plain = frame_between(low, high)
+    plain = replace(plain, exponent=0) if abs(plain.exponent) <= _NEAR_ONE else plain
     rows = _every(sample, min(_SAMPLED_ROWS, 1 + _SAMPLED_VALUES // len(low)))
     filled = np.where(np.isnan(rows), low, rows) if np.isnan(rows).any() else rows
     distances = _sampled_distances(plain, _every(rows, _PROBED_ROWS))
@@ -230,7 +240,7 @@ def _every(rows: FloatArray, most: int) -> FloatArray:
 
 def prepare_points(X: FloatArray, *, rotate: bool) -> Points:
     """Scale and centre rows, and (for trees of boxes) rotate them to principal axes."""
-    frame = searching_frame(X.min(axis=0), X.max(axis=0), X, len(X), rotate=rotate)
+    frame = searching_frame(*_corners(X), X, len(X), rotate=rotate)
     if frame.axes is None:
         return frame.enter(X)
     with one_blas_thread():
@@ -244,7 +254,7 @@ def prepare_incomplete(X: FloatArray) -> Points:
     """
     holes = np.isnan(X)
     # A value from the column itself changes neither its range nor whether it is constant; 0 where there is none.
-    low, high = (np.nan_to_num(side.reduce(X, axis=0)) for side in (np.fmin, np.fmax))
+    low, high = _corners(X)
     frame = searching_frame(low, high, X, len(X), rotate=False)
     return _with_holes(frame.enter(np.where(holes, low, X)), holes)
 
