@@ -48,9 +48,9 @@ class Frame:
 
     def scale(self, X: FloatArray) -> FloatArray:
         """Scale rows; exact, except for rows so far off that their squares would overflow. May return X itself."""
-        if self.exponent == 0 and not self.origin.any():
-            if X.min(initial=0.0) >= -_FARTHEST and X.max(initial=0.0) <= _FARTHEST:
-                return np.ascontiguousarray(X)
+        unscaled = self.exponent == 0 and not self.origin.any()
+        if unscaled and X.min(initial=0.0) >= -_FARTHEST and X.max(initial=0.0) <= _FARTHEST:
+            return np.ascontiguousarray(X)
         with np.errstate(over="ignore"):
             scaled = times_powers_of_two(np.ascontiguousarray(X) - self.origin, np.array(-self.exponent))
         return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
