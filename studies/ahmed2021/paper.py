@@ -28,14 +28,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-__all__ = [
-    "characteristics",
-    "claims",
-    "deep_true_positives",
-    "lomst_true_positives",
-    "run_times",
-    "true_positives",
-]
+__all__ = ["characteristics", "claims", "deep_true_positives", "lomst_true_positives", "run_times", "true_positives"]
 
 characteristics: pd.DataFrame
 claims: pd.DataFrame
