@@ -183,10 +183,7 @@ def test_the_order_of_methods_and_of_data_sets_does_not_matter(table: pd.DataFra
             "method 'B' on data set 'Glass' is nan",
         ),
         (pd.DataFrame({"A": [1, 2], "B": pd.array([1, None], dtype="Int64")}), "method 'B' on data set 1 is nan"),
-        (
-            pd.DataFrame({"A": [np.nan, 2], "B": [np.nan, 1]}),
-            r"method 'A' on data set 0 \(and 1 more\) is nan",
-        ),
+        (pd.DataFrame({"A": [np.nan, 2], "B": [np.nan, 1]}), r"method 'A' on data set 0 \(and 1 more\) is nan"),
         (pd.DataFrame({"A": [1, np.inf], "B": [2.0, 1.0]}), "method 'A' on data set 1 is inf"),
     ],
 )

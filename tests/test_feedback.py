@@ -86,7 +86,7 @@ def test_a_false_alarm_that_is_like_too_many_normal_rows_has_no_effect(like_it: 
     assert feedback.apply(HIGH).threshold == pytest.approx(threshold)
     (effect,) = feedback.effects("a")
     assert effect.share == like_it / 100
-    assert ("no effect" in effect.in_words()) == (threshold == 4.0)
+    assert (effect.near is None) == (threshold == 4.0)
 
 
 patterns = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([-2.0, 1.0, 3.0]), min_size=1)

@@ -20,15 +20,7 @@ from penstock.bench.significance import mean_ranks
 from studies.ahmed2021 import paper
 from studies.ahmed2021.datasets import names
 from studies.ahmed2021.rows import COLUMNS, main_rows, rows_of_column
-from studies.ahmed2021.tables import (
-    OFFLINE,
-    PAPER_TABLES,
-    aloi_times,
-    compare,
-    detections,
-    match_counts,
-    performance,
-)
+from studies.ahmed2021.tables import OFFLINE, PAPER_TABLES, aloi_times, compare, detections, match_counts, performance
 
 NOTHING = pd.DataFrame(columns=list(COLUMNS))
 FAILED = make_rows(status="failed", why="ValueError: no")

@@ -15,7 +15,7 @@ from penstock.bench.significance import conover, friedman, mean_ranks, without_l
 from studies.ahmed2021 import paper
 from studies.ahmed2021.plant import PAPER
 from studies.ahmed2021.rows import rename_to_columns
-from studies.ahmed2021.sweeps import Sweep, sweep_table
+from studies.ahmed2021.sweeps import Sweep, is_number, sweep_table
 from studies.ahmed2021.tables import MANY_ATTRIBUTES, OFFLINE, PAPER_TABLES, aloi_times, compare, paper_figures
 
 Holds = Literal["yes", "no", "undecided", "not run", "cannot be checked", "not comparable"]
@@ -338,7 +338,7 @@ def _means_by_value(source: Source, name: str, base: str | None = None) -> _Mean
     cells, gaps = sweep.per_set, sweep.left_out
     if base is not None:
         cells, gaps = cells[cells["base"] == base], gaps[gaps["base"] == base]
-    ran = cells[cells["precision_at_n"].notna() & cells["value"].map(_is_number).astype(bool)]
+    ran = cells[cells["precision_at_n"].notna() & cells["value"].map(is_number).astype(bool)]
     if ran.empty:
         return NOT_RUN
     ran = ran.assign(value=ran["value"].astype("float64"))
@@ -350,10 +350,6 @@ def _means_by_value(source: Source, name: str, base: str | None = None) -> _Mean
     means = wide.mean()
     rounded = pd.Series(without_last_bits(means), index=means.index)
     return _Means(rounded.unstack("base"), len(gaps))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _relative_spread(values: pd.Series) -> float:

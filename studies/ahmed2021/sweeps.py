@@ -100,6 +100,10 @@ def _joined(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a parameter is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _order(value: Any) -> tuple[bool, float, str]:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return (not is_number, float(value) if is_number else 0.0, str(value))
+    return (not is_number(value), float(value) if is_number(value) else 0.0, str(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,12 +177,9 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
     found = theirs.rename(columns={"minutes": "paper_minutes"})
     found["our_minutes"] = cpu.loc[_TIMED] / 60
     found["ratio"] = found["paper_minutes"] / found["our_minutes"]
-    found["mark"] = [_all_marks(chosen["mark"][chosen["method"] == method]) for method in methods]
+    marks = {method: dict.fromkeys(chosen["mark"][chosen["method"] == method]) for method in methods}
+    found["mark"] = ["; ".join(filter(None, marks[method])) for method in methods]
     gaps = missing_cells(chosen, cpu)
     why = dict(zip(gaps["method"], gaps["why"], strict=True))
     found["why"] = [why.get(method, "") for method in methods]
     return found
-
-
-def _all_marks(marks: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(mark for mark in marks if mark))

@@ -55,7 +55,10 @@ class StreamClock:
         if times is None or self.kind == "rows":
             count = n if times is None else len(times)
             return [ROW_SECONDS * row for row in range(first_row, first_row + count)]
-        read = self._numbers(times) if self.kind == "numbers" else self._stamps(times)
+        if self.kind == "numbers":
+            read = [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
+        else:
+            read = self._stamps(times)
         for place, value in enumerate(read):
             self.last = read[place] = value if math.isfinite(value) else self.last
         return read
@@ -77,9 +80,6 @@ class StreamClock:
         read, zoned, self.day_first = read_stamps([text], None)
         self.kind = "rows" if np.isnat(read[0]) else "stamps"
         self.zoned = bool(zoned[0])
-
-    def _numbers(self, times: Sequence[Any]) -> list[float]:
-        return [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
 
     def _stamps(self, times: Sequence[Any]) -> list[float]:
         read, _, _ = read_stamps(["" if time is None else str(time) for time in times], self.day_first)

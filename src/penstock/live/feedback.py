@@ -218,15 +218,6 @@ class Effect:
     near: float | None
     share: float
 
-    def in_words(self) -> str:
-        """Return a sentence."""
-        if not self.label.pattern:
-            return f"{self.label.id}: no effect, no sensor was outside what is usual for it"
-        if self.near is None:
-            return f"{self.label.id}: no effect, too many normal rows are like it ({100 * self.share:.1f} %)"
-        part = f"({100 * self.share:.1f} % of normal rows)"
-        return f"{self.label.id}: the threshold is raised where sensors deviate alike {part}"
-
 
 class Feedback:
     """Raise thresholds where people said that an alarm was false.
