@@ -36,7 +36,7 @@ _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
 
 class FittedScorer:
-    """Score rows with a fitted model.
+    """Score rows with a fitted model; see `Scorer`.
 
     model : a Model, a detector, or a SeriesMonitor, which goes on from where it stands.
     threshold : None is the model's own: that of a saved detector, and `Model.threshold_of("auto")` of a `Model`; of a
@@ -86,7 +86,6 @@ class FittedScorer:
         return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
 
     def table_options(self, options: TableOptions) -> TableOptions:
-        """Return options that read the columns of the model, as its training data were read."""
         if self._bare and not self.variable_names:
             return options
         reading = self._model.reading
@@ -101,7 +100,6 @@ class FittedScorer:
         )
 
     def begin(self, names: tuple[str, ...]) -> None:
-        """Take the names of the numeric columns of the stream, in the order of `Batch.values`."""
         if self._bare and not self.variable_names:
             check_columns(self._parts[0].detector, names)
             self.variable_names = names
@@ -109,11 +107,9 @@ class FittedScorer:
         self._columns = {name: place for place, name in enumerate(names)}
 
     def settings(self) -> dict[str, Any]:
-        """Return what the verdicts depend on apart from the rows and the model file."""
         return {"threshold": None if self._asked is None else repr(self._asked), "model": self._origin}
 
     def state(self) -> dict[str, Any]:
-        """Return what the stream has changed, for `restore`."""
         return {
             "threshold": None if self._threshold is None else pack_threshold(self._threshold),
             "modes": self._modes.state(),
@@ -122,7 +118,6 @@ class FittedScorer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; ValueError if it does not fit."""
         record = Record(state, "state").only("threshold", "modes", "detectors", new={"series": None})
         if record.value("threshold") is not None:
             self._threshold = unpack_threshold(record.value("threshold"))
@@ -192,7 +187,6 @@ class FittedScorer:
         return found
 
     def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
-        """Return the inputs of rows, which are of the mode of the row at this place, and usual training rows of it."""
         rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
         learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
         return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
