@@ -128,7 +128,6 @@ def test_a_real_defect_is_recognised_and_left_out_of_learning() -> None:
     assert looks_like(an_alarm({"oil": -6.0}, name="a-9"), [real]) is None
     assert looks_like(an_alarm({"oil": 3.0, "flow": -1.0}), [real]) is None, "the alarm itself"
     assert excluded_periods([real, *others]) == [(10.0, 40.0)]
-    assert excluded_periods([real], "b") == []
     assert excluded_periods([replace(real, withdrawn_at=3.0)]) == []
 
 

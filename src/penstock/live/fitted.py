@@ -8,7 +8,6 @@ batches of any size give the same verdicts.
 from __future__ import annotations
 
 import copy
-import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,11 +24,11 @@ from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
 from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
+from penstock.live.alarm_files import epoch_unit
 from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
-_EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
 _ISO = re.compile(r"(19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _LARGEST_EPOCH = 9e18  # ns
 _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
@@ -443,7 +442,7 @@ def _epoch(time: Any, digits: int) -> str:
     """Return a time as text; a number of at least so many digits, since 1970, as UTC."""
     if not is_number(time) or len(str(time)) < digits or not abs(float(time)) < _LARGEST_EPOCH:
         return "" if time is None else str(time)
-    unit = next(unit for most, unit in _EPOCHS if abs(float(time)) < most)
+    unit: Any = epoch_unit(float(time))[0]
     return pd.Timestamp(float(time), unit=unit).isoformat() + "Z"
 
 
