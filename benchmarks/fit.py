@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import Timing, Worker
+from timing import Worker, alone
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 SETS = ("Glass", "WDBC", "PageBlocks", "SpamBase", "ALOI")
@@ -112,15 +112,6 @@ def block_rounds(threads: int) -> Callable[[], Any]:
 
     run()
     return run
-
-
-def alone(setup: Any, *arguments: Any, repeats: int = 3, limit: float = 600.0) -> Timing:
-    worker = Worker(setup)
-    result = worker.run(arguments, limit, repeats)
-    worker.close()
-    if isinstance(result, str):
-        raise SystemExit(f"{setup.__name__}{arguments}: {result}")
-    return result
 
 
 def main() -> int:

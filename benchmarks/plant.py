@@ -22,7 +22,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from detect import plant_table
 from numpy.typing import NDArray
-from timing import Timing, Worker
+from timing import alone
 
 from penstock import Detector, OnlineNSNMF, SensorDetector
 from penstock._types import BoolArray, FloatArray
@@ -338,29 +338,19 @@ def _incidents(
 
 def print_cost() -> None:
     """Print what fits, live rows and a whole `detect` take, each in a process of its own, with kernels compiled."""
+    once = partial(alone, limit=3600, repeats=1)
     print("CPU seconds; memory is the peak of the whole process, the table included")
     seconds = {}
     for n in (62_500, 250_000, 1_000_000):
-        done = _run_alone(_time_fit, n, 50)
+        done = once(_time_fit, n, 50)
         seconds[n] = done.cpu
         print(
             f"fit of {n:,} × 50: {done.cpu:.1f} s, {done.peak_mb / 1000:.2f} GB  [1,000,000: 180 s, 4 GB]", flush=True
         )
     sizes = np.log(list(seconds))
     print(f"grows with n to the power of {np.polyfit(sizes, np.log(list(seconds.values())), 1)[0]:.2f}  [linear]")
-    print(f"live, row by row, p = 222: {1e6 * _run_alone(_time_live, 4000, 222).cpu / 4000:.0f} µs a row  [60]")
-    print(f"detect on the simulated plant, to the report: {_run_alone(_time_detect).cpu:.1f} s  [5]", flush=True)
-
-
-def _run_alone(setup: Callable[..., Callable[[], Any]], *arguments: int) -> Timing:
-    worker = Worker(setup)
-    try:
-        done = worker.run(arguments, limit=3600, repeats=1)
-    finally:
-        worker.close()
-    if isinstance(done, str):
-        raise SystemExit(f"{setup.__name__}{arguments}: {done}")
-    return done
+    print(f"live, row by row, p = 222: {1e6 * once(_time_live, 4000, 222).cpu / 4000:.0f} µs a row  [60]")
+    print(f"detect on the simulated plant, to the report: {once(_time_detect).cpu:.1f} s  [5]", flush=True)
 
 
 def _time_fit(n: int, p: int) -> Callable[[], Any]:

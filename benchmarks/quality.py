@@ -174,10 +174,7 @@ def chosen(found: Tables, names: Sequence[str], sets: Iterable[Any]) -> str:
 def selection(found: Tables) -> list[str]:
     """Choose on one half, confirm on the other, swap; and the same over many random halves."""
     names, ap = candidates(found), found.measures["average_precision"]
-    lines = [
-        "| chosen on | it is | AP there | AP elsewhere | rank, place elsewhere |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["| chosen on | it is | AP there | AP elsewhere | rank, place elsewhere |", "|---|---|---|---|---|"]
     halves = fixed_halves(ap) if set(ap.index) <= set(paper.characteristics.index) else (ap.index[::2], ap.index[1::2])
     for name, here, there in (("first half", *halves), ("second half", *halves[::-1])):
         choice = chosen(found, names, here)
@@ -213,7 +210,7 @@ def frontier(found: Tables) -> list[str]:
     return [
         f"Best candidate per data set: {ap[ours].max(axis=1).mean():.3f}; best single view per data set: "
         f"{ap[views].max(axis=1).mean():.3f}; best of everything per data set, peers included: "
-        f"{ap.max(axis=1).mean():.3f}.",
+        f"{ap.max(axis=1).mean():.3f}."
     ]
 
 

@@ -60,6 +60,18 @@ class Worker:
             self._process = None
 
 
+def alone(setup: Setup, *arguments: Any, limit: float = 600.0, repeats: int = 3) -> Timing:
+    """Run one job in a process of its own; end this one if there is no timing."""
+    worker = Worker(setup)
+    try:
+        result = worker.run(arguments, limit, repeats)
+    finally:
+        worker.close()
+    if isinstance(result, str):
+        raise SystemExit(f"{setup.__name__}{arguments}: {result}")
+    return result
+
+
 def _serve(setup: Setup, pipe: Connection) -> None:
     while True:
         try:

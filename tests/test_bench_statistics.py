@@ -128,15 +128,6 @@ def test_wilcoxon_is_its_twin(table: pd.DataFrame) -> None:
 # Second opinions.
 
 
-def test_scipy_on_friedman() -> None:
-    rng = np.random.default_rng(3)
-    for top in (3, 1000):
-        table = pd.DataFrame(rng.integers(0, top, (12, 5)))
-        other = stats.friedmanchisquare(*table.to_numpy().T)
-        result = friedman(table)
-        assert (result.statistic, result.p_value) == pytest.approx((other.statistic, other.pvalue), rel=1e-10)
-
-
 def test_scipy_on_wilcoxon_without_ties() -> None:
     rng = np.random.default_rng(4)
     for n in (2, 5, 20, 45):
@@ -145,14 +136,16 @@ def test_scipy_on_wilcoxon_without_ties() -> None:
         assert wilcoxon(table, None).loc[0, 1] == pytest.approx(other, rel=1e-10)
 
 
-@pytest.mark.parametrize("correction", [None, "bonferroni", "holm"])
-def test_scikit_posthocs_on_conover(correction) -> None:
+def test_scikit_posthocs_on_conover_and_nemenyi() -> None:
     posthocs = pytest.importorskip("scikit_posthocs")
     rng = np.random.default_rng(5)
     for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
-        other = posthocs.posthoc_conover_friedman(table, p_adjust=correction)
-        found = conover(table, correction)
-        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
+        pairs = [(nemenyi(table), posthocs.posthoc_nemenyi_friedman(table))]
+        for correction in (None, "bonferroni", "holm"):
+            other = posthocs.posthoc_conover_friedman(table, p_adjust=correction)
+            pairs.append((conover(table, correction), other))
+        for found, other in pairs:
+            np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
 
 
 # Properties.
@@ -190,10 +183,7 @@ def test_the_order_of_methods_and_of_data_sets_does_not_matter(table: pd.DataFra
             "method 'B' on data set 'Glass' is nan",
         ),
         (pd.DataFrame({"A": [1, 2], "B": pd.array([1, None], dtype="Int64")}), "method 'B' on data set 1 is nan"),
-        (
-            pd.DataFrame({"A": [np.nan, 2], "B": [np.nan, 1]}),
-            r"method 'A' on data set 0 \(and 1 more\) is nan",
-        ),
+        (pd.DataFrame({"A": [np.nan, 2], "B": [np.nan, 1]}), r"method 'A' on data set 0 \(and 1 more\) is nan"),
         (pd.DataFrame({"A": [1, np.inf], "B": [2.0, 1.0]}), "method 'A' on data set 1 is inf"),
     ],
 )
@@ -228,15 +218,6 @@ def test_the_papers_tests() -> None:
     assert found.notes == []
     other = stats.friedmanchisquare(*found.table.to_numpy().T)
     assert found.friedman.statistic == pytest.approx(other.statistic, rel=1e-10)
-
-
-def test_scikit_posthocs_on_nemenyi() -> None:
-    posthocs = pytest.importorskip("scikit_posthocs")
-    rng = np.random.default_rng(5)
-    for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
-        other = posthocs.posthoc_nemenyi_friedman(table)
-        found = nemenyi(table)
-        np.testing.assert_allclose(found, other.loc[found.index, found.columns], rtol=1e-10)
 
 
 def test_the_critical_difference_is_that_of_the_tables() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 
 import pytest
+from browser_pages import opened_page
 from report_tables import ALL, plant_findings, series_findings
 
 from penstock.report import write_html
@@ -21,33 +21,9 @@ def files(tmp_path_factory):
     return folder
 
 
-@contextmanager
-def opened(browser, path, width=1280, height=900, fragment="", **options):
-    """A page; at its end: no error, message or dialog, nothing refused by the policy, nothing asked of a network."""
-    troubles = []
-    context = browser.new_context(viewport={"width": width, "height": height}, **options)
-    context.set_default_timeout(300_000)  # milliseconds: a busy machine is not an error
-    page = context.new_page()
-    page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-    page.on(
-        "request", lambda request: troubles.append(request.url) if request.url.split("#")[0] != path.as_uri() else None
-    )
-    page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.add_init_script(
-        "window.refused = [];"
-        "document.addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective))"
-    )
-    try:
-        page.goto(path.as_uri() + fragment)
-        yield page
-        assert page.evaluate("window.refused") == []
-    except Exception as error:
-        error.add_note(f"troubles of the page: {troubles}")
-        raise
-    finally:
-        context.close()
-    assert troubles == []
+def opened(browser, path, fragment="", **options):
+    own = path.as_uri()
+    return opened_page(browser, own + fragment, lambda url: url.split("#")[0] == own, **options)
 
 
 def view_of(page):
@@ -285,7 +261,7 @@ def test_without_a_clipboard_it_is_saved_as_a_file(browser, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if "series" in name else pytest.mark.slow) for name in SOME]
+    "name", [pytest.param(name, marks=() if "series" in name else pytest.mark.slow) for name in ALL]
 )
 def test_a_phone_needs_no_sideways_scrolling(browser, files, name):
     with opened(browser, files / f"{name}.html", width=375, height=700) as page:

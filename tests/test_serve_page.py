@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
+from browser_pages import opened_page
 from live_service import Client, csv_of, options, rows
 
 from penstock.live.web import LiveServer
@@ -20,30 +19,9 @@ def server(tmp_path_factory):
         yield running
 
 
-@contextmanager
 def opened(browser, url, **given):
-    """A page; at its end: no error, nothing refused by the policy, nothing asked of another host."""
-    troubles = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, **given)
-    context.set_default_timeout(60_000)
-    page = context.new_page()
-    page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-    page.on(
-        "request",
-        lambda request: (
-            None if request.url.startswith((url.partition("#")[0], "data:")) else troubles.append(request.url)
-        ),
-    )
-    try:
-        page.goto(url)
-        yield page
-    except Exception as error:
-        error.add_note(f"troubles of the page: {troubles}")
-        raise
-    finally:
-        context.close()
-    assert troubles == []
+    own = (url.partition("#")[0], "data:")
+    return opened_page(browser, url, lambda asked: asked.startswith(own), timeout=60_000, **given)
 
 
 def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):

@@ -70,7 +70,7 @@ def test_dagmm_loss_and_energies(mixtures: int) -> None:
     sizes, estimation = [4, 6, 2, 6, 4], [4, 10, mixtures]
     A, weights, other = some_rows(40), random_weights(sizes, 4), random_weights(estimation, 5)
     A[3] = 0.0  # its norm is below the floor
-    task = deep_nets.pose_dagmm(A, 0.4, 0.0, 0.1, 0.005)
+    task = deep_nets.DAGMMTask(torch.from_numpy(A), 0.4, 0.0, 0.1, 0.005)
     nets = [torch_layers(sizes, weights), torch_layers(estimation, other)]
     parts = naive.split(sizes, weights), naive.split(estimation, other), 0.4, deep_nets.JITTER
     expected = naive.dagmm_loss(A.tolist(), *parts, 0.1, 0.005)

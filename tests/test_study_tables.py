@@ -20,15 +20,7 @@ from penstock.bench.significance import mean_ranks
 from studies.ahmed2021 import paper
 from studies.ahmed2021.datasets import names
 from studies.ahmed2021.rows import COLUMNS, main_rows, rows_of_column
-from studies.ahmed2021.tables import (
-    OFFLINE,
-    PAPER_TABLES,
-    aloi_times,
-    compare,
-    detections,
-    match_counts,
-    performance,
-)
+from studies.ahmed2021.tables import OFFLINE, PAPER_TABLES, aloi_times, compare, detections, match_counts, performance
 
 NOTHING = pd.DataFrame(columns=list(COLUMNS))
 FAILED = make_rows(status="failed", why="ValueError: no")
@@ -264,43 +256,3 @@ def test_tables_agree_with_each_other() -> None:
     anomalies = paper.characteristics["anomalies"]
     for name in FRAMES[1:]:
         assert getattr(paper, name).le(anomalies, axis=0).all(axis=None)
-
-
-def claimed(where: str, claim: str) -> dict[str, float]:
-    table = paper.claims.query("where == @where and claim == @claim")
-    assert len(table), f"{claim} is not among the claims of {where}"
-    return dict(zip(table["method"], table["value"], strict=True))
-
-
-def test_the_claims_about_the_nmf_methods_follow() -> None:
-    table = paper.true_positives
-    pair = compare(table[["NS-NMF", "Online NS-NMF"]], "NS-NMF")
-    assert claimed("section5.1", "data sets better than Online NS-NMF") == {"NS-NMF": pair.loc["Better", "NS-NMF"]}
-    assert claimed("section5.1", "data sets better than NS-NMF") == {"Online NS-NMF": pair.loc["Better"].iloc[1]}
-    for other in ("GNMF", "SNMF"):
-        worse = (table["NS-NMF"] < table[other]).sum()
-        assert claimed("section5.1", f"data sets worse than {other}") == {"NS-NMF": worse}
-    assert claimed("section5.1", "data sets worse than NMF") == {"SNMF": (table["SNMF"] < table["NMF"]).sum()}
-    rest = compare(table.drop(columns="NS-NMF"), "Online NS-NMF")
-    best = claimed("section5.1", "data sets best or tied, without offline NS-NMF")
-    assert best == rest.loc[["Better", "Equal"]].sum().to_dict()
-
-
-def test_the_claims_about_lomst_follow() -> None:
-    table = paper.lomst_true_positives
-    p = paper.characteristics["p"][table.index]
-    for part, words in ((table, ""), (table[p > 20], ", p above 20"), (table[p < 20], ", p below 20")):
-        found = compare(part, "NS-NMF")
-        won = claimed("section5.1b", f"data sets better than LoMST{words}")
-        won |= claimed("section5.1b", f"data sets better than NS-NMF{words}")
-        assert won == found.loc["Better"].to_dict()
-        if words != ", p above 20":
-            assert claimed("section5.1b", f"data sets tied with LoMST{words}") == {"NS-NMF": found.loc["Equal"].iloc[0]}
-    assert ((p > 20).sum(), (p < 20).sum()) == (11, 9)
-
-
-def test_the_claims_about_deep_methods_follow() -> None:
-    found = compare(paper.deep_true_positives, "NS-NMF")
-    assert claimed("DNN", "data sets uniquely best of NS-NMF, AER, DAGMM") == found.loc["Better"].to_dict()
-    assert found.loc["Equal"].to_dict() == {"NS-NMF": 1, "AER": 1, "DAGMM": 0}
-    assert claimed("DNN", "data sets where NS-NMF and AER tie for the best") == {"NS-NMF": 1}

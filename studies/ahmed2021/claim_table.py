@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
+from penstock.bench import Results
 from penstock.bench.significance import conover, mean_ranks
 from studies.ahmed2021 import paper
 from studies.ahmed2021.claims import (
@@ -36,22 +38,22 @@ _MOST = 0.5
 
 @dataclass(frozen=True)
 class ProseClaim:
-    """A claim, of which method, where it is made, in what words, and when it holds."""
+    """A claim, of which method, where it is made, how it is checked, in what words it is made, and when it holds."""
 
     claim: str
     method: str
     where: str
+    check: Callable[[Source], Finding]
     stated: str
     rule: str
-    check: Callable[[Source], Finding]
 
 
 def _first_rank(source: Source) -> Finding:
-    return _on_ranks(source, lambda ranks, _: ranks["NS-NMF"] < ranks.drop("NS-NMF").min())
+    return _on_ranks(source, lambda ranks: ranks["NS-NMF"] < ranks.drop("NS-NMF").min())
 
 
 def _gnmf_second(source: Source) -> Finding:
-    return _on_ranks(source, lambda ranks, _: ranks["GNMF"] < ranks[["NMF", "SNMF"]].min())
+    return _on_ranks(source, lambda ranks: ranks["GNMF"] < ranks[["NMF", "SNMF"]].min())
 
 
 def _significant(source: Source) -> Finding:
@@ -63,11 +65,11 @@ def _significant(source: Source) -> Finding:
     except ValueError as error:  # all tie, or all data sets rank alike
         return Finding(f"no test: {error}", "undecided")
     words = ", ".join(f"{name} {p:.1e}" for name, p in p_values.items())
-    judged = _on_ranks(source, lambda ranks, _: ranks["NS-NMF"] == ranks.min() and bool((p_values < 0.01).all()))
+    judged = _on_ranks(source, lambda ranks: ranks["NS-NMF"] == ranks.min() and bool((p_values < 0.01).all()))
     return Finding(f"p against {words}, on {len(complete)} data sets", judged.holds)
 
 
-def _on_ranks(source: Source, holds: Callable[[pd.Series, pd.DataFrame], bool]) -> Finding:
+def _on_ranks(source: Source, holds: Callable[[pd.Series], bool]) -> Finding:
     table = source.table_with(OFFLINE)
     complete = table.dropna()
     if len(complete) < 2:
@@ -76,10 +78,10 @@ def _on_ranks(source: Source, holds: Callable[[pd.Series, pd.DataFrame], bool]) 
     text = "mean ranks " + ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
     if len(complete) < len(table):
         return Finding(f"{text}, on {len(complete)} data sets of {len(table)}", "undecided")
-    return Finding(text, yes_or_no(bool(holds(ranks, complete))))
+    return Finding(text, yes_or_no(bool(holds(ranks))))
 
 
-def _online_best_of_the_rest(source: Source) -> Finding:
+def _online_is_best(source: Source) -> Finding:
     table = source.table_with(["Online NS-NMF", *OFFLINE[1:]])
     return _most_often(table, "Online NS-NMF", lambda row: row == row.max())
 
@@ -100,16 +102,10 @@ def _most_often(table: pd.DataFrame, ours: str, best: Callable[[pd.Series], pd.S
     return _with_missing(text, lead, missing)
 
 
-def _beats_lomst(source: Source) -> Finding:
-    return _wins_over_lomst(source.table_with(["NS-NMF", "LoMST"]))
-
-
-def _beats_lomst_above(source: Source) -> Finding:
+def _beats_lomst(source: Source, above: int = 0) -> Finding:
+    """Compare on the data sets with more attributes than so many."""
     table = source.table_with(["NS-NMF", "LoMST"])
-    return _wins_over_lomst(table[source.p.reindex(table.index) > MANY_ATTRIBUTES])
-
-
-def _wins_over_lomst(table: pd.DataFrame) -> Finding:
+    table = table[source.p.reindex(table.index) > above]
     complete = table.dropna()
     if complete.empty:
         return NOT_RUN
@@ -167,17 +163,6 @@ def _graph_decides(source: Source) -> Finding:
     return Finding(found.sentence, yes_or_no(found.verdict == "graph"))
 
 
-def check_plant_prose(plant: Any) -> list[tuple[ProseClaim, Finding]]:
-    """Compare what the paper says of days at its plant with the same days of the simulated one."""
-    days = None if plant is None else plant.searches[PAPER].days
-    found = []
-    for claim, words, when in _PLANT_DAYS:
-        rule = "another plant: not to be compared"
-        line = ProseClaim(claim, "all", "section5.2", words, rule, lambda _: NOT_RUN)
-        found.append((line, NOT_RUN if days is None else _on_days(days, when)))
-    return found
-
-
 def _on_days(days: pd.DataFrame, when: tuple[str, ...]) -> Finding:
     chosen = days[[str(day) in when for day in days.index]].sum()
     words = ", ".join(f"{name} {count}" for name, count in chosen.items())
@@ -199,120 +184,44 @@ _PLANT_DAYS = (
 )
 
 PROSE_CLAIMS = (
-    ProseClaim(
-        "best mean rank of the four offline methods",
-        "NS-NMF",
-        "section5.1",
-        "far ahead of other methods",
-        "the lowest mean rank, alone",
-        _first_rank,
-    ),
-    ProseClaim(
-        "significantly better than each of the other three",
-        "NS-NMF",
-        "fig:posthoc",
+    ProseClaim("best mean rank of the four offline methods", "NS-NMF", "section5.1", _first_rank,
+        "far ahead of other methods", "the lowest mean rank, alone"),
+    ProseClaim("significantly better than each of the other three", "NS-NMF", "fig:posthoc", _significant,
         "significantly better […] at the 0.01 level",
-        "ranks first, and Conover's p with Bonferroni is below 0.01 three times",
-        _significant,
-    ),
-    ProseClaim(
-        "better than NMF and SNMF",
-        "GNMF",
-        "section5.1",
-        "GNMF's performance is better than that of NMF and SNMF",
-        "a lower mean rank than both",
-        _gnmf_second,
-    ),
-    ProseClaim(
-        "better than the other variants, offline NS-NMF excluded",
-        "Online NS-NMF",
-        "section5.1",
-        "comparatively better results than other NMF variants",
-        "best or tied on more data sets than each of them",
-        _online_best_of_the_rest,
-    ),
-    ProseClaim(
-        "outperforms LoMST",
-        "NS-NMF",
-        "section5.1b",
-        "NS-NMF overall outperforms LoMST",
-        "more data sets won than lost",
-        _beats_lomst,
-    ),
-    ProseClaim(
-        "outperforms LoMST above 20 attributes",
-        "NS-NMF",
-        "section5.1b",
+        "ranks first, and Conover's p with Bonferroni is below 0.01 three times"),
+    ProseClaim("better than NMF and SNMF", "GNMF", "section5.1", _gnmf_second,
+        "GNMF's performance is better than that of NMF and SNMF", "a lower mean rank than both"),
+    ProseClaim("better than the other variants, offline NS-NMF excluded", "Online NS-NMF", "section5.1",
+        _online_is_best, "comparatively better results than other NMF variants",
+        "best or tied on more data sets than each of them"),
+    ProseClaim("outperforms LoMST", "NS-NMF", "section5.1b", _beats_lomst, "NS-NMF overall outperforms LoMST",
+        "more data sets won than lost"),
+    ProseClaim("outperforms LoMST above 20 attributes", "NS-NMF", "section5.1b",
+        partial(_beats_lomst, above=MANY_ATTRIBUTES),
         "consistently better […] when the number of attributes is relatively large",
-        "more data sets won than lost, of those with p above 20 in the paper's Table 1",
-        _beats_lomst_above,
-    ),
-    ProseClaim(
-        "outperforms AER and DAGMM",
-        "NS-NMF",
-        "DNN",
-        "NS-NMF outperforms the two DNN-based methods",
-        "uniquely best on more data sets than each of them",
-        _best_with_deep,
-    ),
-    ProseClaim(
-        "the slowest on ALOI",
-        "SNMF",
-        "section5.1",
+        "more data sets won than lost, of those with p above 20 in the paper's Table 1"),
+    ProseClaim("outperforms AER and DAGMM", "NS-NMF", "DNN", _best_with_deep,
+        "NS-NMF outperforms the two DNN-based methods", "uniquely best on more data sets than each of them"),
+    ProseClaim("the slowest on ALOI", "SNMF", "section5.1", _snmf_slowest,
         "SNMF is also the slowest in terms of computational time",
-        "the longest time of the five, all in the way of the paper",
-        _snmf_slowest,
-    ),
-    ProseClaim(
-        "the tree takes most of the time on ALOI",
-        "NS-NMF",
-        "section5.1",
-        "the majority of its time spent on MST construction",
-        "more than half, the median over seeds",
-        _tree_takes_longest,
-    ),
-    ProseClaim(
-        "the graph makes the difference to GNMF, not the form",
-        "NS-NMF",
-        "sec:compare",
+        "the longest time of the five, all in the way of the paper"),
+    ProseClaim("the tree takes most of the time on ALOI", "NS-NMF", "section5.1", _tree_takes_longest,
+        "the majority of its time spent on MST construction", "more than half, the median over seeds"),
+    ProseClaim("the graph makes the difference to GNMF, not the form", "NS-NMF", "sec:compare", _graph_decides,
         "which S to use creates the difference between GNMF and NS-NMF",
-        "of graph and form only the graph has a 95 % interval for P@N without 0",
-        _graph_decides,
-    ),
-    ProseClaim(
-        "K from 5 to 15 is best",
-        "all",
-        "section5.1",
+        "of graph and form only the graph has a 95 % interval for P@N without 0"),
+    ProseClaim("K from 5 to 15 is best", "all", "section5.1", k_range_is_best,
         "perform better when K is in the range of [5, 15]",
-        "a higher mean P@N over these K than over the others, on the data sets that all methods finished",
-        k_range_is_best,
-    ),
-    ProseClaim(
-        "K does not change the order of the methods",
-        "all",
-        "section5.1",
+        "a higher mean P@N over these K than over the others, on the data sets that all methods finished"),
+    ProseClaim("K does not change the order of the methods", "all", "section5.1", k_keeps_the_order,
         "the relative performance among the competing NMF methods remain the same",
-        "the same order by mean P@N at every K, on the data sets that all methods finished",
-        k_keeps_the_order,
-    ),
-    ProseClaim(
-        "hardly depends on alpha",
-        "NS-NMF",
-        "section5.1",
-        "not sensitive to the choice of alpha",
-        "mean P@N over the values differs by at most 10 % of its mean",
-        spread_is_small,
-    ),
-    ProseClaim(
-        "sensitive to its parameters, NS-NMF less so",
-        "GNMF",
-        "section5.1",
+        "the same order by mean P@N at every K, on the data sets that all methods finished"),
+    ProseClaim("hardly depends on alpha", "NS-NMF", "section5.1", spread_is_small,
+        "not sensitive to the choice of alpha", "mean P@N over the values differs by at most 10 % of its mean"),
+    ProseClaim("sensitive to its parameters, NS-NMF less so", "GNMF", "section5.1", gnmf_is_sensitive,
         "We do observe the sensitive nature of GNMF to its parameters",
-        "over penalty and neighbours P@N differs by more than over alpha in NS-NMF, and by over 10 % of its mean",
-        gnmf_is_sensitive,
-    ),
-)
-
+        "over penalty and neighbours P@N differs by more than over alpha in NS-NMF, and by over 10 % of its mean"),
+)  # fmt: skip
 
 COLUMNS = [
     *("claim", "method", "where", "stated", "from_paper_table", "from_our_run"),
@@ -320,14 +229,7 @@ COLUMNS = [
 ]
 
 
-class HasRows(Protocol):
-    """What `check_claims` needs of results."""
-
-    @property
-    def rows(self) -> pd.DataFrame: ...
-
-
-def check_claims(results: HasRows, plant: Any = None) -> pd.DataFrame:
+def check_claims(results: Results, plant: Any = None) -> pd.DataFrame:
     """List each claim: what the paper states, what its own tables give, what our run gives, and whether each holds.
 
     `rule` says when a claim holds. Both holds_in_paper and holds_in_run are "yes", "no", "undecided" (cells are missing
@@ -336,45 +238,25 @@ def check_claims(results: HasRows, plant: Any = None) -> pd.DataFrame:
     `plant.plant_tables` returns.
 
     >>> from studies.ahmed2021.rows import COLUMNS
-    >>> from penstock.bench import Results
     >>> claims = check_claims(Results(pd.DataFrame(columns=list(COLUMNS))))
     >>> set(claims["holds_in_run"]), claims["holds_in_paper"].value_counts()["no"]
     ({'not run'}, np.int64(3))
     """
     theirs, ours = paper_source(), run_source(results.rows)
-    lines = [*_numbers(theirs, ours, plant), *_prose(theirs, ours, plant)]
-    return pd.DataFrame(lines, columns=COLUMNS)
-
-
-def _numbers(theirs: Source, ours: Source, plant: Any) -> list[dict[str, str]]:
-    lines = []
+    lines: list[tuple[Any, ...]] = []
     for claim, method, value, where in paper.claims.itertuples(index=False):
-        in_paper = check_number(theirs, claim, method, value)
-        in_run = check_number(ours, claim, method, value, plant)
         stated = f"{value:.2e}" if "p-value" in claim else f"{value:g}"
-        lines.append(_line((claim, method, where, stated, rule_of(claim)), in_paper, in_run))
-    return lines
-
-
-def _prose(theirs: Source, ours: Source, plant: Any) -> list[dict[str, str]]:
-    found = [(claim, claim.check(theirs), claim.check(ours)) for claim in PROSE_CLAIMS]
-    found += [(claim, NO_TABLE, outcome) for claim, outcome in check_plant_prose(plant)]
-    return [
-        _line((claim.claim, claim.method, claim.where, claim.stated, claim.rule), in_paper, in_run)
-        for claim, in_paper, in_run in found
+        found = check_number(theirs, claim, method, value), check_number(ours, claim, method, value, plant)
+        lines.append((claim, method, where, stated, *found, rule_of(claim)))
+    for each in PROSE_CLAIMS:
+        said = each.claim, each.method, each.where, each.stated
+        lines.append((*said, each.check(theirs), each.check(ours), each.rule))
+    days = None if plant is None else plant.searches[PAPER].days
+    for claim, words, when in _PLANT_DAYS:
+        outcome = NOT_RUN if days is None else _on_days(days, when)
+        lines.append((claim, "all", "section5.2", words, NO_TABLE, outcome, "another plant: not to be compared"))
+    rows = [
+        (*said, in_paper.text, in_run.text, in_paper.holds, in_run.holds, rule)
+        for *said, in_paper, in_run, rule in lines
     ]
-
-
-def _line(named: tuple[str, str, str, str, str], in_paper: Finding, in_run: Finding) -> dict[str, str]:
-    claim, method, where, stated, rule = named
-    return {
-        "claim": claim,
-        "method": method,
-        "where": where,
-        "stated": stated,
-        "from_paper_table": in_paper.text,
-        "from_our_run": in_run.text,
-        "holds_in_paper": in_paper.holds,
-        "holds_in_run": in_run.holds,
-        "rule": rule,
-    }
+    return pd.DataFrame(rows, columns=COLUMNS)

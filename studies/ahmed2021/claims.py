@@ -15,7 +15,7 @@ from penstock.bench.significance import conover, friedman, mean_ranks, without_l
 from studies.ahmed2021 import paper
 from studies.ahmed2021.plant import PAPER
 from studies.ahmed2021.rows import rename_to_columns
-from studies.ahmed2021.sweeps import Sweep, sweep_table
+from studies.ahmed2021.sweeps import Sweep, is_number, sweep_table
 from studies.ahmed2021.tables import MANY_ATTRIBUTES, OFFLINE, PAPER_TABLES, aloi_times, compare, paper_figures
 
 Holds = Literal["yes", "no", "undecided", "not run", "cannot be checked", "not comparable"]
@@ -30,10 +30,6 @@ class Finding:
 
 
 def yes_or_no(holds: bool) -> Holds:
-    """
-    >>> yes_or_no(True)
-    'yes'
-    """
     return "yes" if holds else "no"
 
 
@@ -90,17 +86,11 @@ def paper_source() -> Source:
 
 
 def run_source(rows: pd.DataFrame) -> Source:
-    """Compute the same tables from a study: medians over seeds on the paper's data sets.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> bool(run_source(pd.DataFrame(columns=list(COLUMNS))).minutes.isna().all())
-    True
-    """
+    """Compute the same tables from a study: medians over seeds on the paper's data sets."""
     tables = {}
     for name in PAPER_TABLES:
         figures = paper_figures(name)
-        ours = pivot(rename_to_columns(rows, list(figures.columns)))
-        tables[name] = ours.reindex(index=figures.index, columns=figures.columns)
+        tables[name] = pivot(rename_to_columns(rows, list(figures.columns))).reindex_like(figures)
     times = aloi_times(rows)
     marks = {str(method): mark for method, mark in times["mark"].items() if mark}
     return Source(tables, paper.characteristics["p"], times["our_minutes"], rows, marks)
@@ -142,7 +132,6 @@ def rule_of(claim: str) -> str:
 def check_number(source: Source, claim: str, method: str, stated: float, plant: Any = None) -> Finding:
     """Recompute one of `paper.claims` from a source.
 
-    >>> from studies.ahmed2021.claims import paper_source
     >>> check_number(paper_source(), "data sets better than LoMST", "NS-NMF", 14)
     Finding(text='14', holds='yes')
     """
@@ -349,7 +338,7 @@ def _means_by_value(source: Source, name: str, base: str | None = None) -> _Mean
     cells, gaps = sweep.per_set, sweep.left_out
     if base is not None:
         cells, gaps = cells[cells["base"] == base], gaps[gaps["base"] == base]
-    ran = cells[cells["precision_at_n"].notna() & cells["value"].map(_is_number).astype(bool)]
+    ran = cells[cells["precision_at_n"].notna() & cells["value"].map(is_number).astype(bool)]
     if ran.empty:
         return NOT_RUN
     ran = ran.assign(value=ran["value"].astype("float64"))
@@ -361,10 +350,6 @@ def _means_by_value(source: Source, name: str, base: str | None = None) -> _Mean
     means = wide.mean()
     rounded = pd.Series(without_last_bits(means), index=means.index)
     return _Means(rounded.unstack("base"), len(gaps))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _relative_spread(values: pd.Series) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from penstock._parameters import check_number, check_whole_number
@@ -25,12 +26,12 @@ from penstock.storage import Record
 from penstock.thresholds import Contamination
 from studies.ahmed2021.deep_nets import (
     Autoencoder,
+    DAGMMTask,
     Mixture,
     Schedule,
     Training,
     batch_count,
     pose_aer,
-    pose_dagmm,
     quiet_torch,
     settle_mixture,
     train,
@@ -89,9 +90,8 @@ class DeepDetector(BaseDetector):
     def _train(self, rows: FloatArray, sizes: list[int]) -> tuple[Training, FloatArray] | None:
         """Train on framed rows that are not all equal: the record of training, and the net's weights."""
 
-    @abstractmethod
     def _learn_nothing(self, rows: FloatArray) -> None:
-        """Return, with a net of zeros, what gives score 0 to rows that are all the same."""
+        """Learn, with a net of zeros, what gives score 0 to rows that are all the same; it rebuilds rows of zeros."""
 
     @abstractmethod
     def _score_framed(self, rows: FloatArray) -> FloatArray:
@@ -299,9 +299,6 @@ class AER(DeepDetector):
         record = train(task, [sizes], self._schedule(len(rows)))
         return None if record is None else (record, record.weights[0])
 
-    def _learn_nothing(self, rows: FloatArray) -> None:
-        """A net of zeros rebuilds rows of zeros."""
-
     def _score_framed(self, rows: FloatArray) -> FloatArray:
         errors = distance_scores(rows - self._net.rebuild(rows)[1], np.zeros(rows.shape[1]))
         with np.errstate(over="ignore"):
@@ -406,7 +403,7 @@ class DAGMM(DeepDetector):
     def _train(self, rows: FloatArray, sizes: list[int]) -> tuple[Training, FloatArray] | None:
         floor = _LEAST_NORM * float(np.sqrt((rows * rows).sum(axis=1).mean()))
         weights = float(self.energy_weight), float(self.variance_weight)
-        task = pose_dagmm(rows, floor, float(self.dropout), *weights)
+        task = DAGMMTask(torch.from_numpy(rows), floor, float(self.dropout), *weights)
         nets = [sizes, [int(self.n_components) + 2, _ESTIMATION_UNITS, int(self.n_mixtures)]]
         record = train(task, nets, self._schedule(len(rows)))
         mixture = None if record is None else settle_mixture(task, record, nets)

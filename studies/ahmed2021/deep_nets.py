@@ -55,7 +55,8 @@ class AERTask:
             apart = (z[self.ends[:, 0]] - z[self.ends[:, 1]]).square().sum(1).mean()
         else:
             a = self.rows[picked]
-            partners = self._draw_partners(picked, generator)
+            draws = torch.rand(len(picked), generator=generator, dtype=torch.float64, device="cpu")
+            partners = self.neighbors[self.first[picked] + (draws * self.degrees[picked]).long()]
             both = run(torch.cat([a, self.rows[partners]]), layers[:middle], bend_last=True)
             z, others = both[: len(a)], both[len(a) :]
             share = self.degrees[picked] / self.degrees.mean()
@@ -63,11 +64,6 @@ class AERTask:
         rebuilt = run(z, layers[middle:], bend_last=False)
         decay = torch.stack([weights.square().sum() for weights, _ in layers]).sum()
         return (a - rebuilt).square().sum(1).mean() + self.penalty * apart + self.weight_decay * decay
-
-    def _draw_partners(self, picked: Tensor, generator: torch.Generator) -> Tensor:
-        draws = torch.rand(len(picked), generator=generator, dtype=torch.float64, device="cpu")
-        places = (draws * self.degrees[picked]).long()
-        return self.neighbors[self.first[picked] + places]
 
 
 def pose_aer(A: FloatArray, S: SparseMatrix, penalty: float, weight_decay: float) -> AERTask:
@@ -129,11 +125,6 @@ class DAGMMTask:
             kept = torch.rand(hidden.shape, generator=generator, dtype=torch.float64, device="cpu") >= self.dropout
             hidden = hidden * kept / (1.0 - self.dropout)
         return torch.softmax(run(hidden, layers[-1:], bend_last=False), dim=1)
-
-
-def pose_dagmm(A: FloatArray, floor: float, dropout: float, energy_weight: float, variance_weight: float) -> DAGMMTask:
-    """Make the task for rows A."""
-    return DAGMMTask(torch.from_numpy(A), floor, dropout, energy_weight, variance_weight)
 
 
 def run(values: Tensor, layers: Layers, *, bend_last: bool) -> Tensor:
@@ -216,7 +207,8 @@ def train(task: Task, sizes: list[list[int]], schedule: Schedule) -> Training | 
     for _ in range(1 + _RESTARTS):
         generator = torch.Generator(device="cpu").manual_seed(schedule.seed)
         weights = [_draw_weights(net, generator) for net in sizes]
-        _start_at_means(weights[0], task.rows)
+        with torch.no_grad():  # biases of the last layer: else hundreds of steps go into finding the column means
+            weights[0][-task.rows.shape[1] :] = task.rows.mean(0)
         losses = _descend(task, weights, sizes, schedule, rate, generator)
         if losses is not None:
             return Training([part.detach().numpy().copy() for part in weights], losses, rate)
@@ -238,12 +230,6 @@ def _draw_weights(sizes: list[int], generator: torch.Generator) -> Tensor:
         draws = torch.rand(n_in * n_out, generator=generator, dtype=torch.float64, device="cpu")
         parts += [(2 * draws - 1) * (6 / (n_in + n_out)) ** 0.5, torch.zeros(n_out, dtype=torch.float64, device="cpu")]
     return torch.cat(parts).requires_grad_()
-
-
-def _start_at_means(weights: Tensor, rows: Tensor) -> None:
-    """Set the biases of an autoencoder's last layer: else hundreds of steps go into finding the column means."""
-    with torch.no_grad():
-        weights[-rows.shape[1] :] = rows.mean(0)
 
 
 def _descend(

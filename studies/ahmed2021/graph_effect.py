@@ -40,12 +40,7 @@ class GraphEffect:
 
 
 def graph_effect(rows: pd.DataFrame) -> GraphEffect:
-    """Hold the two forms and the four graphs of part "central claim" against each other.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> graph_effect(pd.DataFrame(columns=list(COLUMNS))).verdict
-    'not run'
-    """
+    """Hold the two forms and the four graphs of part "central claim" against each other."""
     part = rows[rows["part"] == _PART]
     labels = _labels(part)
     pairs = sorted(set(labels.values()), key=lambda pair: (_place(FORMS, pair[0]), _place(GRAPHS, pair[1])))

@@ -36,12 +36,7 @@ class Nearest:
 
 
 def nearest_columns(rows: pd.DataFrame) -> list[str]:
-    """List the columns of the paper's tables that a study tries several configurations for.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> nearest_columns(pd.DataFrame(columns=list(COLUMNS)))
-    []
-    """
+    """List the columns of the paper's tables that a study tries several configurations for."""
     named = rows["paper"][(rows["part"] == "nearest") & (rows["paper"] != "")]
     return [str(column) for column in pd.unique(named)]
 
@@ -50,11 +45,6 @@ def nearest(rows: pd.DataFrame, column: str) -> Nearest:
     """Rank the configurations held against a column of the paper's tables.
 
     They are the methods of part "nearest" that name the column, and the plain methods of the paper's own parts.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> found = nearest(pd.DataFrame(columns=list(COLUMNS)), "NS-NMF")
-    >>> found.best, found.compared, len(found.per_set)
-    ('', 0, 20)
     """
     figures = paper_column(column)
     wanted = (rows["sweep"] == "") & (rows["paper"] == column) & rows["part"].isin(("nearest", *_PLAIN_PARTS))

@@ -15,7 +15,7 @@ from studies.ahmed2021.claim_table import check_claims
 from studies.ahmed2021.graph_effect import GraphEffect, bootstrap_interval, graph_effect
 from studies.ahmed2021.nearest import Nearest, nearest, nearest_columns, paper_column
 from studies.ahmed2021.plant import PlantTables
-from studies.ahmed2021.rows import fair_rows, main_rows, rename_to_columns
+from studies.ahmed2021.rows import main_rows, rename_to_columns
 from studies.ahmed2021.tables import OFFLINE, within
 
 COLLAPSED = 0.05  # of ‖A‖²: what `penstock.CollapsedFactorsWarning` warns of
@@ -40,10 +40,6 @@ class Outcome:
     def main(self) -> pd.DataFrame:
         """Methods as such: without sweeps, grids and readings."""
         return main_rows(self.rows)
-
-    @cached_property
-    def everyone(self) -> Comparison:
-        return compare_rows(fair_rows(self.main))
 
     @cached_property
     def offline(self) -> Comparison:
@@ -82,9 +78,6 @@ def collapse_table(rows: pd.DataFrame) -> pd.DataFrame:
     `explained` is ‖WH‖²/‖A‖², `norm_rank_correlation` Spearman's of score and row norm, `rows_holding_most` the fewest
     rows with 90 % of ‖W‖², of `n`; `structure_ratio` is ‖S‖²/‖A‖². The most collapsed data set comes first.
 
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> len(collapse_table(pd.DataFrame(columns=list(COLUMNS))))
-    0
     """
     details = _reading_details(rows)
     if details.empty:
@@ -95,12 +88,7 @@ def collapse_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def reading_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rank each reading of NS-NMF among NMF, GNMF and SNMF by P@N, on the data sets that all four finished.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> reading_table(pd.DataFrame(columns=list(COLUMNS))).columns.tolist()[:4]
-    ['reading', 'data sets', 'collapsed', 'mean P@N']
-    """
+    """Rank each reading of NS-NMF among NMF, GNMF and SNMF by P@N, on the data sets that all four finished."""
     details = _reading_details(rows)
     share = details.groupby(["method", "dataset"])["explained"].median() if len(details) else pd.Series(dtype=float)
     return _ranked_readings(rows, rows[rows["part"] == _READINGS], share)
@@ -126,10 +114,6 @@ def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
     """Count the data sets on which each method, and each control, matches the paper's columns: "7 (3 exactly)".
 
     A count of matches says something only if that of a control, which is not the method, is lower.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> match_table(pd.DataFrame(columns=list(COLUMNS)), {})["who"].tolist()[3:]
-    ['from mean', 'from median', 'row norm', 'PCA-5 residual']
     """
     medians = pivot(rename_to_columns(rows, MATCHED_COLUMNS))
     controls = pivot(rows[rows["method"].isin(CONTROLS)])

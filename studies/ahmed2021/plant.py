@@ -157,13 +157,14 @@ def list_tables(plant: SimulatedPlant, times: Mapping[str, pd.DatetimeIndex]) ->
     lists = {name: pd.DatetimeIndex(stamps).sort_values() for name, stamps in times.items()}
     events = {name: found_events(plant, stamps) for name, stamps in lists.items()}
     sets = {name: set(stamps) for name, stamps in lists.items()}
+    offline = [stamps for name, stamps in sets.items() if name != _ONLINE]
     spans = zip(plant.events["start"], plant.events["end"], strict=True)
     days = sorted({day.date() for start, end in spans for day in pd.date_range(start.normalize(), end)})
     on_days = {name: pd.Series(stamps.date).value_counts() for name, stamps in lists.items()}
     return PlantLists(
         times=lists,
         overlap=pd.DataFrame({a: {b: len(sets[a] & sets[b]) for b in sets} for a in sets}),
-        common_offline=_common({name: stamps for name, stamps in sets.items() if name != _ONLINE}),
+        common_offline=len(set.intersection(*offline)) if offline else 0,
         common_online=len(sets[_OURS] & sets[_ONLINE]) if {_OURS, _ONLINE} <= set(sets) else None,
         summary=_summary(events, int(plant.events["is_fault"].sum())),
         days=pd.DataFrame(
@@ -184,7 +185,3 @@ def _summary(events: Mapping[str, pd.DataFrame], n_faults: int) -> pd.DataFrame:
             f"faults found, of {n_faults}": {name: (found["found"] > 0).sum() for name, found in faults.items()},
         }
     ).T
-
-
-def _common(sets: Mapping[str, set[pd.Timestamp]]) -> int:
-    return len(set.intersection(*sets.values())) if sets else 0

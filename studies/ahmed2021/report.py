@@ -33,11 +33,7 @@ _SHOWN = (  # of the statements in words
 
 
 def write_study(
-    results: Results,
-    folder: str | os.PathLike[str],
-    *,
-    plant: PlantTables | None = None,
-    overwrite: bool = False,
+    results: Results, folder: str | os.PathLike[str], *, plant: PlantTables | None = None, overwrite: bool = False
 ) -> list[Path]:
     """Write reproduction.md and reproduction_appendix.md into a folder; unfinished studies are fine.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from penstock.bench import results
-from penstock.bench.results import distinct_cells, saw_labels
+from penstock.bench.results import distinct_cells
 
 LABELS = ("part", "paper", "sweep", "base", "value")  # columns of the study in addition to those of penstock.bench
 COLUMNS = (*LABELS, *results.COLUMNS)
@@ -16,22 +16,8 @@ SIDE_PARTS = ("readings", "nearest", "sensitivity", "central claim", "variants")
 
 
 def main_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of methods as such: no sweeps, no variants; a cell that several parts share once.
-
-    >>> main_rows(pd.DataFrame(columns=list(COLUMNS))).empty
-    True
-    """
+    """Return the rows of methods as such: no sweeps, no variants; a cell that several parts share once."""
     return distinct_cells(rows[(rows["sweep"] == "") & ~rows["part"].isin(SIDE_PARTS)])
-
-
-def fair_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of methods that did not see the labels.
-
-    >>> rows = pd.DataFrame({"method": ["LoMST", "best"], "detail": [{}, {"uses_labels": True}]})
-    >>> fair_rows(rows)["method"].tolist()
-    ['LoMST']
-    """
-    return rows[~saw_labels(rows)]
 
 
 def rows_of_column(rows: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -39,9 +25,6 @@ def rows_of_column(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
     If none has it, those of the one other method that names the column in `paper`; if there are several, it cannot be
     decided which is meant, and the frame is empty.
-
-    >>> rows_of_column(pd.DataFrame(columns=list(COLUMNS)), "NMF").empty
-    True
     """
     return _held_against(main_rows(rows), column)
 
@@ -55,11 +38,7 @@ def _held_against(candidates: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def rename_to_columns(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the rows held against these columns, in their order, with the paper's names for the methods.
-
-    >>> len(rename_to_columns(pd.DataFrame(columns=list(COLUMNS)), ["NMF", "GNMF"]))
-    0
-    """
+    """Return the rows held against these columns, in their order, with the paper's names for the methods."""
     candidates = main_rows(rows)
     parts = [_held_against(candidates, column).assign(method=column) for column in columns]
     parts = [part for part in parts if len(part)]

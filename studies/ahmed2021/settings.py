@@ -67,7 +67,7 @@ def parse(text: str, place: str = "settings") -> Study:
     for number, entry in enumerate(tables_of(content, "grid", place), 1):
         varied += _grid(entry, by_name, f"{place}: [[grid]] {number}")
     sets = _expanded(content.get("datasets", ["paper"]), place)
-    methods = [each for entry in [*plain, *varied] for each in _split(_named_sets(entry, place), sets, place)]
+    methods = [each for entry in [*plain, *varied] for each in _split(entry, sets, place)]
     whole = {key: content[key] for key in ("title", "seeds", "time_limit") if key in content}
     study = make_study(whole | {"datasets": sets, "method": methods}, text, place, LABELS)
     if "large" not in content:
@@ -96,17 +96,13 @@ def choose(
     options = " ".join(f"--part '{part}'" if " " in part else f"--part {part}" for part in parts)
     sets = _expanded(list(datasets), "--data") if datasets else []
     if sets:  # a method that has data sets of its own keeps those that are asked for
-        wanted = [replace(method, datasets=_common(method.datasets, sets)) for method in kept]
-        kept = tuple(method for method in wanted if method.datasets != ())
+        own = [method.datasets and tuple(name for name in method.datasets if name in sets) for method in kept]
+        kept = tuple(replace(method, datasets=left) for method, left in zip(kept, own, strict=True) if left != ())
     chosen = replace(study, methods=kept, options=options).only(methods=methods, seeds=seeds)
     if not chosen.methods:
         raise SettingsError("Nothing is left of the study: no method is in these parts and on these data sets.")
     given = " ".join(f"--data {name}" for name in datasets)
     return replace(chosen, datasets=tuple(sets) or study.datasets, options=f"{chosen.options} {given}".strip())
-
-
-def _common(own: tuple[str, ...] | None, wanted: Sequence[str]) -> tuple[str, ...] | None:
-    return None if own is None else tuple(name for name in own if name in wanted)
 
 
 def _expanded(given: Any, place: str) -> list[str]:
@@ -128,15 +124,13 @@ def _expanded(given: Any, place: str) -> list[str]:
     return list(expanded)
 
 
-def _named_sets(entry: _Entry, place: str) -> _Entry:
-    return entry if "datasets" not in entry else entry | {"datasets": _expanded(entry["datasets"], place)}
-
-
 def _split(entry: _Entry, sets: list[str], place: str) -> list[_Entry]:
     """Turn an entry with `above` into two methods of one name: on small data sets, and marked on large ones."""
     parameters = entry.get("parameters", {})
     chosen = {name: parameters[name] for name in _CHOICES if name in parameters}
     entry = entry | ({"detail": chosen} if chosen else {})
+    if "datasets" in entry:
+        entry["datasets"] = _expanded(entry["datasets"], place)
     if "above" not in entry:
         return [entry]
     above = typed(entry, "above", dict, place)

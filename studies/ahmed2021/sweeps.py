@@ -30,30 +30,19 @@ class Sweep:
 
 
 def sweep_names(rows: pd.DataFrame) -> list[str]:
-    """List the sweeps of a study, in its order.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> sweep_names(pd.DataFrame(columns=list(COLUMNS)))
-    []
-    """
+    """List the sweeps of a study, in its order."""
     return [str(name) for name in pd.unique(rows["sweep"]) if name]
 
 
 def sweep_table(rows: pd.DataFrame, sweep: str) -> Sweep:
-    """Summarise a sweep. Values are in ascending order, words after numbers.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> sweep_table(pd.DataFrame(columns=list(COLUMNS)), "K").summary.empty
-    True
-    """
+    """Summarise a sweep. Values are in ascending order, words after numbers."""
     chosen = rows[rows["sweep"] == sweep]
     per_set, summary, left_out = [], [], []
     for base in pd.unique(chosen["base"]):
         part = chosen[chosen["base"] == base]
         found = _medians(part).assign(base=base)
-        complete = _complete(found)
         per_set.append(found)
-        summary.append(_summary(complete).assign(base=base))
+        summary.append(_summary(_complete(found)).assign(base=base))
         left_out.append(_gaps(part, found).assign(base=base))
     return Sweep(
         sweep,
@@ -111,6 +100,10 @@ def _joined(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a parameter is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _order(value: Any) -> tuple[bool, float, str]:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return (not is_number, float(value) if is_number else 0.0, str(value))
+    return (not is_number(value), float(value) if is_number(value) else 0.0, str(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,15 +46,10 @@ def detections(rows: pd.DataFrame, paper_table: str = "TPR") -> pd.DataFrame:
 
     `median` and `best` (the most) are over the seeds that ran, `runs` many. `matches` says whether the median lies
     within `tolerance` of the paper's figure, `best_matches` the same of the most; both are NA where nothing ran.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> found = detections(pd.DataFrame(columns=list(COLUMNS)), "TPRL")
-    >>> len(found), found["matches"].isna().all(), found["why"].unique().tolist()
-    (40, np.True_, ['not planned'])
     """
     expected = paper_figures(paper_table)
     ours = rename_to_columns(rows, list(expected.columns))
-    median, best = (_laid_out(pivot(ours, statistic=kind), expected) for kind in ("median", "max"))
+    median, best = (pivot(ours, statistic=kind).reindex_like(expected) for kind in ("median", "max"))
     done = ours[(ours["status"] == "ok") & ours["true_detections"].notna()]
     runs = done.groupby(["dataset", "method"]).size()
     why = missing_cells(ours, median).set_index(["dataset", "method"])["why"]
@@ -94,12 +88,7 @@ def within(ours: pd.Series, figures: pd.Series) -> pd.Series:
 
 
 def match_counts(found: pd.DataFrame) -> pd.DataFrame:
-    """Per method of `detections`: on how many data sets the median matches the paper, is its very number, and so on.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> match_counts(detections(pd.DataFrame(columns=list(COLUMNS)))).loc["NMF", ["sets", "run", "matched"]].tolist()
-    [20, 0, 0]
-    """
+    """Per method of `detections`: on how many data sets the median matches the paper, is its very number, and so on."""
     lines = {}
     for method, part in found.groupby("method", sort=False):
         difference = part["median"] - part["paper"]
@@ -146,12 +135,7 @@ def compare(table: pd.DataFrame, ours: str, close: float = 0.73) -> pd.DataFrame
 
 
 def performance(rows: pd.DataFrame) -> Performance:
-    """Compare the paper's Table 3 with ours: the four offline methods by median detections, and their mean ranks.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> performance(pd.DataFrame(columns=list(COLUMNS))).paper.loc["Better"].tolist()
-    [16.0, 1.0, 0.0, 0.0]
-    """
+    """Compare the paper's Table 3 with ours: the four offline methods by median detections, and their mean ranks."""
     chosen = rename_to_columns(rows, OFFLINE)
     table = pivot(chosen).reindex(columns=OFFLINE)
     missing = [method for method in OFFLINE if table[method].isna().all()]
@@ -164,10 +148,6 @@ def performance(rows: pd.DataFrame) -> Performance:
         left_out=missing_cells(chosen, table),
         methods_missing=missing,
     )
-
-
-def _laid_out(table: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    return table.reindex(index=like.index, columns=like.columns)
 
 
 def _kinds(table: pd.DataFrame) -> pd.DataFrame:
@@ -188,10 +168,6 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
 
     Ours are of processor time: cells run on one thread, and other work on the machine does not count. Other
     machines, other programs: a ratio of one method says little, those of two methods to each other say more.
-
-    >>> from studies.ahmed2021.rows import COLUMNS
-    >>> aloi_times(pd.DataFrame(columns=list(COLUMNS)))["paper_minutes"].to_dict()["SNMF"]
-    480.0
     """
     theirs = paper.run_times
     methods = list(theirs.index)
@@ -201,12 +177,9 @@ def aloi_times(rows: pd.DataFrame) -> pd.DataFrame:
     found = theirs.rename(columns={"minutes": "paper_minutes"})
     found["our_minutes"] = cpu.loc[_TIMED] / 60
     found["ratio"] = found["paper_minutes"] / found["our_minutes"]
-    found["mark"] = [_all_marks(chosen["mark"][chosen["method"] == method]) for method in methods]
+    marks = {method: dict.fromkeys(chosen["mark"][chosen["method"] == method]) for method in methods}
+    found["mark"] = ["; ".join(filter(None, marks[method])) for method in methods]
     gaps = missing_cells(chosen, cpu)
     why = dict(zip(gaps["method"], gaps["why"], strict=True))
     found["why"] = [why.get(method, "") for method in methods]
     return found
-
-
-def _all_marks(marks: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(mark for mark in marks if mark))

@@ -12,16 +12,7 @@ from penstock.bench.measures import (
     vus_pr,
 )
 from penstock.bench.report import write_report
-from penstock.bench.results import (
-    Lead,
-    Results,
-    compare_rows,
-    failures,
-    find_lead,
-    method_summary,
-    pivot,
-    read_results,
-)
+from penstock.bench.results import Lead, Results, compare_rows, failures, find_lead, method_summary, pivot, read_results
 from penstock.bench.runner import run_study
 from penstock.bench.settings import Method, Study, parse_settings, read_settings
 from penstock.bench.significance import compare_table, conover, friedman, mean_ranks, nemenyi, resample_means, wilcoxon

@@ -159,12 +159,7 @@ class EventMeasures:
 
 
 def event_measures(
-    y: ArrayLike,
-    scores: ArrayLike,
-    time: pd.DatetimeIndex,
-    *,
-    groups: ArrayLike | None = None,
-    recall: float = 0.5,
+    y: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex, *, groups: ArrayLike | None = None, recall: float = 0.5
 ) -> EventMeasures:
     """Measure how scores find the faults of a series, event by event.
 

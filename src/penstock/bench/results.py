@@ -97,9 +97,7 @@ def collect(place: Path, outcomes: Mapping[str, Mapping[str, Any]]) -> Results:
         rows=frame_of(planned["cells"], outcomes, planned.get("labels", ())),
         title=planned["title"],
         versions=run.get("versions", {}),
-        machine=run.get("machine", ""),
-        started=run.get("started", ""),
-        finished=run.get("finished", ""),
+        **{name: run.get(name, "") for name in ("machine", "started", "finished")},
         settings_text=(place / SETTINGS_FILE).read_text(encoding="utf-8"),
         options=planned["options"],
     )
@@ -204,8 +202,7 @@ class RowsFile:
         self.path.touch()  # not "w": another study may be writing to it
         self._file = self.path.open("r+b", buffering=0)
         try:
-            # On Windows a locked file cannot be read.
-            if os.name == "posix" and not lock(self._file.fileno()):
+            if not lock(self._file.fileno()):
                 raise RuntimeError(
                     f"{self.path} is in use by another study. Wait for it to end, or choose another folder."
                 )

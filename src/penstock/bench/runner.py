@@ -2,8 +2,7 @@
 
 Each worker is a server process (`serve_cells`) that imports and compiles once, then forks for every cell: so a cell has
 a memory of its own to measure, can be stopped and can crash without harm. Cells go to its standard input, outcomes come
-from its standard output. Where there is no fork, cells run in the server itself, which is replaced if it has to be
-killed.
+from its standard output.
 """
 
 from __future__ import annotations
@@ -194,7 +193,7 @@ class _Worker:
 
     def _run(self, cell: Cell) -> dict[str, Any]:
         process = self._started()
-        alarm = threading.Timer(self._limit + (_GRACE if hasattr(os, "fork") else 0.0), self._kill)
+        alarm = threading.Timer(self._limit + _GRACE, self._kill)
         alarm.daemon = True
         alarm.start()
         try:
@@ -204,9 +203,7 @@ class _Worker:
         except (EOFError, OSError):
             late = not alarm.is_alive()
             self._kill()
-            if late:
-                return _timed_out(self._limit)
-            return failed("its worker was killed", "killed")
+            return _timed_out(self._limit) if late else failed("its worker was killed", "killed")
         finally:
             alarm.cancel()
 
@@ -239,11 +236,7 @@ class _Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
+        _kill_group(process.pid)
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -283,15 +276,7 @@ def serve_cells() -> None:
             cell, limit = receive(cells)
         except EOFError:
             return
-        if hasattr(os, "fork"):
-            send(outcomes, _run_in_child(cell, threads, limit, cells, outcomes))
-        else:
-            send(outcomes, _run(cell, threads))
-
-
-def _run(cell: Any, threads: int) -> dict[str, Any]:
-    with thread_limit(threads):
-        return run_cell(cell)
+        send(outcomes, _run_in_child(cell, threads, limit, cells, outcomes))
 
 
 def _run_in_child(cell: Any, threads: int, limit: float, cells: BinaryIO, outcomes: BinaryIO) -> dict[str, Any]:
@@ -306,8 +291,8 @@ def _run_in_child(cell: Any, threads: int, limit: float, cells: BinaryIO, outcom
             _die_with(server)
             for descriptor in (reading, cells.fileno(), outcomes.fileno()):
                 os.close(descriptor)
-            with os.fdopen(writing, "wb") as pipe:
-                send(pipe, _run(cell, threads))
+            with os.fdopen(writing, "wb") as pipe, thread_limit(threads):
+                send(pipe, run_cell(cell))
             code = 0
         finally:
             os._exit(code)  # without the clean-up that belongs to the server
@@ -373,7 +358,7 @@ def _die_with(server: int) -> None:
             os._exit(1)
 
 
-def _kill_group(child: int) -> None:
-    """Kill the cell and the processes that it started."""
+def _kill_group(leader: int) -> None:
+    """Kill a process that leads a group, and those that it started."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -197,16 +198,13 @@ def parse_toml(text: str, place: str) -> dict[str, Any]:
 def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequence[str] = ()) -> Study:
     """Check the content of a settings file; each [[method]] may have `labels` as further keys."""
     check_keys(content, ("title", "datasets", *READING, "seeds", "time_limit", "method"), place)
-    methods = []
-    for number, entry in enumerate(tables_of(content, "method", place), 1):
-        methods.append(_method(entry, f"{place}: [[method]] {number}", labels))
+    entries = enumerate(tables_of(content, "method", place), 1)
+    methods = [_method(entry, f"{place}: [[method]] {number}", labels) for number, entry in entries]
     if not methods:
         raise SettingsError(f"{place}: there is no [[method]].")
-    seen = set()
-    for method in methods:
-        if (method.name, method.mark) in seen:
-            raise SettingsError(f"{place}: two methods are named {method.name!r}; tables could not tell them apart.")
-        seen.add((method.name, method.mark))
+    for (name, _), count in Counter((method.name, method.mark) for method in methods).items():
+        if count > 1:
+            raise SettingsError(f"{place}: two methods are named {name!r}; tables could not tell them apart.")
     try:
         limit = check_time_limit(content.get("time_limit", TIME_LIMIT))
     except SettingsError as error:

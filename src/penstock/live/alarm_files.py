@@ -19,14 +19,19 @@ from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
-_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))  # of a time that is a number, by size
+_UNITS = ((1e11, "s", 1.0), (1e14, "ms", 1e3), (1e17, "us", 1e6), (math.inf, "ns", 1e9))
 _DATE_DIGITS = 8  # 20240501 is a date
 _FIRST_EPOCH = 1e8  # s; smaller numbers are no dates
 
 
+def epoch_unit(number: float) -> tuple[str, float]:
+    """Return the unit of a time that is a number, which follows from its size, and how many of it a second has."""
+    return next(((name, per_second) for most, name, per_second in _UNITS if not abs(number) >= most), ("s", 1.0))
+
+
 def epoch_seconds(number: float) -> float:
-    """Return a time that is a number in seconds; its unit (s, ms, µs, ns) follows from its size."""
-    return number / next((size for most, size in _UNITS if not abs(number) >= most), 1.0)
+    """Return a time that is a number in seconds."""
+    return number / epoch_unit(number)[1]
 
 
 @dataclass
@@ -55,7 +60,10 @@ class StreamClock:
         if times is None or self.kind == "rows":
             count = n if times is None else len(times)
             return [ROW_SECONDS * row for row in range(first_row, first_row + count)]
-        read = self._numbers(times) if self.kind == "numbers" else self._stamps(times)
+        if self.kind == "numbers":
+            read = [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
+        else:
+            read = self._stamps(times)
         for place, value in enumerate(read):
             self.last = read[place] = value if math.isfinite(value) else self.last
         return read
@@ -77,9 +85,6 @@ class StreamClock:
         read, zoned, self.day_first = read_stamps([text], None)
         self.kind = "rows" if np.isnat(read[0]) else "stamps"
         self.zoned = bool(zoned[0])
-
-    def _numbers(self, times: Sequence[Any]) -> list[float]:
-        return [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
 
     def _stamps(self, times: Sequence[Any]) -> list[float]:
         read, _, _ = read_stamps(["" if time is None else str(time) for time in times], self.day_first)

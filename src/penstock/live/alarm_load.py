@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from penstock.live.alarms import Change
+from penstock.live.alarms import Alarm, Change
 
 _PERIOD, _HOUR, _DAY = 600.0, 3600.0, 86_400.0
 _FLOOD = 10  # more alarms in 10 minutes are a flood
 _CHATTER, _MINUTE = 3, 60.0
 _SHOWN = ("raised", "returned", "re-alarmed")  # what an operator is shown
+_Changed = tuple[Change, Alarm]
 
 
 @dataclass(frozen=True)
@@ -90,24 +91,31 @@ def alarm_load(
     >>> load.alarms, load.shown, load.mean_day
     (1, 14, 14.0)
     """
-    every = [change for change in changes if change.alarm is not None]
-    times = [change.time for change in every]
+    every = [(change, change.alarm) for change in changes if change.alarm is not None]
+    times = [change.time for change, _ in every]
     start = min(times, default=0.0) if start is None else start
     end = max(times, default=start) if end is None else end
-    shown = [change for change in every if change.kind in _SHOWN and not change.quiet]
+    shown = [(change, alarm) for change, alarm in every if change.kind in _SHOWN and not change.quiet]
     seconds = max(end - start, 0.0)
-    periods = {width: Counter(math.floor(change.time / width) for change in shown) for width in (_PERIOD, _HOUR, _DAY)}
+    widths = (_PERIOD, _HOUR, _DAY)
+    periods = {width: Counter(math.floor(change.time / width) for change, _ in shown) for width in widths}
     most = {width: max(counts.values(), default=0) / operators for width, counts in periods.items()}
     n_periods = math.floor(end / _PERIOD) - math.floor(start / _PERIOD) + 1
     floods = sum(count > _FLOOD * operators for count in periods[_PERIOD].values())
-    causes = Counter(f"{each.asset}: {each.alarm.cause}" for each in shown if each.alarm is not None)
+    causes = Counter(f"{change.asset}: {alarm.cause}" for change, alarm in shown)
     top = tuple(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:10])
     runs = _active_runs(every, end)
     stale = {name: [run for run in of_one if run[1] - run[0] > _DAY] for name, of_one in runs.items()}
-    waits = _waits(every)
+    waits: dict[str, float] = {}  # of each alarm for its first acknowledgement
+    fleeting = 0
+    for change, alarm in every:
+        if change.kind == "acknowledged":
+            waits.setdefault(alarm.id, change.time - alarm.raised)
+        elif change.kind == "ended" and alarm.ended is not None:
+            fleeting += alarm.ended - alarm.raised <= _MINUTE and not alarm.state.acknowledged
     return AlarmLoad(
         seconds=seconds,
-        alarms=len({each.alarm.id for each in shown if each.alarm is not None}),
+        alarms=len({alarm.id for _, alarm in shown}),
         shown=len(shown),
         mean_10_minutes=len(shown) / operators / max(seconds / _PERIOD, 1.0),
         mean_hour=len(shown) / operators / max(seconds / _HOUR, 1.0),
@@ -117,59 +125,40 @@ def alarm_load(
         most_day=most[_DAY],
         flood_share=floods / n_periods,
         chattering=_chattering(shown),
-        fleeting=_fleeting(every),
+        fleeting=fleeting,
         stale=tuple(sorted(name for name, of_one in stale.items() if of_one)),
         most_stale=_most_at_once([(begin + _DAY, until) for of_one in stale.values() for begin, until in of_one]),
         top=top,
         top_share=sum(count for _, count in top) / len(shown) if shown else math.nan,
         acknowledged=len(waits),
-        median_to_acknowledge=median(waits) if waits else math.nan,
+        median_to_acknowledge=median(waits.values()) if waits else math.nan,
     )
 
 
-def _active_runs(changes: Sequence[Change], end: float) -> dict[str, list[tuple[float, float]]]:
+def _active_runs(changes: Sequence[_Changed], end: float) -> dict[str, list[tuple[float, float]]]:
     """Return from when to when each alarm was active."""
     runs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     begun: dict[str, float] = {}
-    for change in changes:
-        assert change.alarm is not None
+    for change, alarm in changes:
         if change.kind in ("raised", "returned"):
-            begun[change.alarm.id] = change.time
-        elif change.kind == "ended" and change.alarm.id in begun:
-            runs[change.alarm.id].append((begun.pop(change.alarm.id), change.time))
+            begun[alarm.id] = change.time
+        elif change.kind == "ended" and alarm.id in begun:
+            runs[alarm.id].append((begun.pop(alarm.id), change.time))
     for name, since in begun.items():
         runs[name].append((since, end))
     return runs
 
 
-def _chattering(shown: Sequence[Change]) -> tuple[str, ...]:
+def _chattering(shown: Sequence[_Changed]) -> tuple[str, ...]:
     times: dict[str, list[float]] = defaultdict(list)
-    for change in shown:
-        assert change.alarm is not None
-        times[change.alarm.id].append(change.time)
+    for change, alarm in shown:
+        times[alarm.id].append(change.time)
     found = [
         name
         for name, of_one in times.items()
         if any(place - bisect_left(of_one, time - _MINUTE) + 1 >= _CHATTER for place, time in enumerate(of_one))
     ]
     return tuple(sorted(found))
-
-
-def _fleeting(changes: Sequence[Change]) -> int:
-    ended = [change.alarm for change in changes if change.kind == "ended" and change.alarm is not None]
-    return sum(
-        alarm.ended is not None and alarm.ended - alarm.raised <= _MINUTE and not alarm.state.acknowledged
-        for alarm in ended
-    )
-
-
-def _waits(changes: Sequence[Change]) -> list[float]:
-    """Return how long each alarm waited for its first acknowledgement."""
-    first: dict[str, float] = {}
-    for change in changes:
-        if change.kind == "acknowledged" and change.alarm is not None:
-            first.setdefault(change.alarm.id, change.time - change.alarm.raised)
-    return list(first.values())
 
 
 def _most_at_once(spans: Sequence[tuple[float, float]]) -> int:

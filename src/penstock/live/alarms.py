@@ -451,7 +451,7 @@ class AlarmBook:
         else:
             asset.numbers += 1
             alarm = Alarm(
-                _alarm_id(name, asset.numbers), name, about, cause, AlarmState(), rows.since, time, time,
+                f"{_plain(name)}-{asset.numbers}", name, about, cause, AlarmState(), rows.since, time, time,
                 sensors=tuple(rows.sensors), reason=reason,
             )  # fmt: skip
             if about == ALARM:
@@ -723,7 +723,3 @@ def _plain(name: str) -> str:
     same = plain == name
     plain = plain.replace("/", ":")
     return plain if same else f"{plain}~{hashlib.sha256(name.encode()).hexdigest()[:6]}"
-
-
-def _alarm_id(asset: str, number: int) -> str:
-    return f"{_plain(asset)}-{number}"

@@ -172,19 +172,15 @@ def likeness(sensors: Iterable[Sensor], label: Label) -> float:
     return similarity(pattern, label.pattern)
 
 
-def excluded_periods(labels: Iterable[Label], asset: str | None = None) -> list[tuple[float, float]]:
-    """Return the periods that a model (of this asset) must not learn from, in order and without overlaps.
+def excluded_periods(labels: Iterable[Label]) -> list[tuple[float, float]]:
+    """Return the periods that a model must not learn from, in order and without overlaps.
 
     >>> def label(reason, since, until):
     ...     return Label(f"{since}", "a", "unit1", reason, "Ada", 99.0, since, until, {})
     >>> excluded_periods([label("maintenance", 3, 5), label("real defect", 4, 7), label("false alarm", 20, 30)])
     [(3, 7)]
     """
-    spans = sorted(
-        (label.since, label.until)
-        for label in labels
-        if label.holds and label.reason in NOT_LEARNT and asset in (None, label.asset)
-    )
+    spans = sorted((label.since, label.until) for label in labels if label.holds and label.reason in NOT_LEARNT)
     joined: list[tuple[float, float]] = []
     for since, until in spans:
         if joined and since <= joined[-1][1]:
@@ -217,15 +213,6 @@ class Effect:
     label: Label
     near: float | None
     share: float
-
-    def in_words(self) -> str:
-        """Return a sentence."""
-        if not self.label.pattern:
-            return f"{self.label.id}: no effect, no sensor was outside what is usual for it"
-        if self.near is None:
-            return f"{self.label.id}: no effect, too many normal rows are like it ({100 * self.share:.1f} %)"
-        part = f"({100 * self.share:.1f} % of normal rows)"
-        return f"{self.label.id}: the threshold is raised where sensors deviate alike {part}"
 
 
 class Feedback:

@@ -8,7 +8,6 @@ batches of any size give the same verdicts.
 from __future__ import annotations
 
 import copy
-import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,18 +24,18 @@ from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
 from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
+from penstock.live.alarm_files import epoch_unit
 from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
 
-_EPOCHS = ((1e11, "s"), (1e14, "ms"), (1e17, "us"), (math.inf, "ns"))  # the unit of a time that is a number, by size
 _ISO = re.compile(r"(19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _LARGEST_EPOCH = 9e18  # ns
 _FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
 
 class FittedScorer:
-    """Score rows with a fitted model.
+    """Score rows with a fitted model; see `Scorer`.
 
     model : a Model, a detector, or a SeriesMonitor, which goes on from where it stands.
     threshold : None is the model's own: that of a saved detector, and `Model.threshold_of("auto")` of a `Model`; of a
@@ -86,7 +85,6 @@ class FittedScorer:
         return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
 
     def table_options(self, options: TableOptions) -> TableOptions:
-        """Return options that read the columns of the model, as its training data were read."""
         if self._bare and not self.variable_names:
             return options
         reading = self._model.reading
@@ -101,7 +99,6 @@ class FittedScorer:
         )
 
     def begin(self, names: tuple[str, ...]) -> None:
-        """Take the names of the numeric columns of the stream, in the order of `Batch.values`."""
         if self._bare and not self.variable_names:
             check_columns(self._parts[0].detector, names)
             self.variable_names = names
@@ -109,11 +106,9 @@ class FittedScorer:
         self._columns = {name: place for place, name in enumerate(names)}
 
     def settings(self) -> dict[str, Any]:
-        """Return what the verdicts depend on apart from the rows and the model file."""
         return {"threshold": None if self._asked is None else repr(self._asked), "model": self._origin}
 
     def state(self) -> dict[str, Any]:
-        """Return what the stream has changed, for `restore`."""
         return {
             "threshold": None if self._threshold is None else pack_threshold(self._threshold),
             "modes": self._modes.state(),
@@ -122,7 +117,6 @@ class FittedScorer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; ValueError if it does not fit."""
         record = Record(state, "state").only("threshold", "modes", "detectors", new={"series": None})
         if record.value("threshold") is not None:
             self._threshold = unpack_threshold(record.value("threshold"))
@@ -192,7 +186,6 @@ class FittedScorer:
         return found
 
     def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
-        """Return the inputs of rows, which are of the mode of the row at this place, and usual training rows of it."""
         rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
         learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
         return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
@@ -449,7 +442,7 @@ def _epoch(time: Any, digits: int) -> str:
     """Return a time as text; a number of at least so many digits, since 1970, as UTC."""
     if not is_number(time) or len(str(time)) < digits or not abs(float(time)) < _LARGEST_EPOCH:
         return "" if time is None else str(time)
-    unit = next(unit for most, unit in _EPOCHS if abs(float(time)) < most)
+    unit: Any = epoch_unit(float(time))[0]
     return pd.Timestamp(float(time), unit=unit).isoformat() + "Z"
 
 

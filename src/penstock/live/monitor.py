@@ -208,7 +208,11 @@ class Monitor:
         try:
             changed = differences(state["settings"], self._settings)
             if not changed:
-                names = _check_saved(state, self._table).variable_names
+                # A good checksum says that it is what was written; another version may have written something else.
+                for name, value in vars(Counts(**state["counts"])).items():
+                    _whole(value, f"counts: {name}")
+                _output_mark(state)
+                names = check_position(state["input"], self._table).variable_names
                 if state["detector"] is not None:
                     scorer.restore(state["detector"])
                 if self._alarms is not None:
@@ -314,17 +318,6 @@ class Monitor:
             "alarms": None if self._alarms is None else self._alarms.state(),
         }
         self._snapshots.write(state, self.counts.samples)
-
-
-def _check_saved(state: dict[str, Any], options: TableOptions) -> Columns:
-    """Return the columns of a snapshot; ValueError, TypeError or LookupError if a run could not go on from it.
-
-    A good checksum only says that a snapshot is what was written; another version may have written something else.
-    """
-    for name, value in vars(Counts(**state["counts"])).items():
-        _whole(value, f"counts: {name}")
-    _output_mark(state)
-    return check_position(state["input"], options)
 
 
 def _output_mark(state: dict[str, Any]) -> OutputMark | None:

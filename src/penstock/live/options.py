@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from penstock._parameters import ParameterError, check_number
 from penstock.options import Option
 
-_in, _out, _state = (partial(Option, panel) for panel in ("Input", "Output", "State"))
+_in, _out, _state, _alarm = (partial(Option, panel) for panel in ("Input", "Output", "State", "Alarms"))
 _TIME_HELP = (
     "The time column, passed through; else one called time, timestamp, date, datetime or t, or a first column that is "
     "not numbers."
@@ -30,10 +30,6 @@ _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
 def _model(flags: str, text: str, default: str | None = None) -> Option:
     return Option("Model", flags, text, default=default)
-
-
-def _alarm(flags: str, text: str) -> Option:
-    return Option("Alarms", flags, text)
 
 
 @dataclass(frozen=True)

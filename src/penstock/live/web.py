@@ -311,7 +311,8 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
 
     async def page(request: Request) -> Response:
         name, kind = _PAGE[request.url.path]
-        return Response(await run_in_threadpool(_template, name), media_type=kind)
+        content = await run_in_threadpool((resources.files("penstock") / name).read_bytes)
+        return Response(content, media_type=kind)
 
     async def missing(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": "There is nothing here."}, getattr(error, "status_code", 404))
@@ -329,10 +330,6 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
     inner = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: missing, 405: missing})
     inner.router.redirect_slashes = False
     return Guard(inner, api, options, limits)
-
-
-def _template(name: str) -> bytes:
-    return (resources.files("penstock") / name).read_bytes()
 
 
 def is_loopback(host: str) -> bool:

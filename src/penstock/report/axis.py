@@ -100,7 +100,9 @@ def make_axis(
     elapsed = elapsed + moved
     steps = np.diff(elapsed)
     usual = float(np.median(steps)) if len(steps) else 0.0
-    begins = _after_gaps(steps)
+    positive = steps[steps > 0]
+    longest = _WIDER * float(np.quantile(positive, _USUAL, method="lower")) if len(positive) else np.inf
+    begins = np.concatenate([[True], steps > longest])
     begins[first] = True
     removed = _removed(steps, begins)
     ahead = removed - moved
@@ -111,12 +113,6 @@ def make_axis(
     offsets = tuple((float(places[row]), float(ahead[row])) for row in changes)
     zone, groups = "" if time.tz is None else str(time.tz), first if len(falls) else None
     return Axis(places, elapsed, begins, usual, float(ticks[0]) / per, offsets, zone, bool(removed.any()), groups)
-
-
-def _after_gaps(steps: FloatArray) -> NDArray[np.bool_]:
-    usual = steps[steps > 0]
-    limit = _WIDER * float(np.quantile(usual, _USUAL, method="lower")) if len(usual) else np.inf
-    return np.concatenate([[True], steps > limit])
 
 
 def _removed(steps: FloatArray, begins: NDArray[np.bool_]) -> FloatArray:
@@ -242,11 +238,7 @@ def pack_curve(values: FloatArray) -> Packed:
     >>> pack_curve(np.array([0.0, 1.0, np.nan]))
     {'low': 0.0, 'high': 1.0, 'data': 'AAD+////'}
     """
-    known = np.isfinite(values)
-    inside = values[known]
-    low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
-    # Halves, so that the widest range there can be does not overflow.
-    width = high / 2 - low / 2
+    known, inside, low, high, width = _range_of(values)
     if len(inside) > _MANY:
         usual = np.quantile(inside, [0.05, 0.95]) / 2
         if 0 < (usual[1] - usual[0]) < width / _FEW_STEPS:
@@ -268,10 +260,7 @@ def pack_long_curve(values: FloatArray) -> Packed:
     >>> list(base64.b64decode(packed["deltas"])), packed["steps"]
     ([127, 167, 254, 255, 160, 15], 4000)
     """
-    known = np.isfinite(values)
-    inside = values[known]
-    low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
-    width = high / 2 - low / 2
+    known, inside, low, high, width = _range_of(values)
     usual = np.quantile(inside, [0.05, 0.95]) / 2 if len(inside) > _MANY else np.array([low, high]) / 2
     most = float(usual[1] - usual[0]) or width
     if width > 0 and width / most > _FEW_STEPS:
@@ -291,6 +280,14 @@ def pack_long_curve(values: FloatArray) -> Packed:
     far = at[known][~near]
     data[far + 1], data[far + 2] = found[~near] % 256, found[~near] // 256
     return {"low": low, "high": high, "count": len(values), "steps": steps, "deltas": pack_bytes(data, "u1")}
+
+
+def _range_of(values: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, float, float, float]:
+    """Return which values are finite, these, their least and largest, and half of the range, which cannot overflow."""
+    known = np.isfinite(values)
+    inside = values[known]
+    low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
+    return known, inside, low, high, high / 2 - low / 2
 
 
 def pack_places(places: FloatArray) -> Packed:

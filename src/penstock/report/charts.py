@@ -77,23 +77,21 @@ class CaseCharts:
         axis, kept = self.local_axis(window), self._kept(actual, window)
         stretches = np.cumsum(axis.begins)[kept]
         similar = self.similar(case, window)
+        normal = None if similar is None else self._values[similar : similar + window.stop - window.start][kept]
         charts = []
         for place, sensor in enumerate(sensors):
             low, high = self.band(sensor.column)
-            charts.append(
-                {
-                    "name": shown_name(sensor.name),
-                    "unit": self.findings.units.get(sensor.name, ""),
-                    "range": float(self.findings.ranges[sensor.column]),
-                    "onset": float(axis.places[sensor.onset - window.start]) if sensor.onset >= window.start else None,
-                    "band": [low, high] if np.isfinite(low + high) else None,
-                    "actual": pack_curve(actual[kept, place]),
-                    "expected": pack_curve(expected[kept, place]),
-                    "normal": None
-                    if similar is None
-                    else pack_curve(self._values[similar : similar + window.stop - window.start, sensor.column][kept]),
-                }
-            )
+            chart = {
+                "name": shown_name(sensor.name),
+                "unit": self.findings.units.get(sensor.name, ""),
+                "range": float(self.findings.ranges[sensor.column]),
+                "onset": float(axis.places[sensor.onset - window.start]) if sensor.onset >= window.start else None,
+                "band": [low, high] if np.isfinite(low + high) else None,
+                "actual": pack_curve(actual[kept, place]),
+                "expected": pack_curve(expected[kept, place]),
+                "normal": None if normal is None else pack_curve(normal[:, sensor.column]),
+            }
+            charts.append(chart)
         return {
             "axis": axis.packed(),
             "places": pack_places(axis.places[kept]),

@@ -151,19 +151,11 @@ def findings_table(findings: Findings) -> pd.DataFrame:
     table = findings.top().reset_index()
     events = findings.events.loc[table["event"]]
     reasons = findings.explanations
+    table = table.assign(event_start=events["start"].array, event_end=events["end"].array)
     if findings.table.time is None:
-        spans: dict[str, Any] = {
-            "event_start": events["start"].to_numpy(),
-            "event_end": events["end"].to_numpy(),
-            "event_span": events["duration"].to_numpy(),
-        }
+        table["event_span"] = events["duration"].to_numpy()
     else:
-        spans = {
-            "event_start": events["start"].array,
-            "event_end": events["end"].array,
-            "event_seconds": pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy(),
-        }
-    table = table.assign(**spans)
+        table["event_seconds"] = pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy()
     if findings.contributions is not None:
         texts = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
         table["seen_as"] = pd.array(texts, dtype="string")
@@ -210,7 +202,8 @@ def document_pieces(findings: Findings) -> Iterator[str]:
     yield f',\n"verdict": {as_json(plain(findings.verdict))}'
     yield from _list_pieces("incidents", incident_records(findings))
     yield from _list_pieces("events", _events(findings))
-    yield from _list_pieces("days", records(_days(findings)))
+    days = findings.days.reset_index()
+    yield from _list_pieces("days", records(days.assign(day=[str(day)[:10] for day in days["day"]])))
     yield from _list_pieces("findings", records(findings.top().reset_index()))
     yield f',\n"settings": {as_json(plain(findings.settings))}'
     yield from _list_pieces("notes", map(plain, findings.notes))
@@ -294,6 +287,8 @@ def incident_records(findings: Findings) -> Iterator[dict[str, Any]]:
 
 def _events(findings: Findings) -> Iterator[dict[str, Any]]:
     numbers = findings.table.values.index
+    by_views = ("parts", "seen_as") if findings.contributions is not None else ()
+    nothing = dict.fromkeys((*by_views, "variables", "settings", "neighbors", "rule"))
     for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
         peak = figures["peak_row"]
         yield {
@@ -301,40 +296,20 @@ def _events(findings: Findings) -> Iterator[dict[str, Any]]:
             **figures,
             "peak_row": plain(numbers[peak]),
             "mode": str(findings.modes[peak]),
-            **(_why(findings, event) if event in findings.explanations else dict.fromkeys(_unexplained(findings))),
+            **(_why(findings, event) if event in findings.explanations else nothing),
         }
-
-
-def _unexplained(findings: Findings) -> tuple[str, ...]:
-    return (
-        *(("parts", "seen_as") if findings.contributions is not None else ()),
-        "variables",
-        "settings",
-        "neighbors",
-        "rule",
-    )
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:
     why = findings.explanations[event]
+    rows = findings.table.values.index[why.variables["position"].to_numpy(dtype=np.intp)]  # as in the source
     return {
         **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
-        "variables": _placed(findings, why.variables),
+        "variables": list(records(why.variables.drop(columns="position").assign(row=rows))),
         "settings": list(records(why.settings)),
         "neighbors": plain(why.neighbors.drop(columns="position")),
         "rule": None if why.rule is None else {"text": why.rule.text, **plain(why.rule)},
     }
-
-
-def _placed(findings: Findings, variables: pd.DataFrame) -> list[dict[str, Any]]:
-    """The variables of an event with rows as in the source instead of positions."""
-    rows = findings.table.values.index[variables["position"].to_numpy(dtype=np.intp)]
-    return list(records(variables.drop(columns="position").assign(row=rows)))
-
-
-def _days(findings: Findings) -> pd.DataFrame:
-    days = findings.days.reset_index()
-    return days.assign(day=[str(day)[:10] for day in days["day"]])
 
 
 def _columns(findings: Findings) -> Iterator[dict[str, Any]]:

@@ -122,9 +122,8 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
 
 def _policy(style: str, script: str) -> str:
     """Return a content security policy: nothing may be loaded, and only this very style and this very script count."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (script, style)
-    ]
+    digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in (script, style))
+    hashes = [base64.b64encode(digest).decode("ascii") for digest in digests]
     return (
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src 'none'; base-uri 'none'; "
         "form-action 'none'"
@@ -134,18 +133,9 @@ def _policy(style: str, script: str) -> str:
 def notebook_html(findings: Findings) -> str:
     """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
     cases, areas = cases_of(findings), Areas(findings.names)
-    sure = _sure_heading(findings)
+    sure = _sure_heading(findings).lower()
     group = "" if findings.table.group is None else str(findings.table.group.name)
-    names = (
-        word_for_cases(findings),
-        group,
-        "began",
-        "how long",
-        sure.lower(),
-        "look at first",
-        "condition",
-        "probably",
-    )
+    names = (word_for_cases(findings), group, "began", "how long", sure, "look at first", "condition", "probably")
     lines = [
         (row.number, row.group, row.when, row.duration, row.sure, row.first, row.condition, row.source)
         for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])

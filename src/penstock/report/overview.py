@@ -209,15 +209,28 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     noun = word_for_cases(findings)
     limits = shade_limits(max(found.values(), default=0))
     months, left_out = _months(sorted({key[:2] for key in with_readings}), sorted({key[:2] for key in found}))
+
+    def make_day(key: Day) -> Record:
+        rows, name, numbers = found.get(key, 0), day(pd.Timestamp(*key)), of_days.get(key, [])
+        tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
+        if rows:
+            shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
+            which = f", {noun}{'s' if len(numbers) > 1 else ''} {shown}" if numbers else ""
+            tip = f"{name}: {counted(rows, 'finding')}{which}"
+        return Record(
+            number=key[2],
+            iso=f"{key[0]:04}-{key[1]:02}-{key[2]:02}",
+            rows=rows,
+            level=int(np.searchsorted(limits, rows, side="right")),
+            tip=tip,
+            cases=numbers,
+            has_readings=key in with_readings,
+        )
+
     shown = []
     for year, month in months:
-        weeks = [
-            [
-                _day((year, month, number), found, of_days, with_readings, limits, noun) if number else None
-                for number in week
-            ]
-            for week in calendar.Calendar().monthdayscalendar(year, month)
-        ]
+        dates = calendar.Calendar().monthdayscalendar(year, month)
+        weeks = [[make_day((year, month, number)) if number else None for number in week] for week in dates]
         rows = sum(each.rows for week in weeks for each in week if each)
         shown.append(Record(name=f"{_NAMES[month - 1]} {year}", weeks=weeks, rows=rows))
     ends = [limit - 1 for limit in limits[1:]]
@@ -232,26 +245,6 @@ def shade_limits(most: int) -> list[int]:
     ([1, 2, 4, 8, 16], [1, 2], [])
     """
     return sorted({int(np.ceil(most ** (shade / LEVELS) - 1e-9)) for shade in range(LEVELS)}) if most else []
-
-
-def _day(
-    key: Day, found: dict[Day, int], cases: dict[Day, list[int]], with_readings: set[Day], limits: list[int], noun: str
-) -> Record:
-    rows, name, numbers = found.get(key, 0), day(pd.Timestamp(*key)), cases.get(key, [])
-    tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
-    if rows:
-        shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
-        which = f", {noun}{'s' if len(numbers) > 1 else ''} {shown}" if numbers else ""
-        tip = f"{name}: {counted(rows, 'finding')}{which}"
-    return Record(
-        number=key[2],
-        iso=f"{key[0]:04}-{key[1]:02}-{key[2]:02}",
-        rows=rows,
-        level=int(np.searchsorted(limits, rows, side="right")),
-        tip=tip,
-        cases=numbers,
-        has_readings=key in with_readings,
-    )
 
 
 def _cases_of_days(findings: Findings, cases: Sequence[Case]) -> dict[Day, list[int]]:

@@ -109,27 +109,24 @@ def mode_groups(findings: Findings) -> list[Record]:
         order = sorted(described.groups, key=lambda group: -group.members)
         cards = []
         for group in order:
-            differences = []
+            card = Record(
+                number=group.number + 1,
+                members=f"{group.members:,}",
+                share=percent(group.share),
+                width=100 * group.share,
+                findings=f"{described.findings[group.number]:,}",
+                differences=[],
+            )
             for row in group.differences.to_dict("records"):
                 column = findings.names.index(row["variable"])
                 ends = described.low[column], described.high[column]
-                here, usual = numbers([row["value"], row["usual"]])
+                value, usual = numbers([row["value"], row["usual"]])
                 at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-                unit = findings.units.get(row["variable"], "")
-                place = Record(
-                    name=name_tag(row["variable"]), unit=unit, value=here, usual=usual, at=at, usual_at=usual_at
+                name, unit = name_tag(row["variable"]), findings.units.get(row["variable"], "")
+                card.differences.append(
+                    Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
                 )
-                differences.append(place)
-            cards.append(
-                Record(
-                    number=group.number + 1,
-                    members=f"{group.members:,}",
-                    share=percent(group.share),
-                    width=100 * group.share,
-                    findings=f"{described.findings[group.number]:,}",
-                    differences=differences,
-                )
-            )
+            cards.append(card)
         profiles = [
             (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
             for j, name in enumerate(findings.names[:_MOST_VALUES])

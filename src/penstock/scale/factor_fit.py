@@ -123,7 +123,8 @@ def make_blocks(
     bounds = np.array([0, *accumulate(len(part) for part in numbers)])
     blocks, coupling = cut_graph(S, np.searchsorted(kept, np.concatenate(numbers)), bounds)
     for part, block in zip(parts, blocks, strict=True):
-        save_block(space / f"block-{part}", block)
+        names = ("indptr", "indices", "data", "offers")  # its rows have a file of their own
+        save_arrays(space / f"block-{part}", {name: getattr(block, name) for name in names})
     return [(space / f"block-{part}", space / f"part-{part}" / "rows.npy") for part in parts], coupling
 
 
@@ -250,12 +251,6 @@ class FileRows:
             for start in range(0, n, CHUNK):
                 count = min(CHUNK, n - start)
                 yield start, np.fromfile(stream, dtype=np.float64, count=count * p).reshape(count, p)
-
-
-def save_block(folder: Path, block: RowBlock) -> None:
-    """Save a block's similarities; its rows have a file of their own."""
-    arrays = {"indptr": block.indptr, "indices": block.indices, "data": block.data, "offers": block.offers}
-    save_arrays(folder, arrays)
 
 
 # What a task leaves behind for a group of blocks: each block's state, and the report of its last step.

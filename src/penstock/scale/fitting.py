@@ -267,11 +267,7 @@ def score(
     True
     """
     check_is_fitted(detector)
-    with (
-        terminal_progress(progress) as report,
-        open_workspace(folder) as space,
-        use_cluster(client, report) as cluster,
-    ):
+    with terminal_progress(progress) as report, open_workspace(folder) as space, use_cluster(client, report) as cluster:
         cluster.check()
         cluster.check_sees(space.folder)
         opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)

@@ -51,6 +51,15 @@ class Extent:
         nothing = np.full(rows.shape[1], np.nan)
         return cls(len(rows), np.fmin.reduce(rows), np.fmax.reduce(rows)) if len(rows) else cls(0, nothing, nothing)
 
+    def check_still(self, rows: FloatArray, label: str) -> None:
+        """Raise if rows are not those that had this extent: they would be scaled by a range that is not theirs."""
+        now = Extent.of(rows)
+        pairs = ((self.minimum, now.minimum), (self.maximum, now.maximum))
+        if now.n_rows != self.n_rows or not all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
+            raise SourceError(
+                f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
+            )
+
 
 def given(piece: Piece) -> tuple[Any, str]:
     """Return the first arguments of a task on a piece: the piece itself or its Dask block; and its label."""
@@ -121,14 +130,7 @@ def scale_piece(
     Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
     """
     rows = read_piece(given, label, columns)
-    now = Extent.of(rows)
-    same = now.n_rows == expected.n_rows and all(
-        np.array_equal(getattr(now, side), getattr(expected, side), equal_nan=True) for side in ("minimum", "maximum")
-    )
-    if not same:  # rows would be scaled by a range that is no longer theirs
-        raise SourceError(
-            f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
-        )
+    expected.check_still(rows, label)
     bad = (rows < 0) | (rows > LARGEST_VALUE)
     if scaling is None and needs_nonnegative and bad.any():
         row, column = np.argwhere(bad)[0]

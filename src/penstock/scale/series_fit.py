@@ -41,11 +41,6 @@ _COUNTS_AS = 4  # components: what the driver keeps of each row
 _COPIES = 16  # of a block, at most, that a task holds
 
 
-def read_order(source: Any, n: int, time: Any, runs: Any) -> tuple[FloatArray | None, Any]:
-    """Return the times and runs of n rows as arrays, None where there are none."""
-    return read_time(source, time, n), read_runs(runs, n)
-
-
 def order_digest(time: Any, runs: Any) -> str:
     """Return a text that differs if the times or runs of the rows do."""
     parts = [b"" if each is None else np.asarray(each).astype("U").tobytes() for each in (time, runs)]
@@ -63,7 +58,7 @@ def fit_series(
     if len(empty):
         name = empty[0] if source.columns is None else repr(source.columns[empty[0]])
         raise SourceError(f"Column {name} has no reading at all. Leave out such columns.")
-    seconds, labels = read_order(table, extent.n_rows, time, runs)
+    seconds, labels = read_time(table, time, extent.n_rows), read_runs(runs, extent.n_rows)
     _check_order(source, extents, seconds, labels)
     size = extent.n_rows, 2 * source.n_columns, _COUNTS_AS
     check_memory_of_driver(*size, keeps_files=keeps_files)
@@ -118,14 +113,7 @@ def lay_piece(given: Any, label: str, columns: list[str] | None, expected: Exten
     """Task: write a piece into its place in the file of all rows."""
     with taking_missing():
         rows = read_piece(given, label, columns)
-    now = Extent.of(rows)
-    same = now.n_rows == expected.n_rows and all(
-        np.array_equal(getattr(now, side), getattr(expected, side), equal_nan=True) for side in ("minimum", "maximum")
-    )
-    if not same:
-        raise SourceError(
-            f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
-        )
+    expected.check_still(rows, label)
     fill_rows(file, start, rows)
 
 

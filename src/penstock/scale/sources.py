@@ -218,22 +218,19 @@ def _named(label: str) -> Iterator[None]:
 
 def _usable_columns(schema: Any, label: str, wish: Sequence[str] | None) -> list[str]:
     """Return the columns to use, all of numbers; what pandas stored as an index is used only if asked for."""
+    from pyarrow import types
+
     known = list(schema.names)
     if wish is None:
         index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
         known = [name for name in known if name not in index]
     chosen = [known[k] for k in _pieces.chosen_positions(known, wish, label)]
+    numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     for name in chosen:
         kind = schema.field(name).type
-        if not _is_numeric(kind):
+        if not any(test(kind) for test in numeric):
             _pieces.raise_column_type(label, name, str(kind))
     return chosen
-
-
-def _is_numeric(kind: Any) -> bool:
-    from pyarrow import types
-
-    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
 
 
 def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, first: Path) -> None:

@@ -222,10 +222,6 @@ class PartsSearch:
     def __reduce__(self) -> tuple[type[PartsSearch], tuple[Frame, tuple[Path, ...], Path, Path]]:
         return PartsSearch, (self.frame, self.folders, self.numbers, self.file)  # not what is cached
 
-    def _tree(self, part: int) -> PointTree:
-        """Opened anew each time: thousands of parts would be tens of thousands of open files."""
-        return open_part(self.folders[part], self.frame).tree
-
     @cached_property
     def _boxes(self) -> tuple[FloatArray, FloatArray]:
         return (
@@ -267,7 +263,8 @@ class PartsSearch:
                 break
             for part in np.unique(turn[open_]):
                 asking = np.flatnonzero(open_ & (turn == part))
-                names, squares = self._tree(part).nearest_squares(X[asking], 1)
+                # Opened anew each time: thousands of parts would be tens of thousands of open files.
+                names, squares = open_part(self.folders[part], self.frame).tree.nearest_squares(X[asking], 1)
                 name, square, held = names[:, 0], squares[:, 0], best[asking]
                 first = (square < held) | ((square == held) & (name < found[asking]))
                 best[asking[first]], found[asking[first]] = square[first], name[first]

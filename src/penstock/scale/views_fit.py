@@ -266,7 +266,7 @@ def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatAr
         picked = np.sort(np.concatenate([keys[d] for keys, _ in found])) if least[d] < most[d] else least[[d]]
         for place, rank in enumerate((first - below[d], second - below[d])):
             middle[place, d] = picked[min(rank, len(picked) - 1)] if rank < inside[d] else above[d]
-    lower, upper = values_of(middle)
+    lower, upper = np.where(middle & _SIGN, middle ^ _SIGN, ~middle).view(np.float64)  # keys back to floats
     return lower, upper
 
 
@@ -274,11 +274,6 @@ def keys_of(values: FloatArray) -> Keys:
     """Map floats to whole numbers in the same order, one for each float that exists."""
     bits = (values + 0.0).view(np.uint64)  # there is but one zero
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-
-
-def values_of(keys: Keys) -> FloatArray:
-    """Map keys back to floats."""
-    return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
 
 
 def bin_widths(least: Keys, most: Keys, bins: int) -> Keys:

@@ -11,7 +11,7 @@ import pandas as pd
 from penstock._types import BoolArray, FloatArray
 from penstock.simulate._events import Event, within
 from penstock.simulate._plant import RATED_POWER, PlantState, Unit, follow, red_noise, stream
-from penstock.simulate._scenarios import STEP_HOURS, STEPS_PER_HOUR, Effect
+from penstock.simulate._scenarios import STEP_HOURS, STEPS_PER_HOUR, Effect, numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,8 @@ def several_temperatures(
     name: str, base: FloatArray, rise: FloatArray, shares: tuple[float, ...], noise: float
 ) -> list[Reading]:
     """Return sensors of one kind at several places, each with its share of the rise above the coolant."""
-    width = len(str(len(shares)))
-    return [
-        temperature(f"{name}_{place:0{width}d}", base + share * rise, noise) for place, share in enumerate(shares, 1)
-    ]
+    places = zip(numbered(name, len(shares)), shares, strict=True)
+    return [temperature(place, base + share * rise, noise) for place, share in places]
 
 
 def delay(values: FloatArray, steps: int) -> FloatArray:
