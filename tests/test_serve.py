@@ -173,6 +173,7 @@ def test_numbered_requests_count_once_and_gaps_are_refused(tmp_path):
 
 
 JSON = '[{"time": "2026-01-01T00:00:00", "flow": 5, "head": 5, "power": 5, "oil": 5}]'
+DATE = JSON.replace("2026-01-01T00:00:00", "20260101")
 COLUMNS = '{"columns": ["time","flow","head","power","oil"], "rows": [["2026-01-01 00:00",5,5,5,5]]}'
 INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 1767225600000000000"
 
@@ -181,13 +182,14 @@ INFLUX = "pump,site=a flow=5,head=5 1767225600000000000\npump power=5i,oil=5 176
     ("kind", "body"),
     [
         ("application/json", JSON),
+        ("application/json", DATE),
         ("application/json", COLUMNS),
         ("application/x-ndjson", JSON[1:-1]),
         ("text/csv", f"{HEADER}\n2026-01-01 00:00:00,5,5,5,5"),
         ("text/csv", "oil;time;flow;head;power\n5,0;01.01.2026 00:00;5,0;5,0;5,0\n"),
         ("application/x-influx", INFLUX),
     ],
-    ids=["json", "columns", "ndjson", "csv", "semicolons", "influx"],
+    ids=["json", "date", "columns", "ndjson", "csv", "semicolons", "influx"],
 )
 def test_formats(tmp_path, kind, body):
     with LiveServer(options(tmp_path)) as server:

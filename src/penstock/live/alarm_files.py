@@ -29,6 +29,15 @@ def epoch_unit(number: float) -> tuple[str, float]:
     return next(((name, per_second) for most, name, per_second in _UNITS if not abs(number) >= most), ("s", 1.0))
 
 
+def is_epoch(time: Any) -> bool:
+    """Return whether a time is a number since 1970: a number that is not a date without separators.
+
+    >>> [is_epoch(time) for time in ("20240501", "1714557600", 0.5, "2024-05-01")]
+    [False, True, True, False]
+    """
+    return is_number(time) and len(str(time)) != _DATE_DIGITS
+
+
 def epoch_seconds(number: float) -> float:
     """Return a time that is a number in seconds."""
     return number / epoch_unit(number)[1]
@@ -79,7 +88,7 @@ class StreamClock:
 
     def _decide(self, first: Any) -> None:
         text = "" if first is None else str(first)
-        if is_number(first) and len(text) != _DATE_DIGITS:
+        if is_epoch(first):
             self.kind = "numbers"
             return
         read, zoned, self.day_first = read_stamps([text], None)

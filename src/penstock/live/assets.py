@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.io import Batch, Feed, InputError, RowSource, TableOptions, is_number, open_feed
-from penstock.live.alarm_files import epoch_seconds
+from penstock.io import Batch, Feed, InputError, RowSource, TableOptions, open_feed
+from penstock.live.alarm_files import epoch_seconds, is_epoch
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
 from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, AssetOptions
@@ -281,7 +281,7 @@ def _read_seconds(batch: Batch, source: RowSource) -> FloatArray:
 
 
 def _second(text: Any) -> float | None:
-    if is_number(text):
+    if is_epoch(text):
         number = epoch_seconds(float(text))
         return number if math.isfinite(number) else None
     try:
