@@ -111,10 +111,20 @@ def _true_detections(outcome: Outcome) -> list[str]:
         if name == "TPR":
             parts += _controls(outcome)
         counts = match_counts(found).reset_index()
+        counts.insert(4, "best control", [_best_control(outcome.rows, method) for method in counts["method"]])
         titles = {"sets": "data sets", "run": "with a result", "best_matched": "highest seed matches"}
         titles |= {"mean_difference": "ours − paper's", "mean_abs_difference": "mean distance"}
-        parts.append(table(counts, count, titles=titles))
+        numbers = dict.fromkeys(counts.columns.drop(["method", "best control"]), count)
+        parts.append(table(counts, numbers, titles=titles))
     return parts
+
+
+def _best_control(rows: pd.DataFrame, column: str) -> str:
+    """Return how many data sets the best of the controls matches in a column of the paper, and which it is."""
+    controls, figures = pivot(rows[rows["method"].isin(CONTROLS)]), paper_column(column)
+    found = {str(name): within(controls[name].reindex(figures.index), figures).fillna(False).sum() for name in controls}
+    best = max(found, key=lambda name: int(found[name]), default="")
+    return f"{found[best]} ({best})" if best else "not run"
 
 
 def _controls(outcome: Outcome) -> list[str]:
@@ -255,14 +265,15 @@ def _sweeps(outcome: Outcome) -> list[str]:
         wide = found.pivot(index="value", columns="base", values="precision_at_n")[list(pd.unique(found["base"]))]
         wide.index = pd.Index([str(value) for value in wide.index])
         matched = {base: _matched_by_value(outcome.rows, name, str(base)) for base in wide}
+        wide = wide.map("{:.3f}".format)
         for base, counts in matched.items():
-            wide[f"{base}: matched"] = [counts.get(value) for value in wide.index]
+            wide[f"{base}: matched"] = [count(counts.get(value)) for value in wide.index]
+        wide.loc["the best control"] = [*[""] * len(matched), *(_best_control(outcome.rows, str(b)) for b in matched)]
         sets = ", ".join(f"{base} {n}" for base, n in found.groupby("base", sort=False)["datasets"].max().items())
-        formats = {str(column): count if "matched" in str(column) else "{:.3f}".format for column in wide}
         caption = (
             f"**{escape(name)}**: mean P@N over the data sets on which all values ran ({escape(sets)}), and matches."
         )
-        parts.append(table(wide.reset_index(names=name), formats, caption=caption))
+        parts.append(table(wide.reset_index(names=name), str, caption=caption))
     return parts
 
 
