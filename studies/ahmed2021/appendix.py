@@ -267,7 +267,7 @@ def _sweeps(outcome: Outcome) -> list[str]:
         matched = {base: _matched_by_value(outcome.rows, name, str(base)) for base in wide}
         wide = wide.map("{:.3f}".format)
         for base, counts in matched.items():
-            wide[f"{base}: matched"] = [count(counts.get(value)) for value in wide.index]
+            wide[f"{base}: matched"] = [count(counts.get(value, float("nan"))) for value in wide.index]
         wide.loc["the best control"] = [*[""] * len(matched), *(_best_control(outcome.rows, str(b)) for b in matched)]
         sets = ", ".join(f"{base} {n}" for base, n in found.groupby("base", sort=False)["datasets"].max().items())
         caption = (
