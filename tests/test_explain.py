@@ -30,15 +30,7 @@ from penstock.explain import (
     split_unit,
     tree_layout,
 )
-from penstock.explain._conditions import (
-    Bound,
-    best_path,
-    gap_around,
-    grow,
-    paths_of,
-    rows_that_meet,
-    simplest,
-)
+from penstock.explain._conditions import Bound, best_path, gap_around, grow, paths_of, rows_that_meet, simplest
 from penstock.explain.drawing import middle
 from penstock.explain.rule import best_separating
 from penstock.prepare import learn_scaling

@@ -15,7 +15,7 @@ import penstock
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray
 from penstock.columns import RowRule, parse_rule
-from penstock.detection._judging import Cut, judge
+from penstock.detection._judging import judge
 from penstock.detection._periods import (
     LabelValues,
     Periods,
@@ -35,6 +35,7 @@ from penstock.detection._preparing import (
     refuse_read_already,
     unit_table,
 )
+from penstock.detection._scoring import Cut
 from penstock.detection.findings import Findings
 from penstock.detection.model import FittedRows, Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes

@@ -159,9 +159,6 @@ def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
 
     Where that is 0 the highest, and where all are 0, one. Never less than a millionth of the largest mode's, so that
     the rounding of a machine that stands still does not lead the list.
-
-    >>> usual_scores([np.arange(101.0), np.array([0.0] * 99 + [3.0]), np.zeros(9)])
-    [95.0, 3.0, 1.0]
     """
     known = [each[np.isfinite(each)] for each in scores]
     found = [float(np.quantile(each, 0.95)) or float(each.max()) for each in known]

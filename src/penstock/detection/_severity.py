@@ -2,146 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words
-from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.detection._parts import JudgedPart, is_series
-from penstock.detection._preparing import Prepared
-from penstock.detection._wording import (
-    FOLLOWING,
-    NO_RATES,
-    ONLY_RANKS,
-    TOO_FEW_BLOCKS,
-    TOO_FEW_ROWS,
-    TOO_RARE,
-    how_rare,
-    rank_in_words,
-    rows_that,
-)
-from penstock.detection.model import Model
+from penstock._types import IndexArray
+from penstock.detection._scoring import Scored
 from penstock.detection.verdict import Verdict, about_incidents, about_new_rows, about_table
 from penstock.detectors import scores_without_the_highest
-from penstock.io import Note, Table
+from penstock.io import Table
 from penstock.sensors import learn_clock
 from penstock.thresholds import about_figure, expected_by_chance
 
+ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."
+HOW_TO_RATES = (
+    "For a rate of false alarms, learn from a period that is known to be good (--train-until, --train-rule, or "
+    "penstock fit and score)."
+)
+NO_RATES = "This method gives scores without a rate."
+FOLLOWING = "Rows are much like the ones before, and this method judges them one by one: it cannot say how sure it is."
+TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
+TOO_RARE = "The rows learnt from cannot show how rare scores above the threshold are."
+TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
+_RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
+_EXTRAPOLATED = " (extrapolated)"
+_OFTEN = 0.1
 
-@dataclass(frozen=True, eq=False)
+
 class Grades:
-    """How severe findings are: a multiple of the threshold, or of `penstock.Detector` a rate or a rank.
+    """How severe findings are: a multiple of the threshold, or of `penstock.Detector` a rate or a rank."""
 
-    ascending : the scores of all rows that could be findings.
-    """
-
-    scores: FloatArray
-    ascending: FloatArray
-    modes: NDArray[np.str_]
-    parts: tuple[JudgedPart, ...]
-    threshold: float
-    rates: FloatArray | None
-    ranked: bool
-    chance: FloatArray | None
+    def __init__(self, scored: Scored) -> None:
+        self._scored, self._ranked = scored, scored.contributions is not None
+        self._comparable = np.sort(scored.scores[scored.judged & (scored.self_judged | ~scored.trained)])
 
     def of(self, rows: IndexArray) -> dict[str, Any]:
         """Return the one column that says how severe findings are, by its name."""
-        if self.chance is not None:
-            return {"expected_by_chance": self.chance[rows]}
-        if not self.ranked:
-            usable = self.threshold > 0
-            return {"severity": self.scores[rows] / self.threshold if usable else np.full(len(rows), np.nan)}
-        if self.rates is None:
+        scored = self._scored
+        if scored.chance is not None:
+            return {"expected_by_chance": scored.chance[rows]}
+        if not self._ranked:
+            usable = scored.threshold > 0
+            return {"severity": scored.scores[rows] / scored.threshold if usable else np.full(len(rows), np.nan)}
+        if scored.rates is None:
             return {"standing": np.array([self._standing(row) for row in rows.tolist()], dtype=object)}
-        return {"false_alarm_rate": self.rates[rows]}
+        return {"false_alarm_rate": scored.rates[rows]}
 
     def in_place_of_severity(self, events: pd.DataFrame) -> pd.DataFrame:
-        if not self.ranked and self.chance is None:
+        if not self._ranked and self._scored.chance is None:
             return events
         ((name, values),) = self.of(events["peak_row"].to_numpy()).items()
         return events.rename(columns={"severity": name}).assign(**{name: values})
 
     def rarity(self, events: pd.DataFrame) -> pd.DataFrame:
         """Return how rare the peak of each event is, as a sentence and as a figure."""
-        texts: list[tuple[str, str]] = []
+        scored, texts = self._scored, list[tuple[str, str]]()
+        learnt = {judged.part.mode: len(judged.part.training_scores) for judged in scored.parts}
         for row in events["peak_row"].tolist():
-            if self.chance is not None:
-                figure = about_figure(float(self.chance[row]))
+            if scored.chance is not None:
+                figure = about_figure(float(scored.chance[row]))
                 texts.append((f"{figure} as high would be expected by chance in a period like this", figure))
-            elif self.rates is None:
-                texts.append((self._standing(row),) * 2 if self.ranked else ("", ""))
+            elif scored.rates is None:
+                texts.append((self._standing(row),) * 2 if self._ranked else ("", ""))
             else:
-                rate, mode = float(self.rates[row]), self.modes[row]
-                learnt = next(len(judged.part.training_scores) for judged in self.parts if judged.part.mode == mode)
-                beyond = rate < 1 / (learnt + 1)  # smaller than the training rows of the mode can show
+                rate = float(scored.rates[row])
+                beyond = rate < 1 / (learnt[scored.prepared.modes[row]] + 1)  # less than the rows learnt can show
                 sentence = rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
                 texts.append((sentence, how_rare(rate, extrapolated=beyond)))
         return pd.DataFrame(texts, columns=["sentence", "figure"], index=events.index, dtype=object)
 
     def _standing(self, row: int) -> str:
         """Return the rank of a row's score among all rows that could be findings."""
-        below, up_to = (int(np.searchsorted(self.ascending, self.scores[row], side)) for side in ("left", "right"))
-        n = len(self.ascending)
-        return rank_in_words(n - up_to, up_to - below, n, over_all_modes=len(self.parts) > 1)
+        score, n = self._scored.scores[row], len(self._comparable)
+        below, up_to = (int(np.searchsorted(self._comparable, score, side)) for side in ("left", "right"))
+        return rank_in_words(n - up_to, up_to - below, n, over_all_modes=len(self._scored.parts) > 1)
 
 
-def chance_of(
-    parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_learnt: bool = False
-) -> FloatArray | None:
-    """Return how many episodes as high as each row a normal period of this length has; None where that is not known.
-
-    For detectors that judge series. Each mode is a chance to find something, so its numbers count as often as there
-    are modes. `as_long_as_learnt`: in a period at least as long as that learnt from, by which few rows are listed: in
-    a short one nearly every row would be as high as one that chance gives.
-    """
-    expected = np.full(len(scores), np.nan)
-    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
-        mine = rows[candidates[rows]]
-        later = learnt is None or not np.isin(mine, learnt).all()
-        if not is_series(part.detector) or part.level(1.0, later=later) is None:
-            return None
-        n_rows = max(len(mine), len(part.training_scores) if as_long_as_learnt else 1)
-        expected[mine] = part.detector.expected_by_chance(scores[mine], n_rows, later=later)
-    return expected * len(parts)
-
-
-def rates_of(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: BoolArray) -> FloatArray:
-    """Return how seldom normal rows of a finding's mode score as high; NaN for other rows."""
-    rates = np.full(len(scores), np.nan)
-    for judged in parts:
-        found = judged.rows[flags[judged.rows]]
-        if len(found):
-            rates[found] = judged.part.rates_of(scores[found])
-    return rates
-
-
-def verdict_on(
-    model: Model,
-    prepared: Prepared,
-    parts: tuple[JudgedPart, ...],
-    scores: FloatArray,
-    candidates: BoolArray,
-    peaks: Mapping[str, Sequence[int]],
-    chance: FloatArray | None,
-    rates: FloatArray | None,
-    threshold_rate: float | None,
-    alike: list[Note],
-) -> Verdict:
-    """Return what the findings say as a whole; `peaks` are the highest rows of what is counted, and its name."""
-    if chance is not None:
-        rows, ((noun, peak_rows),) = np.flatnonzero(candidates), peaks.items()
-        return about_incidents(chance[list(peak_rows)], _period(prepared.table, rows), noun)
-    if threshold_rate is not None and rates is not None:
-        return about_new_rows(rates[~np.isnan(rates)], int(candidates.sum()), threshold_rate)
+def verdict_on(scored: Scored, noun: str, peaks: Sequence[int]) -> Verdict:
+    """Return what the findings say as a whole; `peaks` are the highest rows of the events or incidents (`noun`)."""
+    model, parts, rates = scored.model, scored.parts, scored.rates
+    if scored.chance is not None:
+        period = _period(scored.prepared.table, np.flatnonzero(scored.candidates))
+        return about_incidents(scored.chance[list(peaks)], period, noun)
+    if scored.threshold_rate is not None and rates is not None:
+        return about_new_rows(rates[~np.isnan(rates)], int(scored.candidates.sum()), scored.threshold_rate)
     unsure = ""
     if model.judges_series:
         unsure = TOO_FEW_BLOCKS
-    elif alike:
+    elif scored.alike:
         unsure = FOLLOWING
     elif not model.tells_rates:
         unsure = NO_RATES
@@ -149,10 +101,9 @@ def verdict_on(
         unsure = TOO_RARE
     if unsure:
         return Verdict("unknown", f"{unsure} {ONLY_RANKS}")
-    values = prepared.values.to_numpy()
     try:
         again = [
-            scores_without_the_highest(judged.part.detector, values[judged.rows], scores[judged.rows])
+            scores_without_the_highest(judged.part.detector, scored.values[judged.rows], scored.scores[judged.rows])
             for judged in parts
         ]
     except ValueError:  # without the highest rows a column has no readings, or too few rows are left
@@ -170,12 +121,68 @@ def _period(table: Table, rows: IndexArray) -> str:
     return duration_in_words(recorded) if recorded else counted(len(rows), "row")
 
 
-def threshold_rarity(threshold: float, rate: float | None, parts: tuple[JudgedPart, ...]) -> str:
-    """Return how many normal rows, or rows learnt from, exceed the threshold, in words."""
-    scores = np.concatenate([judged.part.training_scores for judged in parts])
+def threshold_rarity(scored: Scored) -> str:
+    """Return how many normal rows, or rows learnt from, exceed the threshold, in words; "" where neither is known."""
+    if scored.contributions is None or scored.self_judged:
+        return ""
+    scores, rate = np.concatenate([judged.part.training_scores for judged in scored.parts]), scored.threshold_rate
     if rate is None:
-        above = int((scores > threshold).sum())
+        above = int((scores > scored.threshold).sum())
         verb = "exceed" if above > 1 else "exceeds"
         return f"{f'{above:,}' if above else 'none'} of the {len(scores):,} rows learnt from {verb}"
     extrapolated = rate < 1 / (len(scores) + 1)
-    return rows_that(rate, "exceeds", "exceed", extrapolated=extrapolated, over_all_modes=len(parts) > 1)
+    return rows_that(rate, "exceeds", "exceed", extrapolated=extrapolated, over_all_modes=len(scored.parts) > 1)
+
+
+def how_rare(rate: float, *, extrapolated: bool = False) -> str:
+    """Return a share of normal rows.
+
+    extrapolated : it is smaller than the rows that it was learnt from can show.
+
+    >>> how_rare(0.0002), how_rare(0.31), how_rare(1e-30)
+    ('1 in 5,000', '31 in 100', 'fewer than 1 in a billion')
+    >>> how_rare(0.0002, extrapolated=True), how_rare(1e-7, extrapolated=True)
+    ('1 in 5,000 (extrapolated)', 'fewer than 1 in a million (extrapolated)')
+    """
+    return _figure(rate, extrapolated) + (_EXTRAPOLATED if extrapolated else "")
+
+
+def _figure(rate: float, extrapolated: bool) -> str:
+    if rate < (_RAREST_BEYOND if extrapolated else _RAREST):
+        return f"fewer than 1 in a {'million' if extrapolated else 'billion'}"
+    if rate > _OFTEN:
+        return f"{math.ceil(100 * rate - 1e-9)} in 100"
+    count = math.floor(1 / rate + 1e-6)
+    step = 10 ** max(0, len(str(count)) - 2)
+    return f"1 in {count // step * step:,}"
+
+
+def rows_that(
+    rate: float, singular: str, plural: str, *, extrapolated: bool = False, over_all_modes: bool = False
+) -> str:
+    """Return what a share of normal rows does; the rest as in `how_rare`.
+
+    over_all_modes : it is a share of the rows of several operating modes together.
+
+    >>> rows_that(0.0002, "scores this high", "score this high"), rows_that(0.31, "reaches it", "reach it")
+    ('1 in 5,000 normal rows scores this high', '31 in 100 normal rows reach it')
+    >>> rows_that(1e-5, "exceeds", "exceed", extrapolated=True, over_all_modes=True)
+    '1 in 100,000 normal rows over all modes (extrapolated) exceeds'
+    """
+    words = _figure(rate, extrapolated)
+    which = f"normal rows{' over all modes' if over_all_modes else ''}{_EXTRAPOLATED if extrapolated else ''}"
+    return f"{words} {which} {singular if words.startswith('1 ') else plural}"
+
+
+def rank_in_words(higher: int, equal: int, rows: int, *, over_all_modes: bool = False) -> str:
+    """Return where a score stands among those of some rows.
+
+    higher, equal : how many of the rows have a higher score, and how many this one.
+    over_all_modes : the rows are of several operating modes.
+
+    >>> rank_in_words(2, 1, 4177), rank_in_words(0, 4, 4177), rank_in_words(0, 1, 900, over_all_modes=True)
+    ('rank 3 of 4,177', 'rank 1–4 of 4,177, tied', 'rank 1 of 900 over all modes')
+    """
+    place = f"{higher + 1:,}" if equal == 1 else f"{higher + 1:,}–{higher + equal:,}"
+    modes, tied = " over all modes" if over_all_modes else "", ", tied" if equal > 1 else ""
+    return f"rank {place} of {rows:,}{modes}{tied}"

@@ -97,14 +97,7 @@ class ModePlan:
 def plan_modes(
     modes: ModeSpec, columns: Sequence[str], *, skip: Sequence[str] = (), settle: pd.Timedelta | int | None = None
 ) -> ModePlan:
-    """Make a plan from what users write: a column, rules, or rules with names.
-
-    >>> plan = plan_modes(["running: power > 5", "idle: speed > 10"], columns=["power", "speed"])
-    >>> [name for name, _ in plan.rules]
-    ['running', 'idle']
-    >>> plan_modes("state", columns=["power", "state"]).column
-    'state'
-    """
+    """Make a plan from what users write: a column, rules, or rules with names."""
     skip = (skip,) if isinstance(skip, str) else tuple(skip)
     if isinstance(modes, Mapping):
         rules = tuple((str(name).strip(), parse_rule(rule)) for name, rule in modes.items())
