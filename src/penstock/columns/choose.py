@@ -27,13 +27,6 @@ class Encoding:
 
     A category that was not there when this was learnt is 0 in all columns of one-hot, and rarer than any other in
     rarity. A missing value is missing in every column.
-
-    >>> state = pd.Series(["on", "on", "off", None])
-    >>> encoding = learn_encoding("state", state, most_one_hot=5)
-    >>> encoding.names, encoding.apply(state).tolist()
-    (('state=on', 'state=off'), [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [nan, nan]])
-    >>> learn_encoding("state", state, most_one_hot=1).apply(pd.Series(["on", "off", "new"])).round(2).tolist()
-    [[0.41], [1.1], [1.39]]
     """
 
     METHODS: ClassVar[tuple[str, ...]] = (ONE_HOT, RARITY)
@@ -139,16 +132,6 @@ def choose_inputs(
     most_one_hot : text with more categories than this is encoded by rarity, in one column: see `Encoding`.
     strict : raise instead of leaving out or encoding anything.
     labels : take columns that look like a label for inputs.
-
-    >>> from penstock.io import read_table
-    >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
-    >>> choice = choose_inputs(read_table(plant))
-    >>> choice.counts
-    {'as they are': 1, 'encoded': 1, 'left out': 1}
-    >>> choice.left_out
-    (LeftOut(name='limit', reason='It never changes: it is always 9.'),)
-    >>> choice.apply(read_table(plant)).iloc[1].to_dict()
-    {'flow': 2.0, 'state=on': 0.0, 'state=off': 1.0}
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
     unknown = [name for name in (*table.names, *keep) if name not in known]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from penstock._messages import counted, quoted
 from penstock._types import BoolArray, IndexArray
-from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
+from penstock.explain.events import Clock, Length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
 
@@ -186,38 +186,23 @@ def agreement(
     flags: ArrayLike,
     scores: ArrayLike,
     time: pd.DatetimeIndex | None,
-    *,
-    horizon: Length | None = None,
-    gap: Length | None = None,
     groups: ArrayLike | None = None,
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
     known, flags, scores : a score may be NaN: the row is not judged then.
     time : in ascending order; None: the positions of the rows count.
-    horizon : how long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
-    gap : known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
-        groups they are one fault however far apart, as a run has holes but is one.
     groups : as in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
-    >>> time = pd.date_range("2024-05-01", periods=8, freq="h")
-    >>> known = [False, False, False, True, True, False, False, True]
-    >>> flags = [False, True, False, False, True, False, False, False]
-    >>> found = agreement(known, flags, [1.0, 7.0, 1.0, 2.0, 8.0, 1.0, 1.0, 6.0], time)
-    >>> found.faults[["rows", "flagged", "lead", "found"]]
-           rows  flagged            lead  found
-    fault
-    1         2        1 0 days 02:00:00   True
-    2         1        0             NaT  False
-    >>> found.n_known, round(found.precision_at_n, 3)
-    (3, 0.667)
+    Known rows in a row are one fault, unless they are farther apart than events may be (`group_events`); with groups
+    they are one however far apart, as a run has holes but is one. An alarm up to 24 hours before a fault counts as a
+    warning; without time, none before it does.
     """
-    (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
-    clock = clock_of(time, n, groups)
-    before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
-    usual = n if groups is not None else clock.usual_length() if gap is None else 0
-    apart = checked_length(gap, usual, clock, "gap")
-    first, last = fault_spans(truth, clock, apart)
+    truth, flagged = (np.asarray(each, dtype=np.bool_) for each in (known, flags))
+    values = np.asarray(scores, dtype=np.float64)
+    clock = clock_of(time, len(truth), groups)
+    before: Length = 0 if time is None else _HORIZON
+    first, last = fault_spans(truth, clock, clock.usual_length() if groups is None else len(truth))
     # The first row at which an alarm counts for each fault.
     ticks, width = clock.ticks(before), clock.width(before)
     starts = ticks[first]

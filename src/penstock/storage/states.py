@@ -93,11 +93,7 @@ def state_to_bytes(kind: str, state: dict[str, Any]) -> bytes:
 
 
 def state_from_bytes(data: bytes, kind: str) -> dict[str, Any]:
-    """Return the state of this kind that `state_to_bytes` was given; StorageError if the bytes are not sound.
-
-    >>> state_from_bytes(state_to_bytes("example", {"rounds": 3}), "example")
-    {'rounds': 3}
-    """
+    """Return the state of this kind that `state_to_bytes` was given; StorageError if the bytes are not sound."""
     return _read_stream(BytesIO(data), len(data), kind)[1]
 
 
@@ -330,11 +326,7 @@ def _read_arrays(stream: BinaryIO, slots: list[_Slot], digest: Any) -> dict[str,
 
 
 def parse_json(text: bytes) -> Any:
-    """Parse untrusted JSON with limits on depth, number of values and digits; no key may come twice.
-
-    >>> parse_json(b'{"a":[1,2.5,null]}')
-    {'a': [1, 2.5, None]}
-    """
+    """Parse untrusted JSON with limits on depth, number of values and digits; no key may come twice."""
     depth, values = measure_json(text)
     if depth > MAX_DEPTH or values > MAX_VALUES:
         raise CorruptFileError(
@@ -390,15 +382,6 @@ class Record:
 
     content : from a file; anything else is refused.
     place : what it is, for messages.
-
-    >>> record = Record({"k": 3, "edges": np.zeros((4, 2))}, "fitted")
-    >>> record.whole("k", least=1)
-    3
-    >>> record.array("edges", np.float64, (None, 2)).shape
-    (4, 2)
-    >>> record.array("edges", np.float64, (7, 2))
-    Traceback (most recent call last):
-    penstock.storage.files.StorageError: fitted['edges'] should be float64 of shape (7, 2), but is float64 of shape...
     """
 
     def __init__(self, content: Any, place: str) -> None:

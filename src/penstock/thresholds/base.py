@@ -157,12 +157,7 @@ def check_not_infinite(score: float) -> None:
 
 
 def pack_threshold(threshold: Threshold) -> dict[str, Any]:
-    """Return the class by name, the parameters and the state, for `unpack_threshold`.
-
-    >>> from penstock.thresholds import Fixed
-    >>> pack_threshold(Fixed(3.0))
-    {'kind': 'Fixed', 'parameters': {'value': 3.0}, 'state': {}}
-    """
+    """Return the class by name, the parameters and the state, for `unpack_threshold`."""
     kind = type(threshold).__name__
     if kind not in THRESHOLDS or threshold_class(kind) is not type(threshold):
         raise ValueError(f"Only thresholds of penstock.thresholds can be packed, not {type(threshold)!r}.")
@@ -172,11 +167,7 @@ def pack_threshold(threshold: Threshold) -> dict[str, Any]:
 
 
 def unpack_threshold(document: dict[str, Any]) -> Threshold:
-    """Return the threshold that was packed; ValueError for anything else.
-
-    >>> unpack_threshold({"kind": "Fixed", "parameters": {"value": 3.0}, "state": {}})
-    Fixed(value=3.0)
-    """
+    """Return the threshold that was packed; ValueError for anything else."""
     if not isinstance(document, dict) or set(document) != {"kind", "parameters", "state"}:
         raise ValueError("A packed threshold is a dictionary of kind, parameters and state; see pack_threshold.")
     kind, parameters = document["kind"], document["parameters"]

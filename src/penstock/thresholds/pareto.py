@@ -18,11 +18,7 @@ _PRECISION = 1e-9
 
 @dataclass(frozen=True)
 class ParetoTail:
-    """P(excess > y) = (1 + γy/σ)^(−1/γ), for γ = 0 exp(−y/σ); for γ < 0 it ends at −σ/γ.
-
-    >>> ParetoTail(gamma=0.0, sigma=2.0).exceeded_by(math.exp(-3.0))
-    6.0
-    """
+    """P(excess > y) = (1 + γy/σ)^(−1/γ), for γ = 0 exp(−y/σ); for γ < 0 it ends at −σ/γ."""
 
     gamma: float
     sigma: float
@@ -38,11 +34,7 @@ class ParetoTail:
         return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
 
     def share_beyond(self, excess: float) -> float:
-        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`.
-
-        >>> ParetoTail(gamma=0.5, sigma=2.0).share_beyond(ParetoTail(gamma=0.5, sigma=2.0).exceeded_by(0.25))
-        0.25
-        """
+        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`."""
         if self.gamma == 0:
             return math.exp(-excess / self.sigma)
         base = 1 + self.gamma * excess / self.sigma
@@ -192,14 +184,7 @@ class Exceedance:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Exceedance:
-        """Learn from scores.
-
-        >>> exceedance = Exceedance.of(np.arange(999.0))
-        >>> exceedance.rate_of(np.array([998.0, 500.0])).tolist(), exceedance.exceeded_at(0.01)
-        ([0.002, 0.5], 989.0)
-        >>> bool(exceedance.rate_of(np.array([1300.0]))[0] < 0.001)
-        True
-        """
+        """Learn from scores."""
         ordered = np.sort(scores)
         peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
         below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
