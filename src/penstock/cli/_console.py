@@ -19,9 +19,9 @@ from penstock._progress import LOGGER
 
 
 class CommandError(Exception):
-    """An expected error, shown in one line without a traceback; exit code 2 if the command was given wrongly."""
+    """An expected error, shown in one line without a traceback; exit code 2: the command was given wrongly."""
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
+    def __init__(self, message: str, exit_code: int = 2) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
@@ -49,7 +49,7 @@ def print_text(text: str) -> None:
         _discard()
     except OSError as error:
         _discard()
-        raise CommandError(f"Standard output cannot be written: {error.strerror}.", exit_code=2) from None
+        raise CommandError(f"Standard output cannot be written: {error.strerror}.") from None
 
 
 def _discard() -> None:
@@ -127,12 +127,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Inside this block the first SIGINT or SIGTERM is only noted; a second one ends the process at once.
-
-    >>> with StopSignals() as stop:
-    ...     stop.requested()
-    False
-    """
+    """Inside this block the first SIGINT or SIGTERM is only noted; a second one ends the process at once."""
 
     def __init__(self) -> None:
         self.number: int | None = None

@@ -42,7 +42,7 @@ class Engine:
         text, place = context.params["engine"], place_of(context, "engine")
         address = _ADDRESS.fullmatch(text)
         if text not in ("local", "dask") and (address is None or not 0 < int(address[2]) < 2**16):
-            raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.", exit_code=2)
+            raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.")
         if text != "local":
             from penstock.scale.fitting import SUPPORTED
 
@@ -51,8 +51,7 @@ class Engine:
             if method.lower() not in (AUTO, *able):
                 raise CommandError(
                     f"{place} {text} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or "
-                    f"--engine local.",
-                    exit_code=2,
+                    f"--engine local."
                 )
         return cls(text, place, None if address is None else f"tcp://{address[1]}")
 
@@ -100,9 +99,9 @@ class Engine:
         try:
             yield
         except (ClusterError, ImportError) as error:
-            raise CommandError(f"{self.place}: {error}", exit_code=2) from None
+            raise CommandError(f"{self.place}: {error}") from None
         except CancelledError:
-            raise CommandError(f"{self.place}: {_LOST}", exit_code=2) from None
+            raise CommandError(f"{self.place}: {_LOST}") from None
 
 
 def _refuse_missing(rows: FloatArray, engine: str) -> None:
@@ -113,8 +112,7 @@ def _refuse_missing(rows: FloatArray, engine: str) -> None:
         raise CommandError(
             f"{engine} takes no missing values, and {int(missing.any(axis=1).sum()):,} of {len(rows):,} training rows "
             f"have some, in {inputs}. Use --engine local, which takes them, fill them, or leave out such columns "
-            f"(--exclude).",
-            exit_code=2,
+            f"(--exclude)."
         )
 
 

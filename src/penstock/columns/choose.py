@@ -15,6 +15,7 @@ from penstock.columns.check import ColumnReport, check_columns
 from penstock.io import Table, TableError
 
 ONE_HOT, RARITY = "one-hot", "rarity"
+_MOST_ONE_HOT = 10  # categories
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,10 @@ class Encoding:
         return encoded
 
 
-def learn_encoding(column: str, values: pd.Series[Any], most_one_hot: int) -> Encoding:
-    """Learn an encoding: one-hot up to so many categories, rarity beyond."""
+def learn_encoding(column: str, values: pd.Series[Any]) -> Encoding:
+    """Learn an encoding: one-hot of few categories, else rarity."""
     counts = values.value_counts()
-    method = ONE_HOT if len(counts) <= most_one_hot else RARITY
+    method = ONE_HOT if len(counts) <= _MOST_ONE_HOT else RARITY
     return Encoding(column, method, tuple(counts.index), tuple(int(count) for count in counts))
 
 
@@ -117,7 +118,6 @@ def choose_inputs(
     reports: Sequence[ColumnReport] | None = None,
     *,
     keep: Collection[str] = (),
-    most_one_hot: int = 10,
     strict: bool = False,
     labels: bool = False,
 ) -> InputChoice:
@@ -129,14 +129,10 @@ def choose_inputs(
 
     reports : of `check_columns`, made if None.
     keep : columns of numbers that are inputs whatever the report says, and columns that look like a label.
-    most_one_hot : text with more categories than this is encoded by rarity, in one column: see `Encoding`.
     strict : raise instead of leaving out or encoding anything.
     labels : take columns that look like a label for inputs.
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
-    unknown = [name for name in (*table.names, *keep) if name not in known]
-    if unknown:
-        raise TableError(f"There is no report on column {unknown[0]!r}. Use check_columns on the same table.")
     plain: list[str] = []
     encoded: list[Encoding] = []
     left_out: list[LeftOut] = []
@@ -154,7 +150,7 @@ def choose_inputs(
         elif numeric:
             plain.append(name)
         else:
-            encoded.append(learn_encoding(name, table.values[name], most_one_hot))
+            encoded.append(learn_encoding(name, table.values[name]))
     settings = tuple(name for name in plain if known[name].setting)
     if strict and (left_out or encoded):
         odd = [f"{each.name!r} ({each.reason})" for each in left_out]

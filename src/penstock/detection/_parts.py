@@ -86,14 +86,13 @@ class Part:
         """Return the training scores that those of later rows are compared with."""
         return self.detector.as_new_ if is_series(self.detector) else self.training_scores
 
-    def level(self, episodes: float, n_rows: int | None = None, *, later: bool = True) -> float | None:
-        """Return the score that so many episodes reach by chance in n rows; None where that is not known.
+    def level(self, episodes: float, *, later: bool = True) -> float | None:
+        """Return the score that so many episodes reach by chance in a record as long as that learnt from.
 
-        For detectors that judge series; n_rows is the number of training rows if None. `later`: scores of rows that
-        were not learnt.
+        None where that is not known. For detectors that judge series; `later`: scores of rows that were not learnt.
         """
         rate = self.detector.later_rate_ if later else self.detector.rate_
-        return None if rate is None else rate.score_expected(episodes, n_rows or len(self.detector.scores_))
+        return None if rate is None else rate.score_expected(episodes, len(self.detector.scores_))
 
     def rates_of(self, scores: FloatArray) -> FloatArray:
         """Estimate the share of normal rows of this mode that score at least as high."""

@@ -187,11 +187,7 @@ def plain_name(name: str) -> str:
 
 
 def _named_like_time(names: Iterable[str]) -> list[str]:
-    """Return the columns with the name of a time, the most specific first.
-
-    >>> _named_like_time(["flow", "Date", "TimeStamp"])
-    ['TimeStamp', 'Date']
-    """
+    """Return the columns with the name of a time, the most specific first."""
     known = [name for name in names if plain_name(name) in _TIME_NAMES]
     return sorted(known, key=lambda name: _TIME_NAMES.index(plain_name(name)))
 

@@ -261,13 +261,7 @@ def _as_lists(value: Any) -> Any:
 
 
 class CsvRows:
-    """Parse rows from lines of text with separators, one row a line.
-
-    >>> layout = RowLayout(Columns(("time", "flow", "head"), 0, (1, 2)), ";", (None, ",", None))
-    >>> parsed = CsvRows(layout).parse([b"10:00;1,5;20", b"10:01;;21"])
-    >>> parsed.values.tolist(), parsed.times
-    ([[1.5, 20.0], [nan, 21.0]], ['10:00', '10:01'])
-    """
+    """Parse rows from lines of text with separators, one row a line."""
 
     def __init__(self, layout: RowLayout) -> None:
         self.layout = layout

@@ -200,15 +200,7 @@ def format_verdicts(
     names: Sequence[str],
     reasons: Mapping[int, str] | None = None,
 ) -> bytes:
-    """Return one line for each sample; `names` are JSON strings, `reasons` are those of some samples, by position.
-
-    >>> import numpy as np
-    >>> verdict = StreamScores(
-    ...     np.array([0.25]), np.array([np.nan]), np.array([False]), np.array([[1, -1]]), np.array([[0.5, np.nan]])
-    ... )
-    >>> format_verdicts(7, ["10:00"], verdict, ['"flow"', '"head"'])
-    b'{"row": 7, "time": "10:00", "score": 0.25, "threshold": null, "flag": false, "variables": {"head": 0.5}}\\n'
-    """
+    """Return one line for each sample; `names` are JSON strings, `reasons` are those of some samples, by position."""
     rows = range(first_row, first_row + len(scores.scores))
     stamps = [""] * len(rows)
     if times is not None:

@@ -64,15 +64,7 @@ class Note:
 
 
 class Notebook:
-    """Collect notes while a table is read; if `strict`, raise at the first that is about a change.
-
-    >>> notebook = Notebook("plant.csv", strict=True)
-    >>> notebook.add("duplicate times", "2 rows share their time stamp with another.", 2)
-    >>> notebook.add("order", "The rows were sorted by time.", 9, changed=True)
-    Traceback (most recent call last):
-    penstock.io.table.TableError: strict refuses what would be done to plant.csv otherwise: The rows were sorted
-    by time. Correct the table, or read it without strict.
-    """
+    """Collect notes while a table is read; if `strict`, raise at the first that is about a change."""
 
     def __init__(self, source: str, strict: bool = False) -> None:
         self.source = source
