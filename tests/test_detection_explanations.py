@@ -13,7 +13,7 @@ from penstock import NSNMF, Detector, MeanDistance, detect, fit_model, score
 from penstock.detection import METHODS, explain
 from penstock.detection._explaining import seen_as
 from penstock.detection._parts import are_usual
-from penstock.detection._severity import how_rare, rows_that
+from penstock.detection.verdict import how_rare, rows_that
 from penstock.detectors import restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed

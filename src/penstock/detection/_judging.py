@@ -15,9 +15,9 @@ from penstock.detection._explaining import add_explanations
 from penstock.detection._parts import rebuilds
 from penstock.detection._preparing import Prepared, Progress
 from penstock.detection._scoring import Cut, Scored, score_rows
-from penstock.detection._severity import HOW_TO_RATES, Grades, threshold_rarity, verdict_on
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model
+from penstock.detection.verdict import HOW_TO_RATES, Grades, threshold_rarity, verdict_on
 from penstock.detectors import read_time
 from penstock.explain import (
     Agreement,

@@ -22,14 +22,16 @@ from penstock.detection._parts import (
     rebuild,
     to_compare,
 )
+from penstock.detection._periods import read_duration
 from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection.model import Model, ModelError
-from penstock.detection.verdict import LISTED
 from penstock.graph.edges import nearest_by_tree
 from penstock.io import Note, TableError
+from penstock.options import CutOptions
 from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
+LISTED = 1.0  # an episode expected so often by chance in a period like this is still listed
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
 _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where what adds up to them is known
@@ -45,24 +47,28 @@ class Cut:
     most_explained : how many events are explained; None for the default.
     """
 
-    top: int | None = None
-    threshold: Contamination | None = None
-    gap: pd.Timedelta | int | None = None
-    new_only: bool = True
-    most_explained: int | None = None
+    top: int | None
+    threshold: Contamination | None
+    gap: pd.Timedelta | int | None
+    new_only: bool
+    most_explained: int | None
 
-    def check(self) -> None:
-        if self.top is not None and self.threshold is not None:
+    @classmethod
+    def of(cls, options: CutOptions, *, new_only: bool = True) -> Cut:
+        """Check the options and convert them."""
+        gap = read_duration("gap", options.gap)
+        if options.top is not None and options.threshold is not None:
             raise TableError("top and a threshold exclude each other: a list has a length, or ends at a score.", "top")
-        if self.top is not None:
-            check_whole_number("top", self.top, least=1)
-        if self.most_explained is not None:
-            check_whole_number("most_explained", self.most_explained, least=0)
-        if self.threshold is not None:
+        if options.top is not None:
+            check_whole_number("top", options.top, least=1)
+        if options.most_explained is not None:
+            check_whole_number("most_explained", options.most_explained, least=0)
+        if options.threshold is not None:
             try:
-                check_contamination(self.threshold)
+                check_contamination(options.threshold)
             except ValueError as error:
                 raise TableError(f"threshold: {error}", "threshold") from None
+        return cls(options.top, options.threshold, gap, new_only, options.most_explained)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,10 +57,6 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
 
     >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
     "Label 'outlier': 1 of 4 rows is a known fault (1); 3 normal (0)."
-    >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
-    >>> truth.faults.tolist(), truth.sentence
-    ([False, True, False, True, True],
-     "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); 2 normal ('Normal', nothing).")
     >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
     "Label 'flag': 1 of 3 rows is a known fault (1); 1 unknown and not counted (-999); 1 normal (0)."
     """

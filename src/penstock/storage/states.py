@@ -78,18 +78,14 @@ def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) 
         uint, float32 or float64 of any shape, and lists and dicts of these. Anything else is a TypeError that names the
         place. All that is not an array may have 100,000 values and take 4 MB: long lists belong into arrays.
     """
-    import penstock
-
     if type(kind) is not str:
         raise TypeError(f"kind must be a str; got {kind!r}.")
-    replace_file(Path(path), _encode_file(kind, state, penstock.__version__))
+    replace_file(Path(path), _encode_file(kind, state))
 
 
 def state_to_bytes(kind: str, state: dict[str, Any]) -> bytes:
     """Return what `write_state` would write to a file."""
-    import penstock
-
-    return b"".join(_encode_file(kind, state, penstock.__version__))
+    return b"".join(_encode_file(kind, state))
 
 
 def state_from_bytes(data: bytes, kind: str) -> dict[str, Any]:
@@ -126,13 +122,15 @@ def _read_stream(stream: BinaryIO, size: int, kind: str | None) -> tuple[str, di
     return found, state
 
 
-def _encode_file(kind: str, state: dict[str, Any], program: str) -> list[memoryview]:
+def _encode_file(kind: str, state: dict[str, Any]) -> list[memoryview]:
     """Return the bytes of a file, in pieces to be written one after the other."""
+    from penstock import __version__
+
     if type(state) is not dict:
         raise TypeError(f"A state must be a dict; got {type(state).__name__}.")
     arrays: dict[str, Array] = {}
     document = _encode(state, "state", [], arrays)
-    entry = {"checksum": _BLANK, "format": FORMAT_VERSION, "kind": kind, "penstock": program, "state": document}
+    entry = {"checksum": _BLANK, "format": FORMAT_VERSION, "kind": kind, "penstock": __version__, "state": document}
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False)
     whole = memoryview(save(arrays, metadata={"penstock": text}))
     head = bytes(whole[: _LENGTH + int.from_bytes(whole[:_LENGTH], "little")])

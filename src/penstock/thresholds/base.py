@@ -183,27 +183,12 @@ def unpack_threshold(document: dict[str, Any]) -> Threshold:
 
 
 def parse_threshold(text: str, also: Sequence[str] = ()) -> Threshold:
-    """Make a threshold of a text, such as "quantile:rate=0.01,window=1000".
+    """Make a threshold of a text: a name, and after a colon parameters; ValueError with what is known instead.
 
-    Parameters
-    ----------
-    text : str
-        A name, and after a colon parameters; the first one may be given without its name.
-    also : sequence of str, default=()
-        Other words that the caller understands, for the message of the error.
+    also : other words that the caller understands, for the message of the error.
 
-    Raises
-    ------
-    ValueError
-        With what is known instead.
-
-    Examples
-    --------
-    >>> parse_threshold("fixed:0.8")
-    Fixed(value=0.8)
-    >>> parse_threshold("quantile:windw=500")
-    Traceback (most recent call last):
-    ValueError: quantile has no parameter 'windw'. Did you mean 'window'? Its parameters are ...
+    >>> parse_threshold("fixed:0.8"), parse_threshold("quantile:rate=0.2,window=50")
+    (Fixed(value=0.8), RollingQuantile(rate=0.2, window=50))
     """
     name, _, rest = text.partition(":")
     cls = threshold_class(find_threshold(name, also))

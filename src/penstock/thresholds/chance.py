@@ -29,24 +29,15 @@ _MANY = 0.02  # of the rows
 class Chance:
     """How many high scores a table has, and how many a normal table of its size would have by chance.
 
-    Made by `expected_by_chance`.
-
-    Attributes
-    ----------
-    expected : ndarray of shape (n,)
-        Per row, how many rows of a normal table of this size score as high; infinite for rows that are not in the upper
-        tail. Rows with equal scores count as one.
-    called : ndarray of shape (n,)
-        The rows that stand out. Their share is a lower bound on the share of anomalies: the others look like normal
-        rows by this score.
-    q : float
-        The smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
+    expected : (n,) per row, how many rows of a normal table of this size score as high; infinite for rows that are not
+        in the upper tail. Rows with equal scores count as one.
+    called : (n,) the rows that stand out. Their share is a lower bound on the share of anomalies: the others look like
+        normal rows by this score.
+    q : the smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
         of ten normal tables. NaN if there are too few scores.
-    verdict : {"too few", "nothing", "some", "clearly"}
-        Whether any row stands out: "some" for q ≤ 0.10, "clearly" for q ≤ 0.01. "nothing" does not say that all rows
-        are healthy.
-    different : int
-        The number of different scores.
+    verdict : whether any row stands out: "some" for q ≤ 0.10, "clearly" for q ≤ 0.01. "nothing" does not say that all
+        rows are healthy.
+    different : the number of different scores.
     """
 
     expected: FloatArray
@@ -101,23 +92,9 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     other closely in time (these come in episodes), nor for plain distances or residuals such as those of `KNNDistance`
     and `NSNMF`: their tails are heavier, and it called rows in most normal tables.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Finite numbers; high means anomalous. Adding a number to all of them, or multiplying all by a positive one,
+    scores : finite numbers; high means anomalous. Adding a number to all of them, or multiplying all by a positive one,
         changes nothing but rounding; other scales do, such as the logarithm, as they have tails of other shapes.
 
-    Returns
-    -------
-    Chance
-
-    Raises
-    ------
-    ValueError
-        For scores that are not finite or not one-dimensional.
-
-    Notes
-    -----
     Equal scores count once: d₁ > d₂ > … > d_m. Let i = ⌈m/2⌉, j = ⌈0.06·m⌉, N = i − j and t(s) = (s − d_i)^1.3. For
     normal rows above d_i, t is taken to be exponential with mean σ = [Σ_{j<k<i} t(d_k) + j·t(d_j)]/N; of the j highest
     only their number is used (censoring). E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N) scores are then expected at
@@ -125,9 +102,6 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
 
     It calls too often where normal rows have small groups apart, follow few causes closely, or have heavy tails.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> scores = np.random.default_rng(4).weibull(1.3, size=500)
     >>> print(expected_by_chance(scores).in_words())
     Nothing stands out: the highest score is one that chance gives to about 0.6 rows of a normal table of this size.

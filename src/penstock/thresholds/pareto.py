@@ -44,26 +44,13 @@ class ParetoTail:
 def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
     """Return the most likely tail with γ ≥ −1: below that the likelihood has no bound, at −1 excesses are uniform.
 
-    With fewer than ten excesses, or where all are equal, the exponential tail, γ = 0.
+    With fewer than ten excesses (all > 0), or where all are equal, the exponential tail, γ = 0.
 
-    Parameters
-    ----------
-    excesses : array of at least one number > 0
-    ceilings, unseen : arrays of equal length
-        Besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not how far:
-        they are right-censored.
+    ceilings, unseen : besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not
+        how far: they are right-censored.
 
-    Notes
-    -----
     Grimshaw (1993): with θ = γ/σ fixed, the best γ is known, here (Σ log(1 + θy) + Σ unseen·log(1 + θ·ceiling))/N, and
     one number θ > −1/(largest y) remains to be found. The search goes up from θ = 0 until it has passed the maximum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tail = fit_tail(-np.log(np.linspace(0.001, 0.999, 500)), np.empty(0), np.empty(0))
-    >>> abs(tail.gamma) < 0.05, round(tail.sigma, 1)
-    (True, 1.0)
     """
     likelihood = _Likelihood(excesses, ceilings, unseen)
     best = likelihood.exponential()
