@@ -61,7 +61,7 @@ class GrownTree:
     missing_below: BoolArray
 
 
-def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: int, random_state: int) -> GrownTree:
+def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: int) -> GrownTree:
     """Grow a tree by CART (Gini impurity, both classes weighing the same) on rows with NaN where a reading is missing.
 
     Scikit-learn rounds its input to 32 bits. A tree needs only the order of the readings, though, and a best split lies
@@ -74,7 +74,7 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     for j, place in enumerate(places):
         codes[:, j] = codes_of(values[:, j], place)
     model = DecisionTreeClassifier(
-        max_depth=max_depth, min_samples_leaf=min_leaf, class_weight="balanced", random_state=random_state
+        max_depth=max_depth, min_samples_leaf=min_leaf, class_weight="balanced", random_state=0
     )
     tree = model.fit(codes, is_event).tree_
     column = np.maximum(tree.feature, 0).astype(np.intp)

@@ -15,7 +15,6 @@ from penstock.explain._conditions import (
     Path,
     best_path,
     conjunctions,
-    f1,
     gap_around,
     grow,
     meets,
@@ -29,6 +28,8 @@ from penstock.explain._conditions import (
 from penstock.explain.variables import in_words, split_unit, units_of
 
 LOOK = 1_000  # normal rows, and rows of the event, on which the columns are chosen
+_MOST_ROWS = 20_000  # of either kind, on which a tree is grown
+_DEEPEST = 3  # splits, or conditions of a rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +46,9 @@ class NormalSample:
         return cls(np.sort(np.where(known, rows, np.nan).T, axis=1), known.sum(axis=0))
 
     @classmethod
-    def drawn_from(cls, values: FloatArray, is_normal: BoolArray, random_state: int = 0) -> NormalSample:
+    def drawn_from(cls, values: FloatArray, is_normal: BoolArray) -> NormalSample:
         """Return at most 1,000 of the normal rows of a table."""
-        rows = sample_rows(np.flatnonzero(is_normal), LOOK, np.random.default_rng(random_state))
+        rows = sample_rows(np.flatnonzero(is_normal), LOOK, np.random.default_rng(0))
         return cls.of(values[rows])
 
 
@@ -60,23 +61,18 @@ def best_separating(event: FloatArray, normal: NormalSample, n: int, weights: Fl
     counts, times the weight of the column, if there are weights; without any weight a column is never chosen. A missing
     reading counts as chance. Ties in the order of the columns.
     """
-    power = _separation(event, normal)
-    if weights is not None:
-        power = np.where(weights > 0, power * weights, -1.0)
-    chosen = np.argsort(-power, kind="stable")[:n]
-    result: IndexArray = np.sort(chosen[power[chosen] >= 0]).astype(np.intp)
-    return result
-
-
-def _separation(event: FloatArray, normal: NormalSample) -> FloatArray:
-    """Return how well each column separates, from 0 (chance) to ½; −1 if there is nothing to separate."""
     known = np.isfinite(event)
     u = np.where(known, _shares_below(event, normal), 0.5)  # chance
     count, rows = known.sum(axis=0), max(len(event), 1)
     high = np.abs(u.sum(axis=0) / rows - 0.5)  # a missing reading adds nothing
     outside = np.abs(np.where(known, np.abs(2 * u - 1) - 0.5, 0.0).sum(axis=0)) / rows
-    power = np.where((count > 0) & (normal.seen > 0), np.maximum(high, outside), 0.0)
-    return np.where(_varies(event, known, normal), power, -1.0)
+    power = np.where((count > 0) & (normal.seen > 0), np.maximum(high, outside), 0.0)  # from 0 (chance) to ½
+    power = np.where(_varies(event, known, normal), power, -1.0)
+    if weights is not None:
+        power = np.where(weights > 0, power * weights, -1.0)
+    chosen = np.argsort(-power, kind="stable")[:n]
+    result: IndexArray = np.sort(chosen[power[chosen] >= 0]).astype(np.intp)
+    return result
 
 
 def _shares_below(event: FloatArray, normal: NormalSample) -> FloatArray:
@@ -148,11 +144,6 @@ class Rule:
         """The share of the event's rows that meet the rule."""
         return self.hits / self.event_rows
 
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return f1(self.hits, self.false_hits, self.event_rows)
-
     def holds(self, values: FloatArray, names: Sequence[str]) -> BoolArray:
         """Return which rows of a table with these columns meet the rule."""
         names, met = list(names), np.ones(len(values), dtype=bool)
@@ -167,12 +158,11 @@ def find_rule(
     names: Sequence[str],
     *,
     is_normal: BoolArray | None = None,
-    max_conditions: int = 3,
+    max_conditions: int = _DEEPEST,
     units: Sequence[str | None] | None = None,
     weights: FloatArray | None = None,
     normals: NormalSample | None = None,
-    random_state: int = 0,
-    max_normal: int = 20_000,
+    max_normal: int = _MOST_ROWS,
 ) -> Rule | None:
     """Return the rule with the highest F1 among paths of a small classification tree and conjunctions of bounds.
 
@@ -185,7 +175,7 @@ def find_rule(
         columns that are, and of rules that are nearly as good (F1 within 0.02) that is taken whose columns are most.
         All 0: as None.
     normals : `NormalSample.drawn_from(values, is_normal)`, where many events are set against the same normal rows.
-    max_normal : rules are sought on at most so many rows of either kind, drawn with `random_state`; counted are all.
+    max_normal : rules are sought on at most so many rows of either kind, drawn at random; counted are all.
 
     None if no simple rule separates the event: a precision or an F1 below a half, or only slivers (bounds on
     both sides of a column with fewer than 3 rows of the event, or less than 5 % of the normal range, between them). Of
@@ -200,14 +190,14 @@ def find_rule(
     if len(events) == 0 or len(others) == 0:
         return None
     blame = weights if weights is not None and weights.any() else None
-    look = sample_rows(events, LOOK, np.random.default_rng(random_state))
-    usual = NormalSample.drawn_from(values, normal, random_state) if normals is None else normals
+    look = sample_rows(events, LOOK, np.random.default_rng(0))
+    usual = NormalSample.drawn_from(values, normal) if normals is None else normals
     columns = best_separating(values[look], usual, MOST_COLUMNS, blame)
     if len(columns) == 0:
         return None
     rows = np.concatenate([events, others])
     table = np.stack([values[rows, j] for j in columns]).T  # a column is contiguous: most work goes along one
-    paths = _paths(table, len(events), max_conditions, max_normal, random_state)
+    paths = _paths(table, len(events), max_conditions, max_normal)
     path = best_path(paths, table, len(events), None if blame is None else blame[columns])
     if path is None:
         return None
@@ -219,20 +209,17 @@ def find_rule(
     return Rule(tuple(conditions), hits, len(events), int(met.sum()) - hits, len(others))
 
 
-def _paths(
-    table: FloatArray, n_events: int, max_conditions: int, most: int, random_state: int
-) -> Iterator[tuple[Path, BoolArray]]:
+def _paths(table: FloatArray, n_events: int, max_conditions: int, most: int) -> Iterator[tuple[Path, BoolArray]]:
     """Yield what may be a rule, found on at most `most` rows of either kind, and the rows of the table that meet it.
 
     The first `n_events` rows are the event's.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     events = sample_rows(np.arange(n_events), most, rng)
     normals = sample_rows(np.arange(n_events, len(table)), most, rng)
     rows = np.concatenate([events, normals])
     some, is_event = table[rows], rows < n_events
-    min_leaf = smallest_leaf(len(events))
-    tree = grow(some, is_event, max_depth=max_conditions, min_leaf=min_leaf, random_state=random_state)
+    tree = grow(some, is_event, max_depth=max_conditions, min_leaf=smallest_leaf(len(events)))
     yield from paths_of(tree, table)
     rarity = (len(table) - n_events) / len(normals) * len(events) / n_events
     for path in conjunctions(some, is_event, rarity, max_conditions):
@@ -285,25 +272,17 @@ class RuleTree:
 
 
 def grow_tree(
-    values: FloatArray,
-    is_flagged: BoolArray,
-    names: Sequence[str],
-    *,
-    max_depth: int = 3,
-    units: Sequence[str | None] | None = None,
-    random_state: int = 0,
-    max_normal: int = 20_000,
+    values: FloatArray, is_flagged: BoolArray, names: Sequence[str], units: Sequence[str | None] | None = None
 ) -> RuleTree:
     """Return a classification tree (CART) of the flagged rows against all others, both kinds weighing the same.
 
     values : (n, p) in the user's units, NaN where a reading is missing (an infinite one counts as missing). A missing
         reading goes to the side that CART found better for it, or, where it met none, to the side with more rows.
     names, units : of the columns. Without `units` they are taken from the names where these have them.
-    max_normal : the tree is grown on at most so many rows of either kind, drawn with `random_state`. All rows are
-        counted.
 
-    Its thresholds have the fewest significant digits that send every row to the same side. It is a single leaf if there
-    is nothing to separate.
+    It is at most three splits deep, and grown on at most 20,000 rows of either kind, drawn at random; all are counted.
+    Its thresholds have the fewest significant digits that send every row to the same side. It is a single leaf if
+    there is nothing to separate.
     """
     flagged, normal = np.flatnonzero(is_flagged), np.flatnonzero(~is_flagged)
     with np.errstate(invalid="ignore"):
@@ -312,15 +291,10 @@ def grow_tree(
         )
     if len(flagged) == 0 or len(normal) == 0 or len(varying) == 0:
         return RuleTree(Leaf(len(flagged), len(normal)))
-    rng = np.random.default_rng(random_state)
-    rows = np.concatenate([sample_rows(flagged, max_normal, rng), sample_rows(normal, max_normal, rng)])
-    grown = grow(
-        values[rows[:, None], varying],
-        is_flagged[rows],
-        max_depth=max_depth,
-        min_leaf=smallest_leaf(len(flagged)),
-        random_state=random_state,
-    )
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([sample_rows(some, _MOST_ROWS, rng) for some in (flagged, normal)])
+    table, min_leaf = values[rows[:, None], varying], smallest_leaf(len(flagged))
+    grown = grow(table, is_flagged[rows], max_depth=_DEEPEST, min_leaf=min_leaf)
     labels = list(zip(names, units_of(names, units), strict=True))
     return RuleTree(_node(grown, 0, np.arange(len(values)), values, is_flagged, varying, labels))
 

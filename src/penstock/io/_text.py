@@ -233,11 +233,6 @@ class TextOptions:
     thousands: str | None = None
     encoding: str | None = None
 
-    @property
-    def decimal_sign(self) -> str | None:
-        """The sign that is given, or that the sign between thousands leaves."""
-        return self.decimal or {".": ",", ",": "."}.get(self.thousands or "")
-
     def check(self) -> None:
         for option in ("separator", "decimal", "thousands"):
             sign = getattr(self, option)
@@ -275,7 +270,8 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
         head = stream.head()
     if not head.strip():
         raise TableError(f"{source.name} is empty. Export the table again.")
-    layout = find_layout(head.decode(), source.name, options.separator, options.decimal_sign)
+    decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
+    layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
     frame = _read_frame(source, encoding, layout)
     if frame.empty:
