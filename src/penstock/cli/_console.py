@@ -105,7 +105,6 @@ class Stages(logging.Handler):
             LOGGER.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take what a fit that lasts has logged."""
         self._fit = record
 
     def _status(self) -> Any:
@@ -134,7 +133,6 @@ class StopSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def requested(self) -> bool:
-        """Return whether a signal has come."""
         return self.number is not None
 
     def __enter__(self) -> Self:

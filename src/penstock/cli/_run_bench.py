@@ -156,7 +156,6 @@ class _Bar:
             self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        """Show a cell that has been run."""
         self._failed += progress.outcome["status"] != "ok"
         if self._bar is not None:
             failed = f", {counted(self._failed, 'cell')} without result" if self._failed else ""

@@ -49,7 +49,6 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 def run_detect(context: typer.Context) -> int:
-    """Carry out `penstock detect`, and return its exit code."""
     paths, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
     engine = Engine.of(context)
     with _working(context) as (stages, said):
@@ -60,7 +59,6 @@ def run_detect(context: typer.Context) -> int:
 
 
 def run_fit(context: typer.Context) -> int:
-    """Carry out `penstock fit`, and return its exit code."""
     path, given = _outputs(context, "model")["model"], _given(context, FitOptions)
     engine = Engine.of(context)
     with _working(context) as (stages, said):
@@ -79,7 +77,6 @@ def run_fit(context: typer.Context) -> int:
 
 
 def run_score(context: typer.Context) -> int:
-    """Carry out `penstock score`, and return its exit code."""
     paths, given = _outputs(context, *_RESULTS), _given(context, ScoreOptions)
     with plain_errors(context):
         model = load_model(context.params["model"])

@@ -149,7 +149,6 @@ class Run:
 
 
 def longest_true(mask: BoolArray) -> Run:
-    """Return the longest run in which a condition holds."""
     if not mask.any():
         return Run(0, 0)
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
@@ -160,15 +159,12 @@ def longest_true(mask: BoolArray) -> Run:
 
 @dataclass(frozen=True)
 class EqualRuns:
-    """The longest run of equal values (among those present), the length usual for the others, and how many runs.
-
-    elsewhere : the share of the other values that are equal to those of the longest run.
-    """
+    """The longest run of equal values (among those present), the length usual for the others, and how many runs."""
 
     longest: Run
     usual: int
     count: int
-    elsewhere: float
+    elsewhere: float  # the share of the other values that are equal to those of the longest run
 
     def stood_still(self, n_distinct: int) -> bool:
         """Return whether the longest run stands out from the column's own history.
@@ -181,7 +177,6 @@ class EqualRuns:
 
 
 def equal_runs(values: FloatArray) -> EqualRuns:
-    """Return the runs of equal values."""
     last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
     lengths = np.diff(last, prepend=-1)
     longest = int(np.argmax(lengths))

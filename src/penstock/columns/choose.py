@@ -39,7 +39,6 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns it makes."""
         if self.method == RARITY:
             return (self.column,)
         return tuple(f"{self.column}={category}" for category in self.categories)

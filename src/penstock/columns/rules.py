@@ -59,12 +59,9 @@ _Side = float | str | pd.DatetimeIndex | pd.Series  # what an operand is in a ta
 
 @dataclass(frozen=True)
 class RowRule:
-    """A condition on the rows of a table, made by `parse_rule`.
+    """A condition on the rows of a table, made by `parse_rule`."""
 
-    text : the rule, written so that `parse_rule` reads it again.
-    """
-
-    text: str
+    text: str  # the rule, written so that `parse_rule` reads it again
     _operands: tuple[_Operand, ...] = field(repr=False, compare=False)
     _tree: ast.expr = field(repr=False, compare=False)
 
@@ -109,7 +106,6 @@ class RowRule:
         return found.to_numpy(dtype=np.bool_, na_value=False), found.isna()
 
     def holds(self, table: Table) -> BoolArray:
-        """Return the rows for which the rule is true."""
         return self.truth(table)[0]
 
 

@@ -117,19 +117,14 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class ModeGroups:
-    """The latent groups of one mode's detector.
-
-    findings : (K,) how many findings belong to each group.
-    low, high : (p,) the smallest and largest reading of each input among the rows described.
-    about : which rows these are: "rows", "of the rows learnt from" or "every 3th row".
-    """
+    """The latent groups of one mode's detector."""
 
     mode: str
     groups: tuple[Group, ...]
-    findings: IndexArray
-    low: FloatArray
-    high: FloatArray
-    about: str
+    findings: IndexArray  # (K,) how many findings belong to each group
+    low: FloatArray  # (p,) the smallest reading of each input among the rows described
+    high: FloatArray  # (p,) the largest
+    about: str  # which rows these are: "rows", "of the rows learnt from" or "every 3th row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +226,6 @@ class _ModeRows:
 
 
 class _Explainer:
-    """Explains events of some findings one by one."""
-
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._values, self._expected = findings.values.to_numpy(), findings.expected.to_numpy()

@@ -174,7 +174,6 @@ class Contributions:
     variables: FloatArray
 
     def of(self, rows: IndexArray) -> Contributions:
-        """Return those of some of the rows."""
         places = np.searchsorted(self.rows, rows)
         return Contributions(rows, self.views[places], self.variables[places])
 

@@ -95,7 +95,6 @@ class Periods:
         return out, notes
 
     def described(self) -> dict[str, str | None]:
-        """Return the periods as texts, for the settings."""
         shown_ends = [["" if end is None else str(end) for end in pair] for pair in self.exclude]
         return {
             "since": None if self.since is None else str(self.since),
@@ -217,7 +216,6 @@ class LabelValues:
         return None
 
     def described(self) -> dict[str, str | None]:
-        """Return the values as texts, for the settings."""
         return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
 
 
@@ -227,7 +225,11 @@ def shown(value: Any) -> bool | int | float | str | None:
 
 
 def shown_names(names: Sequence[str]) -> str | None:
-    """Return names as text; of many their number and the first few; None for none."""
+    """Return names as text; of many their number and the first few; None for none.
+
+    >>> shown_names(["flow", "head"]), shown_names([f"s{n}" for n in range(30)])
+    ("'flow', 'head'", "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
+    """
     if len(names) > _MOST_NAMES:
         return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"
     return listed(names, most=_MOST_NAMES) or None

@@ -39,23 +39,16 @@ _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores 
 
 @dataclass(frozen=True)
 class Cut:
-    """How findings are selected, grouped and explained.
+    """How findings are selected, grouped and explained."""
 
-    top, threshold : the length of the list, or what the scores are compared with; at most one of them.
-    gap : findings at most so far apart are one event.
-    new_only : findings are among the rows that were not learnt from, as those are known to be good.
-    most_explained : how many events are explained; None for the default.
-    """
-
-    top: int | None
-    threshold: Contamination | None
-    gap: pd.Timedelta | int | None
-    new_only: bool
-    most_explained: int | None
+    top: int | None  # the length of the list
+    threshold: Contamination | None  # what the scores are compared with, where no length is given
+    gap: pd.Timedelta | int | None  # findings at most so far apart are one event
+    new_only: bool  # findings are among the rows that were not learnt from, as those are known to be good
+    most_explained: int | None  # how many events are explained; None for the default
 
     @classmethod
     def of(cls, options: CutOptions, *, new_only: bool = True) -> Cut:
-        """Check the options and convert them."""
         gap = read_duration("gap", options.gap)
         if options.top is not None and options.threshold is not None:
             raise TableError("top and a threshold exclude each other: a list has a length, or ends at a score.", "top")
@@ -73,33 +66,24 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A table with scores, expected values, evidence and findings; arrays have one entry per row.
-
-    expected, evidence : (n, p), NaN where nothing is expected; there is evidence only of detectors that judge sensors
-        over time.
-    judged, trained, candidates : rows that have a score, that were learnt from, and that may be findings.
-    chance : how many episodes as high as each row a normal period of this length has.
-    rates : of findings, how seldom normal rows score as high; None where that is not known.
-    threshold_rate : the share of normal rows above the threshold, if it is known.
-    alike : whether most rows are like the one before, so that rates would not hold.
-    """
+    """A table with scores, expected values, evidence and findings; arrays have one entry per row."""
 
     model: Model
     prepared: Prepared
     parts: tuple[JudgedPart, ...]
     scores: FloatArray
-    expected: FloatArray
-    evidence: FloatArray | None
-    judged: BoolArray
-    trained: BoolArray
-    candidates: BoolArray
-    chance: FloatArray | None
+    expected: FloatArray  # (n, p), NaN where nothing is expected
+    evidence: FloatArray | None  # (n, p), of detectors that judge sensors over time
+    judged: BoolArray  # rows that have a score
+    trained: BoolArray  # rows that were learnt from
+    candidates: BoolArray  # rows that may be findings
+    chance: FloatArray | None  # how many episodes as high as each row a normal period of this length has
     flags: BoolArray
     threshold: float
     contributions: Contributions | None
-    rates: FloatArray | None
-    threshold_rate: float | None
-    alike: bool
+    rates: FloatArray | None  # of findings, how seldom normal rows score as high; None where that is not known
+    threshold_rate: float | None  # the share of normal rows above the threshold, if it is known
+    alike: bool  # most rows are like the one before, so that rates would not hold
     notes: list[Note]
 
     @property
@@ -133,14 +117,10 @@ def score_rows(
         raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
     chance_if_long = _chance_of(parts, scores, candidates, as_long_as_learnt=True)
     flags, threshold = _flag(scores, candidates, model, cut, chance_if_long)
-    values = prepared.values.to_numpy()
-    contributions = contributions_of(parts, values, flags) if model.tells_rates else None
-    _expect_similar(parts, values, scores, flags, expected, contributions)
     alike = _rows_like_the_last(parts) if model.tells_rates else []
     tells_rates = model.tells_rates and cut.new_only and not alike
     at_the_end = _highest_learnt(model.training_scores, threshold) if tells_rates else []
-    notes += _finding_warnings(prepared, candidates, flags, expected, parts, contributions) + alike + at_the_end
-    return Scored(
+    scored = Scored(
         model=model,
         prepared=prepared,
         parts=parts,
@@ -153,12 +133,15 @@ def score_rows(
         chance=_chance_of(parts, scores, candidates),
         flags=flags,
         threshold=threshold,
-        contributions=contributions,
+        contributions=contributions_of(parts, prepared.values.to_numpy(), flags) if model.tells_rates else None,
         rates=_rates_of(parts, scores, flags) if tells_rates else None,
         threshold_rate=model.rate_above(threshold) if tells_rates and not at_the_end else None,
         alike=bool(alike),
         notes=notes,
     )
+    _expect_similar(scored)
+    notes += _finding_warnings(scored) + alike + at_the_end
+    return scored
 
 
 def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list[Note]]:
@@ -242,22 +225,17 @@ def _flag(
     return flags, midway(float(scores[order[n]]), float(scores[order[n - 1]]))
 
 
-def _expect_similar(
-    parts: tuple[JudgedPart, ...],
-    values: FloatArray,
-    scores: FloatArray,
-    flags: BoolArray,
-    expected: FloatArray,
-    contributions: Contributions | None,
-) -> None:
+def _expect_similar(scored: Scored) -> None:
     """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
-    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
+    values, flags = scored.values, scored.flags
+    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in scored.parts):
         if part.reference is None or not flags[rows].any():
             continue
-        usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scores, flags)]
+        usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scored.scores, flags)]
         normal = values[usual] if len(usual) else part.reference
         found = rows[flags[rows]]
-        expected[found] = mean_of_similar(part, to_compare(found, values, contributions), normal)
+        compared = to_compare(found, values, scored.contributions)
+        scored.expected[found] = mean_of_similar(part, compared, normal)
 
 
 def _chance_of(
@@ -318,31 +296,25 @@ def _highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
     return [Note("highest score", message, equal)]
 
 
-def _finding_warnings(
-    prepared: Prepared,
-    candidates: BoolArray,
-    flags: BoolArray,
-    expected: FloatArray,
-    parts: tuple[JudgedPart, ...],
-    contributions: Contributions | None,
-) -> list[Note]:
+def _finding_warnings(scored: Scored) -> list[Note]:
     """Return notes on findings that are too many (the model is doubtful), or about text more than about readings."""
-    notes, found, rows = [], int(flags.sum()), int(candidates.sum())
+    notes, found, rows = [], int(scored.flags.sum()), int(scored.candidates.sum())
     if found > _MOST_FOUND * rows:
         message = (
             f"{found / rows:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
             f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
         )
         notes.append(Note("many findings", message, found))
-    encoded = prepared.inputs.encoded  # a column for each kind of text soon outweighs the readings
-    is_text = np.isin(prepared.inputs.names, [name for encoding in encoded for name in encoding.names])
+    inputs = scored.prepared.inputs
+    encoded = inputs.encoded  # a column for each kind of text soon outweighs the readings
+    is_text = np.isin(inputs.names, [name for encoding in encoded for name in encoding.names])
     text, total = 0.0, 0.0
-    for judged in parts if encoded else ():
-        of_part = judged.rows[flags[judged.rows]]
-        if contributions is None:
-            weights = np.square((prepared.values.to_numpy()[of_part] - expected[of_part]) / judged.part.scale)
+    for judged in scored.parts if encoded else ():
+        of_part = judged.rows[scored.flags[judged.rows]]
+        if scored.contributions is None:
+            weights = np.square((scored.values[of_part] - scored.expected[of_part]) / judged.part.scale)
         else:
-            weights = np.maximum(contributions.of(of_part).variables, 0.0)
+            weights = np.maximum(scored.contributions.of(of_part).variables, 0.0)
         text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
     if text > _MOST_TEXT * total:
         names = tuple(encoding.column for encoding in encoded)

@@ -47,7 +47,6 @@ class ModePlan:
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:
-        """Return the mode of each row."""
         if self.column is not None:
             names, codes = _values_of(table, self.column)
             modes = np.array([*names, UNKNOWN])[codes]  # the code of a missing value is −1

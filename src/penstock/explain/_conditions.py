@@ -104,7 +104,6 @@ def smallest_leaf(n_events: int) -> int:
 
 
 def distinct(readings: FloatArray) -> FloatArray:
-    """Return the finite readings, ascending, each once."""
     return np.unique(readings[np.isfinite(readings)])
 
 
@@ -144,7 +143,6 @@ def meets(column: FloatArray, operator: Operator, value: float) -> BoolArray:
 
 
 def f1(hits: int, false_hits: int, event_rows: int) -> float:
-    """Return the harmonic mean of precision and recall."""
     return 2 * hits / (hits + false_hits + event_rows)
 
 
@@ -242,7 +240,6 @@ def _merged(path: Path, bound: Bound) -> Path:
 
 
 def rows_that_meet(path: Path, table: FloatArray) -> BoolArray:
-    """Return which rows meet all conditions."""
     met = np.ones(len(table), dtype=bool)
     for bound in path:
         met &= bound.holds(table)

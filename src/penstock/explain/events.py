@@ -20,14 +20,11 @@ USUAL_STEPS = 6
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Where n rows are in time, or in the table if `time` is None.
-
-    starts : where each group of rows begins; nothing is joined across.
-    """
+    """Where n rows are in time, or in the table if `time` is None."""
 
     n: int
     time: pd.DatetimeIndex | None
-    starts: IndexArray
+    starts: IndexArray  # where each group of rows begins; nothing is joined across
 
     def stamps(self, rows: IndexArray) -> Any:
         """Return the time stamps of some rows, or the rows themselves."""

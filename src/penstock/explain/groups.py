@@ -15,17 +15,14 @@ from penstock._types import FloatArray, IndexArray
 class Group:
     """A latent group.
 
-    number : the row of H, from 0.
-    members, share : how many rows belong to it, and which share of all rows that is.
-    profile : (p,) the mean of its members' reconstructions, in the user's units; NaN without members.
-    differences : the variables in which that departs most from the mean of all rows, in scaled units, the largest
-        first: variable, value (the group's) and usual (that of all rows).
+    differences : the variables in which its profile departs most from the mean of all rows, in scaled units, the
+        largest first: variable, value (the group's) and usual (that of all rows).
     """
 
-    number: int
-    members: int
-    share: float
-    profile: FloatArray
+    number: int  # the row of H, from 0
+    members: int  # how many rows belong to it
+    share: float  # of all rows
+    profile: FloatArray  # (p,) the mean of its members' reconstructions, in the user's units; NaN without members
     differences: pd.DataFrame
 
 

@@ -214,12 +214,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
 
 
 def condition_in_words(sensor: IncidentSensor) -> str:
-    """Return the condition of a sensor, with "possibly" in front of it where it is not certain.
-
-    sensor : of an incident.
-
-    It is "" if no condition was recognised.
-    """
+    """Return the condition of a sensor, with "possibly" in front where it is not certain; "" if none was recognised."""
     return sensor.condition if sensor.certain or not sensor.condition else f"possibly {sensor.condition}"
 
 

@@ -30,10 +30,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What a label says of each row, and in a sentence how it was read.
-
-    faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
-    """
+    """What a label says of each row (those that are neither are normal), and in a sentence how it was read."""
 
     faults: BoolArray
     unknown: BoolArray

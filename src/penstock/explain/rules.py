@@ -10,7 +10,6 @@ import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.explain._conditions import (
-    GrownTree,
     Operator,
     Path,
     best_path,
@@ -114,7 +113,6 @@ class Condition:
         return in_words(self.variable, self.operator, self.value, self.unit)
 
     def holds(self, column: FloatArray) -> BoolArray:
-        """Return for which readings of the variable it holds."""
         return meets(column, self.operator, self.value)
 
 
@@ -210,10 +208,7 @@ def find_rule(
 
 
 def _paths(table: FloatArray, n_events: int, max_conditions: int, most: int) -> Iterator[tuple[Path, BoolArray]]:
-    """Yield what may be a rule, found on at most `most` rows of either kind, and the rows of the table that meet it.
-
-    The first `n_events` rows are the event's.
-    """
+    """Yield what may be a rule and the rows that meet it; the first `n_events` rows of the table are the event's."""
     rng = np.random.default_rng(0)
     events = sample_rows(np.arange(n_events), most, rng)
     normals = sample_rows(np.arange(n_events, len(table)), most, rng)
@@ -296,38 +291,27 @@ def grow_tree(
     table, min_leaf = values[rows[:, None], varying], smallest_leaf(len(flagged))
     grown = grow(table, is_flagged[rows], max_depth=_DEEPEST, min_leaf=min_leaf)
     labels = list(zip(names, units_of(names, units), strict=True))
-    return RuleTree(_node(grown, 0, np.arange(len(values)), values, is_flagged, varying, labels))
 
+    def node(number: int, rows: IndexArray) -> Node:
+        """Return the node with the rows that reach it."""
+        n_flagged = int(is_flagged[rows].sum())
+        if grown.below[number] < 0 or n_flagged in (0, len(rows)):  # rounded weights let CART split what is pure
+            return Leaf(n_flagged, len(rows) - n_flagged)
+        j = int(varying[grown.column[number]])
+        column = values[rows, j]
+        seen = np.isfinite(column)
+        value = float(grown.threshold[number])
+        low, high = gap_around(column, value, seen)
+        if np.isfinite(low) and np.isfinite(high):
+            value = round_between(low, high)
+        missing_below = bool(grown.missing_below[number])
+        goes_below = np.where(seen, column <= value, missing_below)
+        below, above = node(grown.below[number], rows[goes_below]), node(grown.above[number], rows[~goes_below])
+        missing_goes: Literal["below", "above"] = "below" if missing_below else "above"
+        n_missing = len(rows) - int(seen.sum())
+        return Split(*labels[j], value, below, above, n_flagged, len(rows) - n_flagged, missing_goes, n_missing)
 
-def _node(
-    grown: GrownTree,
-    number: int,
-    rows: IndexArray,
-    values: FloatArray,
-    is_flagged: BoolArray,
-    columns: IndexArray,
-    labels: list[tuple[str, str]],
-) -> Node:
-    """Return the node with the rows that reach it; at most as deep as the tree was allowed to be."""
-    flagged = int(is_flagged[rows].sum())
-    if grown.below[number] < 0 or flagged in (0, len(rows)):  # rounded weights let CART split what is pure
-        return Leaf(flagged, len(rows) - flagged)
-    j = int(columns[grown.column[number]])
-    column = values[rows, j]
-    seen = np.isfinite(column)
-    value = float(grown.threshold[number])
-    low, high = gap_around(column, value, seen)
-    if np.isfinite(low) and np.isfinite(high):
-        value = round_between(low, high)
-    missing_below = bool(grown.missing_below[number])
-    goes_below = np.where(seen, column <= value, missing_below)
-    below, above = (
-        _node(grown, int(child), part, values, is_flagged, columns, labels)
-        for child, part in ((grown.below[number], rows[goes_below]), (grown.above[number], rows[~goes_below]))
-    )
-    missing_goes: Literal["below", "above"] = "below" if missing_below else "above"
-    n_missing = len(rows) - int(seen.sum())
-    return Split(*labels[j], value, below, above, flagged, len(rows) - flagged, missing_goes, n_missing)
+    return RuleTree(node(0, np.arange(len(values))))
 
 
 def _nodes(node: Node) -> Iterator[Node]:

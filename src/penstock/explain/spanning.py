@@ -20,14 +20,11 @@ from penstock._types import BoolArray, FloatArray, IndexArray, Tree
 
 
 class NormalNeighbors(NamedTuple):
-    """The nearest normal nodes, the nearest first.
-
-    `lengths` are the lengths of the paths to them from the nearest row of the event, `steps` the edges on these paths.
-    """
+    """The nearest normal nodes, the nearest first."""
 
     nodes: IndexArray
-    lengths: FloatArray
-    steps: IndexArray
+    lengths: FloatArray  # of the paths to them from the nearest row of the event
+    steps: IndexArray  # the edges on these paths
 
 
 class TreeWalker:
@@ -83,24 +80,15 @@ def edge_matrix(tree: Tree) -> sparse.csr_array:
 
 
 class TreeDrawing(NamedTuple):
-    """Where to draw what.
+    """Where to draw what."""
 
-    nodes : (m,) the rows that are drawn, in ascending order.
-    positions : (m, 2) where, in the unit square.
-    edges, lengths : (m−1, 2) and (m−1,) pairs of places in `nodes`, the smaller first, and the true lengths of these
-        edges.
-    weights : (m,) how many rows each drawn node stands for.
-    drawn_as : (n,) the place in `nodes` of each row's node.
-    simplified : whether there are fewer nodes than rows.
-    """
-
-    nodes: IndexArray
-    positions: FloatArray
-    edges: IndexArray
-    lengths: FloatArray
-    weights: IndexArray
-    drawn_as: IndexArray
-    simplified: bool
+    nodes: IndexArray  # (m,) the rows that are drawn, in ascending order
+    positions: FloatArray  # (m, 2) where, in the unit square
+    edges: IndexArray  # (m−1, 2) pairs of places in `nodes`, the smaller first
+    lengths: FloatArray  # (m−1,) the true lengths of these edges
+    weights: IndexArray  # (m,) how many rows each drawn node stands for
+    drawn_as: IndexArray  # (n,) the place in `nodes` of each row's node
+    simplified: bool  # whether there are fewer nodes than rows
 
 
 class _Hung(NamedTuple):

@@ -69,23 +69,19 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of all columns in order, and by number: the time (or None), the variables and the columns of text.
-
-    clock : the time of day, where that and the date have a column each.
-    """
+    """The names of all columns in order, and by number: the time (or None), the variables and the columns of text."""
 
     names: tuple[str, ...]
     time: int | None
     variables: tuple[int, ...]
     texts: tuple[int, ...] = ()
-    clock: int | None = None
+    clock: int | None = None  # the time of day, where that and the date have a column each
 
     @property
     def variable_names(self) -> tuple[str, ...]:
         return tuple(self.names[number] for number in self.variables)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
         texts = {"texts": list(self.texts)} if self.texts else {}
         clock = {} if self.clock is None else {"clock": self.clock}
         return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts, **clock}
@@ -146,7 +142,6 @@ def time_by_name(
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a text stands for a missing value."""
     return text.strip().lower() in MISSING
 
 
@@ -247,7 +242,6 @@ class JsonRows:
         return ""
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
-        """Parse objects, one a line."""
         time = None if self.columns.time is None else self.columns.names[self.columns.time]
         faults, kept, times = [], [], []
         texts: dict[str, list[str | None]] = {self.columns.names[number]: [] for number in self.columns.texts}
@@ -276,7 +270,6 @@ class JsonRows:
         return Parsed(table, None if time is None else times, faults, texts)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore_parser`."""
         return {"format": "jsonl", **self.columns.state()}
 
 

@@ -46,17 +46,13 @@ _NEWLINE, _QUOTE = 10, 34
 
 @dataclass(frozen=True)
 class TextSource:
-    """A text that can be opened several times: `name` for messages, and the greatest length in bytes.
+    """A text that can be opened several times."""
 
-    path : of a file that holds the text as it is, neither packed nor converted.
-    most_bytes : its length, or a bound of it.
-    """
-
-    name: str
+    name: str  # for messages
     open: Callable[[], BinaryIO]
-    max_bytes: int
-    path: Path | None = None
-    most_bytes: int = 0
+    max_bytes: int  # the greatest length allowed
+    path: Path | None = None  # of a file that holds the text as it is, neither packed nor converted
+    most_bytes: int = 0  # its length, or a bound of it
 
 
 class WrongEncodingError(Exception):

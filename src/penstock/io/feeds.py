@@ -70,7 +70,6 @@ class Mark:
         return mark
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
         return {"kind": "file", **asdict(self)}
 
     def is_in(self, file: Path, *, renamed: bool = False) -> bool:

@@ -138,7 +138,6 @@ class RowSource:
         self._may_repeat = not self._offset or bool(position.get("may_repeat"))
 
     def close(self) -> None:
-        """Close the feed."""
         self._feed.close()
 
     def _learn(self) -> Batch | None:

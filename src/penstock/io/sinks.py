@@ -59,7 +59,6 @@ class JsonLinesSink:
         self._names: list[str] = []
 
     def name_variables(self, names: Sequence[str]) -> None:
-        """Set the names of the columns in the output."""
         self._names = [encode_basestring_ascii(name) for name in names]
 
     def write(
@@ -73,7 +72,6 @@ class JsonLinesSink:
         self.write_lines(format_verdicts(first_row, times, scores, self._names, reasons))
 
     def write_lines(self, lines: bytes) -> None:
-        """Write lines as they are."""
         data, written = memoryview(lines), 0
         try:
             while written < len(data):

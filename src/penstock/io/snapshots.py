@@ -102,7 +102,6 @@ class Snapshots:
         return new >= self._every or (new > 0 and self._clock() - self._last_time >= self._seconds)
 
     def close(self) -> None:
-        """Unlock the folder."""
         os.close(self._lock)
 
 

@@ -80,7 +80,6 @@ class Notebook:
         rows: tuple[int, ...] = (),
         changed: bool = False,
     ) -> None:
-        """Add a note, as `Note` has it."""
         if changed and self.strict:
             raise TableError(
                 f"strict refuses what would be done to {self.source} otherwise: {message} Correct the table, or read "

@@ -376,11 +376,7 @@ def measure_json(text: bytes) -> tuple[int, int]:
 
 
 class Record:
-    """Read a dict of a state field by field; what does not fit is a `StorageError` that names the field.
-
-    content : from a file; anything else is refused.
-    place : what it is, for messages.
-    """
+    """Read a dict of a state field by field; what does not fit is a `StorageError` that names the field."""
 
     def __init__(self, content: Any, place: str) -> None:
         if type(content) is not dict:
@@ -398,11 +394,9 @@ class Record:
         return self
 
     def part(self, name: str) -> Record:
-        """Return a field that is a dict."""
         return Record(self.value(name), f"{self.place}[{name!r}]")
 
     def optional_part(self, name: str) -> Record | None:
-        """Return a field that is a dict or None."""
         return None if self.value(name) is None else self.part(name)
 
     def value(self, name: str) -> Any:
@@ -412,14 +406,12 @@ class Record:
         return self._content[name]
 
     def flag(self, name: str) -> bool:
-        """Return a field that is True or False."""
         value = self.value(name)
         if type(value) is not bool:
             raise self.trouble(name, "True or False")
         return value
 
     def text(self, name: str) -> str:
-        """Return a field that is text."""
         value = self.value(name)
         if type(value) is not str:
             raise self.trouble(name, "text")

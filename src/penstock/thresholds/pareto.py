@@ -171,7 +171,6 @@ class Exceedance:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Exceedance:
-        """Learn from scores."""
         ordered = np.sort(scores)
         peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
         below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
