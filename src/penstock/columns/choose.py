@@ -74,15 +74,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class InputChoice:
-    """The inputs made of the columns of a table; `apply` makes them of any table with the same columns.
-
-    settings : those of `as_they_are` that are set rather than measured (`ColumnReport.setting`): inputs, but no causes.
-    """
+    """The inputs made of the columns of a table; `apply` makes them of any table with the same columns."""
 
     as_they_are: tuple[str, ...]
     encoded: tuple[Encoding, ...]
     left_out: tuple[LeftOut, ...]
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # of `as_they_are`: set rather than measured, so inputs, but no causes
 
     @property
     def counts(self) -> dict[str, int]:

@@ -115,15 +115,11 @@ def is_scaled_before(detector: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class JudgedPart:
-    """A part and its rows in a table, as positions.
-
-    learnt : the training rows, in the order in which the detector saw them (node i of its tree is `learnt[i]`); None if
-        it was fitted to another table.
-    """
+    """A part and its rows in a table, as positions."""
 
     part: Part
     rows: IndexArray
-    learnt: IndexArray | None
+    learnt: IndexArray | None  # as the detector saw them (node i of its tree is `learnt[i]`); None: of another table
 
 
 def rebuilds(detector: Any) -> bool:

@@ -31,9 +31,6 @@ ModeSpec = str | Sequence[str] | Mapping[str, str]
 class ModePlan:
     """How modes are assigned to rows.
 
-    column : each of its values is a mode.
-    rules : names and rules; the first that holds gives the mode, and a row for which none does is "other".
-    skip : modes that are not judged.
     settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
         the change, and those less than this after the first row of the new mode (itself included), are "changing" and
         not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
@@ -41,9 +38,9 @@ class ModePlan:
     A row without the reading that decides is "unknown" and not judged; it is no change of mode.
     """
 
-    column: str | None = None
-    rules: tuple[tuple[str, RowRule], ...] = ()
-    skip: tuple[str, ...] = ()
+    column: str | None = None  # each of its values is a mode
+    rules: tuple[tuple[str, RowRule], ...] = ()  # by name; the first that holds gives the mode, without one "other"
+    skip: tuple[str, ...] = ()  # modes that are not judged
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:

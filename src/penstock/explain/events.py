@@ -119,20 +119,17 @@ def _checked_gap(gap: Length | None, clock: Clock) -> Length:
 class Events:
     """Flagged rows that belong together.
 
-    table : one row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
+    table : a row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
         flagged row; without time, the number of rows spanned), rows (flagged ones), peak (when the score was highest),
         peak_row, peak_score, mean_score (of the flagged rows), severity (peak score / threshold, NaN without a positive
         threshold), rank (1 for the highest peak score; of equal ones the earlier first).
-    of_row : the event of each row, 0 for rows that are not flagged.
-    first_rows, last_rows : where each event starts and ends in the table.
-    gap : as used, a duration or a number of rows.
     """
 
     table: pd.DataFrame
-    of_row: IndexArray
-    first_rows: IndexArray
-    last_rows: IndexArray
-    gap: Length
+    of_row: IndexArray  # the event of each row, 0 for rows that are not flagged
+    first_rows: IndexArray  # where each event starts in the table
+    last_rows: IndexArray  # where it ends
+    gap: Length  # as used
 
     def __len__(self) -> int:
         return len(self.table)

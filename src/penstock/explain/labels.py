@@ -149,29 +149,22 @@ _EARLIEST = -(2**63)
 class Agreement:
     """How scores and flags agree with known faults.
 
-    n_known, n_judged : rows of known faults, and rows with a score.
-    n_ranked, precision_at_n : the share of known rows among the N highest scores, where N is the number of known rows
-        that have a score. NaN if all of those with a score are known, or none.
     faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
         first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
         first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
         it could not be found). Without time, start, end, first_alarm and lead count rows.
-    horizon : as used.
-    first_rows : where each fault starts in the table.
-    n_judged_faults, n_found, n_inside : how many faults have a row with a score, so that they could be found; of these,
-        how many had an alarm, and how many a flagged row inside (the other found ones had an earlier alarm alone).
     """
 
-    n_known: int
-    n_judged: int
-    n_ranked: int
-    precision_at_n: float
+    n_known: int  # rows of known faults
+    n_judged: int  # rows with a score
+    n_ranked: int  # N: known rows that have a score
+    precision_at_n: float  # the share of known rows among the N highest scores; NaN if N is 0 or all rows judged
     faults: pd.DataFrame
     horizon: Length
-    first_rows: IndexArray
-    n_judged_faults: int
-    n_found: int
-    n_inside: int
+    first_rows: IndexArray  # where each fault starts in the table
+    n_judged_faults: int  # faults that have a row with a score, so that they could be found
+    n_found: int  # of these, how many had an alarm
+    n_inside: int  # and how many a flagged row inside; the other found ones had an earlier alarm alone
 
 
 def agreement(

@@ -231,21 +231,17 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """Readings of `variable` up to `value` go `below`, larger ones `above`, missing ones to the side of `missing_goes`.
-
-    `missing` is how many rows lack the reading here. An infinite `value` parts the rows that have a reading (below)
-    from those that have none (above).
-    """
+    """Readings of `variable` up to `value` go `below`, larger ones `above`, missing ones where `missing_goes` says."""
 
     variable: str
     unit: str
-    value: float
+    value: float  # infinite: it parts the rows that have a reading (below) from those that have none (above)
     below: Node
     above: Node
     flagged: int
     normal: int
     missing_goes: Literal["below", "above"]
-    missing: int = 0
+    missing: int = 0  # how many rows lack the reading here
 
 
 Node: TypeAlias = Split | Leaf

@@ -49,21 +49,12 @@ class Batch:
 
 
 class RowSource:
-    """Read rows from a feed, as soon as they are there.
-
-    strict : a malformed line raises an InputError, after the rows before it were returned.
-
-    columns : None until the layout is known.
-    notes : on what was left out: lines above the table, columns of text.
-    ended : no more will come.
-    provisional : what comes now is a last line without a line end. It may still grow: a position after it is not to be
-        kept.
-    """
+    """Read rows from a feed, as soon as they are there; the `columns` are None until the layout is known."""
 
     def __init__(self, feed: Feed, options: TableOptions, strict: bool = False) -> None:
         self._feed = feed
         self._options = options
-        self.strict = strict
+        self.strict = strict  # a malformed line raises an InputError, after the rows before it were returned
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
         self._lines: list[bytes] = []  # complete lines of the present file that were not returned
@@ -74,9 +65,9 @@ class RowSource:
         self._line = 0  # lines of the present file before it
         self._judged = 0  # lines from which no layout could be learnt
         self._may_repeat = False  # the header: of a file that is not the first, no row was seen
-        self.notes: list[Note] = []
-        self.ended = False
-        self.provisional = False
+        self.notes: list[Note] = []  # on what was left out: lines above the table, columns of text
+        self.ended = False  # no more will come
+        self.provisional = False  # a last line without a line end, which may grow: do not keep a position after it
 
     @property
     def columns(self) -> Columns | None:

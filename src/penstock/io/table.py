@@ -45,19 +45,14 @@ def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, sou
 
 @dataclass(frozen=True)
 class Note:
-    """One thing worth knowing about a table.
+    """One thing worth knowing about a table."""
 
-    kind : a fixed word to select by, such as "duplicate times"; message : a sentence; count : of how many values, rows
-    or columns; columns, rows : which, as far as that is known (of rows the first few, numbered as in `Table.values`);
-    changed : whether something is now other than in the source, which `strict` refuses.
-    """
-
-    kind: str
+    kind: str  # a fixed word to select by, such as "duplicate times"
     message: str
-    count: int
-    columns: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
-    changed: bool = False
+    count: int  # of how many values, rows or columns
+    columns: tuple[str, ...] = ()  # which, as far as that is known
+    rows: tuple[int, ...] = ()  # the first few, numbered as in `Table.values`
+    changed: bool = False  # whether something is now other than in the source, which `strict` refuses
 
     def __str__(self) -> str:
         return self.message
