@@ -124,13 +124,19 @@ def _read_stream(stream: BinaryIO, size: int, kind: str | None) -> tuple[str, di
 
 def _encode_file(kind: str, state: dict[str, Any]) -> list[memoryview]:
     """Return the bytes of a file, in pieces to be written one after the other."""
-    from penstock import __version__
+    import penstock
 
     if type(state) is not dict:
         raise TypeError(f"A state must be a dict; got {type(state).__name__}.")
     arrays: dict[str, Array] = {}
     document = _encode(state, "state", [], arrays)
-    entry = {"checksum": _BLANK, "format": FORMAT_VERSION, "kind": kind, "penstock": __version__, "state": document}
+    entry = {
+        "checksum": _BLANK,
+        "format": FORMAT_VERSION,
+        "kind": kind,
+        "penstock": penstock.__version__,
+        "state": document,
+    }
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False)
     whole = memoryview(save(arrays, metadata={"penstock": text}))
     head = bytes(whole[: _LENGTH + int.from_bytes(whole[:_LENGTH], "little")])
