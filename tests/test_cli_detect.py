@@ -18,7 +18,7 @@ from detect_tables import left_behind, plant
 
 from penstock.cli import main
 from penstock.detection import detect, fit_model, load_model
-from penstock.detection._wording import ONLY_RANKS
+from penstock.detection.verdict import ONLY_RANKS
 from penstock.options import MethodParameters, described
 from penstock.registry import METHODS, make_detector
 

@@ -13,7 +13,7 @@ from detection_tables import FAULT, HOT, NAMES, plant, rows_found
 import penstock
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import make_detector, score
-from penstock.detection._wording import HOW_TO_RATES, ONLY_RANKS
+from penstock.detection.verdict import HOW_TO_RATES, ONLY_RANKS
 from penstock.io import TableError, read_table
 from penstock.thresholds import Fixed, TopN, score_threshold
 

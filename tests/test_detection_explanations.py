@@ -11,8 +11,9 @@ from detection_tables import FAULT, HOT, plant, positions, readings, residuals, 
 
 from penstock import NSNMF, Detector, MeanDistance, detect, fit_model, score
 from penstock.detection import METHODS, explain
+from penstock.detection._explaining import seen_as
 from penstock.detection._parts import are_usual
-from penstock.detection._wording import how_rare, rows_that, seen_as
+from penstock.detection.verdict import how_rare, rows_that
 from penstock.detectors import restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed

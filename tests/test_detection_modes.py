@@ -409,11 +409,7 @@ def test_excluded_periods_are_neither_learnt_from_nor_judged():
         ({"since": 20}, True, "since: the table has time stamps, but 20 is a row number"),
         ({"since": "2024-05-01"}, False, r"since: the table has no time stamps .* Give a row number \(from 0\)"),
         ({"since": "2025"}, True, "since: '2025' is no time stamp"),
-        (
-            {"since": "2025-01"},
-            True,
-            "No row is left from 2025-01: the table begins at 2024-05-01",
-        ),
+        ({"since": "2025-01"}, True, "No row is left from 2025-01: the table begins at 2024-05-01"),
         ({"since": 300, "until": 400}, False, "No row is left from 300 until 400: the table has the rows 0 to 259"),
         ({"exclude_periods": "2024-05-01"}, True, "'2024-05-01' is not a period. Write START..END"),
         ({"exclude_periods": ".."}, True, "'..' is not a period"),

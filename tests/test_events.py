@@ -76,10 +76,6 @@ def test_nothing_flagged_is_a_table_of_the_same_kinds(zone):
     assert none.table.dtypes.to_dict() == one.table.dtypes.to_dict()
     assert one.table.index.name == none.table.index.name == "event"
     assert one.table["start"].dt.tz == time.tz
-    with pytest.raises(ValueError, match="no event 2; they are numbered from 1 to 1"):
-        one.rows_of(2)
-    with pytest.raises(ValueError, match="no event 0"):
-        one.span_of(0)
 
 
 def test_a_gap_finer_than_the_clock_and_one_beyond_it():
@@ -100,16 +96,13 @@ def test_huge_scores_and_a_clock_that_was_reset_to_the_first_year_do_not_overflo
     assert found.of_row.tolist() == [1, 2, 2, 2]
     wide = pd.DatetimeIndex(np.array([-(2**63) + 1, 2**63 - 1], dtype="M8[ns]"))
     assert group_events([True, True], [1.0, 1.0], wide, gap=HOUR).of_row.tolist() == [1, 2]
-    assert agreement([False, True], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 0
-    assert agreement([True, False], [True, False], [1.0, 1.0], wide, horizon=HOUR).n_found == 1
+    assert agreement([False, True], [True, False], [1.0, 1.0], wide).n_found == 0
+    assert agreement([True, False], [True, False], [1.0, 1.0], wide).n_found == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([True], [math.nan], None), {}, "Row 0 is flagged, but its score is NaN"),
-        (([True], [1.0, 2.0], None), {}, r"one length; got flags \(1,\), scores \(2,\)"),
-        (([2], [1.0], None), {}, "flags must hold True and False only"),
         (([True], [1.0], None), {"gap": HOUR}, "gap is a duration.*no time. Give a number of rows"),
         (([True], [1.0], None), {"gap": -1}, "gap must not be negative; got -1"),
         (([True], [1.0], None), {"gap": 1.5}, "whole number of rows; got 1.5"),
@@ -167,13 +160,12 @@ def test_a_day_is_that_of_the_zone_and_stays_one_where_the_clock_goes_back_over_
 def test_faults_are_those_of_the_slow_way(rows, data):
     flags, scores, clock, time = rows
     known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))
-    horizon = data.draw(st.none() | st.integers(0, 60))
-    found = agreement(known, flags, scores, time, horizon=length(horizon, time))
+    found = agreement(known, flags, scores, time)
     gap = 6 if time is None else naive.usual_gap(clock)
     stretches = naive.faults(known, clock, gap)
-    used = horizon if horizon is not None else 0 if time is None else 86_400
-    assert found.horizon == length(used, time)
-    alarms = naive.first_alarms(stretches, flags, clock, used)
+    horizon = 0 if time is None else 86_400
+    assert found.horizon == length(horizon, time)
+    alarms = naive.first_alarms(stretches, flags, clock, horizon)
     stamp = (lambda row: row) if time is None else (lambda row: time[row])
     assert len(found.faults) == len(stretches)
     assert found.n_known == sum(known)
@@ -287,8 +279,7 @@ def test_no_event_spans_two_groups_and_steps_are_those_within():
     assert found.faults["rows"].tolist() == [10, 10, 10]
     assert found.faults["first_alarm"].tolist() == [time[58], time[60], time[120]]
     assert group_events(flags, np.arange(180.0), None, groups=groups).table["rows"].tolist() == [2, 2, 1, 1]
-    in_rows = agreement(known, flags, np.arange(180.0), time, groups=groups, horizon=5)
-    assert (found.n_found, in_rows.n_found, in_rows.horizon) == (3, 2, 5)  # the alarm is ten rows before the third
+    assert found.n_found == 3  # the alarm is ten rows before the third
     days = event_days(flags, np.arange(180.0), time, events.of_row)
     assert days["first"].tolist() == [time[60], time[120]]
     with pytest.raises(ValueError, match="ascending order"):

@@ -398,24 +398,3 @@ def test_the_table_has_times_where_there_are_times():
     assert (row["first_sensor"], row["first_out"], row["sensors"], row["similar"]) == ("s1", "s1", 1, ())
     assert incident_table(found).loc[1, ["start", "end", "duration"]].tolist() == [98, 124, 27]
     assert incident_table([], time).empty
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"evidence": np.zeros((5, 3))}, r"evidence has shape \(5, 3\)"),
-        ({"readings": np.zeros(5)}, "readings has shape"),
-        ({"scores": np.zeros(4)}, "scores has shape"),
-        ({"starts": np.zeros(6, bool)}, "starts has shape"),
-        ({"evidence": np.full((5, 2), np.nan)}, "finite and not negative"),
-        ({"evidence": np.full((5, 2), -1.0)}, "finite and not negative"),
-        ({"scores": np.array([0, np.nan, 0, 0, 0])}, "Row 1 is flagged"),
-        ({name: np.zeros((5, 0)) for name in ("evidence", "expected", "readings")} | {"names": []}, "no sensor"),
-    ],
-)
-def test_wrong_input_is_named(change, message):
-    events = group_events(np.arange(5) == 1, np.arange(5.0), None)
-    arrays = {name: np.zeros((5, 2)) for name in ("evidence", "expected", "readings")}
-    given_input = {"scores": np.arange(5.0), **arrays, "starts": np.arange(5) == 0, "names": ["a", "b"], **change}
-    with pytest.raises(ValueError, match=message):
-        find_incidents(events, **given_input)

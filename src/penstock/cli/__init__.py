@@ -74,12 +74,7 @@ def before_any_command(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; what a user can put right is one line on standard error.
-
-    >>> main(["--version"])
-    penstock ...
-    0
-    """
+    """Run a command and return its exit code; what a user can put right is one line on standard error."""
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         return int(app(given, prog_name="penstock", standalone_mode=False) or 0)
@@ -89,16 +84,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{place}{error.strerror or error}", 2)
+        return _complain(f"{place}{error.strerror or error}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for a wrong use has it, in all its versions
             raise
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "penstock"
-        return _complain(f"{error.format_message().rstrip('.')}. See '{command} --help'.", 2)
+        return _complain(f"{error.format_message().rstrip('.')}. See '{command} --help'.")
 
 
-def _complain(message: str, exit_code: int) -> int:
+def _complain(message: str, exit_code: int = 2) -> int:
     if sys.stderr is not None:  # None: it was closed before we began
         sys.stderr.write(f"penstock: {printable(' '.join(message.split()))}\n")
     return exit_code

@@ -19,9 +19,9 @@ from penstock._progress import LOGGER
 
 
 class CommandError(Exception):
-    """An expected error, shown in one line without a traceback; exit code 2 if the command was given wrongly."""
+    """An expected error, shown in one line without a traceback; exit code 2: the command was given wrongly."""
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
+    def __init__(self, message: str, exit_code: int = 2) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
@@ -49,7 +49,7 @@ def print_text(text: str) -> None:
         _discard()
     except OSError as error:
         _discard()
-        raise CommandError(f"Standard output cannot be written: {error.strerror}.", exit_code=2) from None
+        raise CommandError(f"Standard output cannot be written: {error.strerror}.") from None
 
 
 def _discard() -> None:
@@ -105,7 +105,6 @@ class Stages(logging.Handler):
             LOGGER.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take what a fit that lasts has logged."""
         self._fit = record
 
     def _status(self) -> Any:
@@ -127,19 +126,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Inside this block the first SIGINT or SIGTERM is only noted; a second one ends the process at once.
-
-    >>> with StopSignals() as stop:
-    ...     stop.requested()
-    False
-    """
+    """Inside this block the first SIGINT or SIGTERM is only noted; a second one ends the process at once."""
 
     def __init__(self) -> None:
         self.number: int | None = None
         self._before: dict[signal.Signals, Any] = {}
 
     def requested(self) -> bool:
-        """Return whether a signal has come."""
         return self.number is not None
 
     def __enter__(self) -> Self:

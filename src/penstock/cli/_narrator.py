@@ -145,15 +145,7 @@ _NOT_A_NUMBER = re.compile(r'column ("(?:[^"\\]|\\.)*") holds .*, which is not a
 
 
 class TextColumns:
-    """Count for which columns lines are malformed.
-
-    >>> columns = TextColumns()
-    >>> columns.note('column "run" holds "a/1", which is not a number')
-    >>> columns.hint(samples=0)
-    'column "run" is text; leave it out with --exclude run'
-    >>> columns.hint(samples=100)
-    ''
-    """
+    """Count for which columns lines are malformed."""
 
     def __init__(self) -> None:
         self._lines: Counter[str] = Counter()

@@ -90,7 +90,7 @@ def chosen_options(job: type, context: typer.Context) -> dict[str, Any]:
             try:
                 value = tuple(part for text in texts for part in split_names(text))
             except csv.Error as error:
-                raise CommandError(f"{place_of(context, name)} is not a list of names: {error}.", exit_code=2) from None
+                raise CommandError(f"{place_of(context, name)} is not a list of names: {error}.") from None
         unset = value is False and default is None and "/" not in option.flags
         if value not in (None, (), []) and not unset:
             chosen[name] = tuple(value) if isinstance(value, list) else value
@@ -98,12 +98,7 @@ def chosen_options(job: type, context: typer.Context) -> dict[str, Any]:
 
 
 def option_name(parameter: Any) -> str:
-    """Return what an option is called in a file: its long name without the dashes.
-
-    >>> from types import SimpleNamespace
-    >>> option_name(SimpleNamespace(opts=["--output", "-o"]))
-    'output'
-    """
+    """Return what an option is called in a file: its long name without the dashes."""
     longest: str = max(parameter.opts, key=len)
     return longest.lstrip("-")
 
@@ -126,18 +121,18 @@ def plain_errors(context: typer.Context, place: str = "") -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise CommandError(f"{place}There is not enough memory. Read fewer rows or columns.", exit_code=2) from None
+        raise CommandError(f"{place}There is not enough memory. Read fewer rows or columns.") from None
     except OSError as error:
         said = str(error) if error.strerror is None else f"{error.strerror}."
         file = f"{error.filename}: " if error.strerror is not None and error.filename else ""
-        raise CommandError(f"{place}{file}{said}", exit_code=2) from None
+        raise CommandError(f"{place}{file}{said}") from None
     except ValueError as error:  # TableError, RuleError, ModelError and StorageError are such
         message, parameter = str(error), getattr(error, "parameter", None)
         if parameter in {each.name for each in context.command.params}:
             option = place_of(context, str(parameter))
             rest = message.removeprefix(str(parameter))
             message = f"{option}: {message}" if rest == message else f"{option}{rest}"
-        raise CommandError(place + message, exit_code=2) from error.__cause__
+        raise CommandError(place + message) from error.__cause__
 
 
 # TOML files.
@@ -155,16 +150,16 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}.", exit_code=2) from None
+        raise CommandError(f"{path}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:  # errors of TOML and of UTF-8, and brackets without end
-        raise CommandError(f"{path}: not TOML: {error}.", exit_code=2) from None
+        raise CommandError(f"{path}: not TOML: {error}.") from None
     tables = getattr(context.command.callback, "config_tables", {})
     context.obj = {name: _read_tables(path, name, given.pop(name, {}), job) for name, job in tables.items()}
     for key, value in given.items():
         if key not in known or key == "config":
             close = get_close_matches(key.replace("_", "-"), known, n=1)
             hint = f"Did you mean {close[0]!r}?" if close else f"See '{context.command_path} --help' for the names."
-            raise CommandError(f"{path}: unknown key {key!r}. {hint}", exit_code=2)
+            raise CommandError(f"{path}: unknown key {key!r}. {hint}")
         defaults[known[key]] = _checked(value, hints[known[key]], f"{path}: {key}")
     context.default_map = defaults
     return path
@@ -175,14 +170,14 @@ def _read_tables(path: Path, table: str, given: Any, job: type) -> dict[str, dic
     known = {option.flags.split()[0].lstrip("-"): (name, option) for name, _, option in described(job)}
     found: dict[str, dict[str, Any]] = {}
     if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
-        raise CommandError(f"{path}: {table} must be tables with names, such as [{table}.pump1].", exit_code=2)
+        raise CommandError(f"{path}: {table} must be tables with names, such as [{table}.pump1].")
     for name, options in given.items():
         found[name] = {}
         for key, value in options.items():
             if key not in known:
                 close = get_close_matches(key.replace("_", "-"), known, n=1)
                 hint = f"Did you mean {close[0]!r}?" if close else f"The names are {', '.join(known)}."
-                raise CommandError(f"{path}: unknown key {key!r} in [{table}.{name}]. {hint}", exit_code=2)
+                raise CommandError(f"{path}: unknown key {key!r} in [{table}.{name}]. {hint}")
             parameter, option = known[key]
             kind = {"names": str, "repeated": list[str], "values": list[str]}.get(option.kind, option.kind)
             checked = _checked(value, kind, f"{path}: [{table}.{name}] {key}")
@@ -197,14 +192,14 @@ def _checked(value: Any, hint: Any, place: str) -> Any:
     wanted = next((kind for kind in kinds if kind in _WORDS), None)
     if wanted is not None:
         if type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.", exit_code=2)
+            raise CommandError(f"{place} must be {_WORDS[wanted]}; got {value!r}.")
         return value
     if Path in kinds and not isinstance(value, str):
-        raise CommandError(f"{place} must be the path of a file, in quotes; got {value!r}.", exit_code=2)
+        raise CommandError(f"{place} must be the path of a file, in quotes; got {value!r}.")
     several = []
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, str | int | float | dt.date) or isinstance(each, bool):
-            raise CommandError(f"{place} must be a text; got {value!r}.", exit_code=2)
+            raise CommandError(f"{place} must be a text; got {value!r}.")
         several.append(str(each))
     if list in (get_origin(kind) for kind in kinds):
         return several
@@ -215,20 +210,12 @@ def _checked(value: Any, hint: Any, place: str) -> Any:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names to one text, with quotes around those that hold a comma.
-
-    >>> join_names(["flow", "head, upper"])
-    'flow,"head, upper"'
-    """
+    """Join names to one text, with quotes around those that hold a comma."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Split the names that `join_names`, or a person, put into one text.
-
-    >>> split_names('flow, "head, upper"')
-    ('flow', 'head, upper')
-    """
+    """Split the names that `join_names`, or a person, put into one text."""
     return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True))) if text else ()

@@ -47,9 +47,9 @@ def run_bench(context: typer.Context) -> int:
                 sys.stderr.write("penstock: stopped; what is done is kept, the same command goes on from here\n")
             raise
         except RowsFileError as error:
-            raise CommandError(str(error), exit_code=2) from None
-        except RuntimeError as error:
             raise CommandError(str(error)) from None
+        except RuntimeError as error:
+            raise CommandError(str(error), exit_code=1) from None
     found = (results.rows["status"] == "ok").any()
     written = write_report(results, options["folder"], overwrite=True)[:1] if found else []
     if not options["quiet"]:
@@ -61,11 +61,11 @@ def run_bench(context: typer.Context) -> int:
 def run_report(folder: Path, markdown: Path | None, *, overwrite: bool, quiet: bool) -> int:
     """Write the report of a study's folder again."""
     if markdown is not None and markdown.exists() and not overwrite:
-        raise CommandError(f"{markdown} is there already; add --overwrite to replace it.", exit_code=2)
+        raise CommandError(f"{markdown} is there already; add --overwrite to replace it.")
     try:
         written = write_report(read_results(folder), folder, markdown=markdown, overwrite=True)
     except (FileNotFoundError, ValueError) as error:
-        raise CommandError(str(error), exit_code=2) from None
+        raise CommandError(str(error)) from None
     if not quiet:
         for path in written:
             print_text(printable(f"Written: {path}"))
@@ -77,8 +77,7 @@ def _study(options: dict[str, Any]) -> Study:
     if config is None and not data:
         raise CommandError(
             "penstock bench needs labelled data: --data FILE or FILE::LABEL, or --config with a settings file that "
-            "names some ('penstock bench settings' prints an example).",
-            exit_code=2,
+            "names some ('penstock bench settings' prints an example)."
         )
     try:
         example = replace(parse_settings(example_settings()), datasets=())
@@ -91,11 +90,11 @@ def _study(options: dict[str, Any]) -> Study:
             )
         return study if options["time_limit"] is None else study.limited(options["time_limit"])
     except SettingsError as error:
-        raise CommandError(str(error), exit_code=2) from None
+        raise CommandError(str(error)) from None
     except UnicodeDecodeError as error:
-        raise CommandError(f"{config}: not a text in UTF-8: {error}.", exit_code=2) from None
+        raise CommandError(f"{config}: not a text in UTF-8: {error}.") from None
     except OSError as error:
-        raise CommandError(f"{error.filename}: {error.strerror}.", exit_code=2) from None
+        raise CommandError(f"{error.filename}: {error.strerror}.") from None
 
 
 def summary_text(results: Results) -> str:
@@ -157,7 +156,6 @@ class _Bar:
             self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        """Show a cell that has been run."""
         self._failed += progress.outcome["status"] != "ok"
         if self._bar is not None:
             failed = f", {counted(self._failed, 'cell')} without result" if self._failed else ""

@@ -23,11 +23,6 @@ File = Annotated[
 ]
 
 
-@alarms.callback()
-def before_any_report() -> None:
-    """Alarms of a record."""
-
-
 @alarms.command()
 @with_options(AlarmRules)
 def report(
@@ -42,6 +37,8 @@ def report(
     The targets are those of ISA-18.2 and IEC 62682 as secondary sources give them. Exit code 0: done; 2: the file or
     an option is wrong.
     """
+    from json import dumps
+
     from penstock.cli._console import print_text
     from penstock.live.alarm_files import read_alarms
     from penstock.live.alarm_load import alarm_load
@@ -50,7 +47,8 @@ def report(
         rules = AlarmRules(**chosen_options(AlarmRules, context))
         record = read_alarms(file, rules)
     load = alarm_load(record.changes, record.start, record.end, operators)
-    print_text(_as_json(load) if json else "\n".join(_lines(file, record, load, operators)))
+    known = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
+    print_text(dumps(known, indent=2) if json else "\n".join(_lines(file, record, load, operators)))
     return 0
 
 
@@ -118,13 +116,6 @@ def withdraw(
             raise ValueError("--who: the name of a person is needed.")
         append_record(labels, {"kind": "withdrawn", "id": label, "who": who, "at": time.time()})
     return 0
-
-
-def _as_json(load: Any) -> str:
-    from json import dumps
-
-    plain = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
-    return dumps(plain, indent=2)
 
 
 def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:

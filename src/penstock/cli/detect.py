@@ -19,15 +19,8 @@ from penstock.options import (
 )
 
 ModelIn = Annotated[Path, typer.Argument(metavar="MODEL", help="As 'penstock fit' wrote it.", show_default=False)]
-ModelOut = Annotated[
-    Path,
-    typer.Option(
-        "--model",
-        "-m",
-        help="Where the model goes.",
-        rich_help_panel="Output",
-        path_type=Path,  # as in `with_options`
-    ),
+ModelOut = Annotated[  # path_type as in `with_options`
+    Path, typer.Option("--model", "-m", help="Where the model goes.", rich_help_panel="Output", path_type=Path)
 ]
 
 

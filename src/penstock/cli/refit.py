@@ -49,6 +49,7 @@ def refit(
     from penstock.detection import load_model
     from penstock.live.alarm_files import read_labels, stream_name
     from penstock.live.refit import fit_again, judge_history, labels_for, watch_record
+    from penstock.storage import replace_file
 
     with cleaning_up(), plain_errors(context), Stages(quiet=quiet) as stages:
         rules = AlarmRules(**chosen_options(AlarmRules, context))
@@ -64,19 +65,13 @@ def refit(
         if output is not None:
             new.save(output, overwrite=overwrite)
         if switch:
-            _keep_old(model)
+            replace_file(model.with_name(f"{model.name}.old"), [memoryview(model.read_bytes())])
             new.save(model, overwrite=True)
     if not quiet:
         histories = [judge_history(record, said) for record in (before, after)]
         written = [path for path, is_so in ((output, output is not None), (model, switch)) if is_so]
         print_text("\n".join(_lines(name, histories, new, written)))
     return 0
-
-
-def _keep_old(model: Path) -> None:
-    from penstock.storage import replace_file
-
-    replace_file(model.with_name(f"{model.name}.old"), [memoryview(model.read_bytes())])
 
 
 def _lines(name: str, histories: list[Any], new: Any, written: list[Any]) -> list[str]:
@@ -94,10 +89,8 @@ def _lines(name: str, histories: list[Any], new: Any, written: list[Any]) -> lis
     lines = [f"{name}: {old.days:.3g} days; the new model has learnt from {len(new.training_scores):,} rows."]
     lines += [f"  {text}" for text in excluded]
     lines += ["", f"{'':<26}{'old':>10}{'new':>10}", *(f"{what:<26}{a:>10}{b:>10}" for what, a, b in rows)]
-    lines += [
-        "",
-        "The new model has learnt from these rows, the old one perhaps not: look at new data before you rely on it.",
-    ]
+    said = "The new model has learnt from these rows, the old one perhaps not: look at new data before you rely on it."
+    lines += ["", said]
     places = ", ".join(str(path) for path in written)
     lines += ["", f"Written: {places}" if written else "Nothing was written: --output or --switch does."]
     return [printable(line) for line in lines]

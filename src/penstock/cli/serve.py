@@ -40,7 +40,7 @@ def _options(context: typer.Context) -> ServeOptions:
     if one or (given.get("asset") and not assets):
         if assets:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in one)
-            raise CommandError(f"{names}: name these in a table [asset.NAME] of the --config file.", exit_code=2)
+            raise CommandError(f"{names}: name these in a table [asset.NAME] of the --config file.")
         file = one.get("model") or one.get("input")
         name = given.get("asset") or (file.name.partition(".")[0] if file is not None else "asset")
         assets = {name: AssetOptions(**one)}
@@ -57,14 +57,12 @@ def _change_tokens(options: ServeOptions) -> int:
             try:
                 store.remove_token(options.remove_token)
             except LookupError as error:
-                raise CommandError(str(error).strip("'\""), exit_code=2) from None
+                raise CommandError(str(error).strip("'\"")) from None
             return 0
         name, _, role = (options.add_token or "").rpartition(":")
         if not name.strip() or role not in ROLES:
             roles = ", ".join(ROLES)
-            raise CommandError(
-                f"--add-token must be NAME:ROLE, a role being {roles}; got {options.add_token!r:.80}.", 2
-            )
+            raise CommandError(f"--add-token must be NAME:ROLE, a role being {roles}; got {options.add_token!r:.80}.")
         token = store.add_token(name, role, time.time())
         print_text(f"Token of {printable(name)} ({role}), shown this once:\n{token}")
         return 0
@@ -78,7 +76,7 @@ def _run(options: ServeOptions, *, quiet: bool) -> int:
         import uvicorn  # noqa: F401
     except ImportError as error:
         text = f"penstock serve needs the package {error.name}: pip install 'penstock[serve]'"
-        raise CommandError(text, exit_code=2) from None
+        raise CommandError(text) from None
     from penstock.live.web import LiveServer
 
     options.check()

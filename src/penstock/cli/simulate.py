@@ -38,13 +38,13 @@ def hydropower(
     from penstock.simulate import simulate_hydropower, write_plant
 
     if small and (seed or vary or no_faults or complete or areas):
-        raise CommandError("--small is one sample: of the other options it takes --overwrite only.", exit_code=2)
+        raise CommandError("--small is one sample: of the other options it takes --overwrite only.")
     options = {"vary": vary, "faults": not no_faults, "dropouts": not complete}
     plant = load_plant() if small else simulate_hydropower(seed, **options)
     try:
         written = write_plant(plant, folder, overwrite, by_area=areas)
     except FileExistsError as error:
-        raise CommandError(str(error), exit_code=2) from None
+        raise CommandError(str(error)) from None
     for path in written:
         typer.echo(path)
     return 0

@@ -57,12 +57,12 @@ def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
     except BrokenPipeError:  # the reader of the output has closed it
         return 0
     except (InputError, OutputError, SnapshotError, StorageError) as error:
-        raise CommandError(str(error), exit_code=2) from error
+        raise CommandError(str(error)) from error
     finally:
         narrator.end(counts)
     if stop.number is not None:
         return 128 + stop.number  # as shells have it
     if counts.malformed and not counts.samples:
         hint = narrator.text_columns.hint(samples=0)
-        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.", exit_code=2)
+        raise CommandError(f"No line could be read: {hint}" if hint else "No line could be read.")
     return 0

@@ -69,9 +69,6 @@ def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
     """Return values that repeat, and lie farther from all others than these are apart, with their counts.
 
     Others are apart by the range of their middle 98 %. No code is 0, which a pump that is off delivers.
-
-    >>> codes_for_missing(np.sort(np.append(np.linspace(5, 9, 50), [-9999.0] * 4)))
-    {-9999.0: 4}
     """
     found: dict[float, int] = {}
     while True:
@@ -88,11 +85,7 @@ def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
 
 
 def extent_of_outliers(ordered: FloatArray) -> tuple[float, float]:
-    """Return the value that is farthest outside the range of the middle 90 % (or 98 %), and how many ranges away it is.
-
-    >>> extent_of_outliers(np.append(np.arange(100.0), 5000.0))[0]
-    5000.0
-    """
+    """Return the value farthest outside the range of the middle 90 % (or 98 %), and how many ranges away it is."""
     farthest = float(ordered[-1])
     if len(ordered) < _FEWEST_OTHERS:
         return farthest, 0.0
@@ -125,11 +118,7 @@ _SMALL = 0.05  # of the range: a usual rise
 
 
 def resets_of_counter(values: FloatArray) -> int | None:
-    """Return how often a counter starts again; None if the column is no counter.
-
-    >>> resets_of_counter(np.arange(50.0)), resets_of_counter(np.arange(50.0) % 30), resets_of_counter(np.ones(50))
-    (0, 1, None)
-    """
+    """Return how often a counter starts again; None if the column is no counter."""
     falls = np.flatnonzero(values[1:] < values[:-1])
     if len(falls) > _MOST_RESETS * len(values):
         return None
@@ -160,11 +149,6 @@ class Run:
 
 
 def longest_true(mask: BoolArray) -> Run:
-    """Return the longest run in which a condition holds.
-
-    >>> longest_true(np.array([True, False, True, True, False]))
-    Run(start=2, length=2)
-    """
     if not mask.any():
         return Run(0, 0)
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
@@ -175,15 +159,12 @@ def longest_true(mask: BoolArray) -> Run:
 
 @dataclass(frozen=True)
 class EqualRuns:
-    """The longest run of equal values (among those present), the length usual for the others, and how many runs.
-
-    elsewhere : the share of the other values that are equal to those of the longest run.
-    """
+    """The longest run of equal values (among those present), the length usual for the others, and how many runs."""
 
     longest: Run
     usual: int
     count: int
-    elsewhere: float
+    elsewhere: float  # the share of the other values that are equal to those of the longest run
 
     def stood_still(self, n_distinct: int) -> bool:
         """Return whether the longest run stands out from the column's own history.
@@ -196,12 +177,6 @@ class EqualRuns:
 
 
 def equal_runs(values: FloatArray) -> EqualRuns:
-    """Return the runs of equal values.
-
-    >>> runs = equal_runs(np.array([1.0, 2.0, 2.0, 2.0, 3.0, 4.0, 4.0]))
-    >>> runs.longest, runs.usual, runs.count
-    (Run(start=1, length=3), 2, 4)
-    """
     last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
     lengths = np.diff(last, prepend=-1)
     longest = int(np.argmax(lengths))
@@ -219,11 +194,6 @@ def is_setting(values: FloatArray) -> bool:
     """Return whether values change seldom, and mostly from one usual value to another.
 
     Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not.
-
-    >>> limit, leak = np.repeat([5.0, 7.0, 5.0], 100), np.zeros(300)
-    >>> leak[150:160] = np.arange(1, 11)
-    >>> is_setting(limit), is_setting(leak), is_setting(np.full(300, 5.0))
-    (True, False, False)
     """
     changed = values[1:] != values[:-1]
     n_changes = np.count_nonzero(changed)
@@ -255,11 +225,6 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
     place, or the mirrored one. Only columns at the same place are compared in full, so that the time grows with the
     number of columns and not with its square. Columns with values missing in different rows are compared by
     `_copies_across_holes`, if both are known in 90 % of the rows.
-
-    >>> celsius = np.linspace(0, 30, 40) ** 2
-    >>> columns = np.column_stack([celsius, np.sqrt(celsius), 32 + 1.8 * celsius])
-    >>> copies_of_numbers(columns, ["celsius", "root", "fahrenheit"])
-    {'fahrenheit': 'celsius'}
     """
     if len(columns) < _FEWEST_ROWS:
         first: dict[bytes, str] = {}
@@ -290,11 +255,7 @@ def copies_of_numbers(columns: FloatArray, names: list[str]) -> dict[str, str]:
 
 
 def copies_of_texts(texts: pd.DataFrame) -> dict[str, str]:
-    """Return, for each column of text that is an earlier one, perhaps in other words, which one.
-
-    >>> copies_of_texts(pd.DataFrame({"state": ["on", "off", "on"], "zustand": ["an", "aus", "an"]}))
-    {'zustand': 'state'}
-    """
+    """Return, for each column of text that is an earlier one, perhaps in other words, which one."""
     seen: dict[bytes, str] = {}
     found: dict[str, str] = {}
     for name in texts.columns:

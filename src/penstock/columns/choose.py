@@ -15,6 +15,7 @@ from penstock.columns.check import ColumnReport, check_columns
 from penstock.io import Table, TableError
 
 ONE_HOT, RARITY = "one-hot", "rarity"
+_MOST_ONE_HOT = 10  # categories
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,6 @@ class Encoding:
 
     A category that was not there when this was learnt is 0 in all columns of one-hot, and rarer than any other in
     rarity. A missing value is missing in every column.
-
-    >>> state = pd.Series(["on", "on", "off", None])
-    >>> encoding = learn_encoding("state", state, most_one_hot=5)
-    >>> encoding.names, encoding.apply(state).tolist()
-    (('state=on', 'state=off'), [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [nan, nan]])
-    >>> learn_encoding("state", state, most_one_hot=1).apply(pd.Series(["on", "off", "new"])).round(2).tolist()
-    [[0.41], [1.1], [1.39]]
     """
 
     METHODS: ClassVar[tuple[str, ...]] = (ONE_HOT, RARITY)
@@ -45,7 +39,6 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns it makes."""
         if self.method == RARITY:
             return (self.column,)
         return tuple(f"{self.column}={category}" for category in self.categories)
@@ -64,10 +57,10 @@ class Encoding:
         return encoded
 
 
-def learn_encoding(column: str, values: pd.Series[Any], most_one_hot: int) -> Encoding:
-    """Learn an encoding: one-hot up to so many categories, rarity beyond."""
+def learn_encoding(column: str, values: pd.Series[Any]) -> Encoding:
+    """Learn an encoding: one-hot of few categories, else rarity."""
     counts = values.value_counts()
-    method = ONE_HOT if len(counts) <= most_one_hot else RARITY
+    method = ONE_HOT if len(counts) <= _MOST_ONE_HOT else RARITY
     return Encoding(column, method, tuple(counts.index), tuple(int(count) for count in counts))
 
 
@@ -81,15 +74,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class InputChoice:
-    """The inputs made of the columns of a table; `apply` makes them of any table with the same columns.
-
-    settings : those of `as_they_are` that are set rather than measured (`ColumnReport.setting`): inputs, but no causes.
-    """
+    """The inputs made of the columns of a table; `apply` makes them of any table with the same columns."""
 
     as_they_are: tuple[str, ...]
     encoded: tuple[Encoding, ...]
     left_out: tuple[LeftOut, ...]
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # of `as_they_are`: set rather than measured, so inputs, but no causes
 
     @property
     def counts(self) -> dict[str, int]:
@@ -124,7 +114,6 @@ def choose_inputs(
     reports: Sequence[ColumnReport] | None = None,
     *,
     keep: Collection[str] = (),
-    most_one_hot: int = 10,
     strict: bool = False,
     labels: bool = False,
 ) -> InputChoice:
@@ -136,24 +125,10 @@ def choose_inputs(
 
     reports : of `check_columns`, made if None.
     keep : columns of numbers that are inputs whatever the report says, and columns that look like a label.
-    most_one_hot : text with more categories than this is encoded by rarity, in one column: see `Encoding`.
     strict : raise instead of leaving out or encoding anything.
     labels : take columns that look like a label for inputs.
-
-    >>> from penstock.io import read_table
-    >>> plant = pd.DataFrame({"flow": [1.0, 2.0, 4.0, 8.0], "limit": [9.0] * 4, "state": ["on", "off", "on", "on"]})
-    >>> choice = choose_inputs(read_table(plant))
-    >>> choice.counts
-    {'as they are': 1, 'encoded': 1, 'left out': 1}
-    >>> choice.left_out
-    (LeftOut(name='limit', reason='It never changes: it is always 9.'),)
-    >>> choice.apply(read_table(plant)).iloc[1].to_dict()
-    {'flow': 2.0, 'state=on': 0.0, 'state=off': 1.0}
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
-    unknown = [name for name in (*table.names, *keep) if name not in known]
-    if unknown:
-        raise TableError(f"There is no report on column {unknown[0]!r}. Use check_columns on the same table.")
     plain: list[str] = []
     encoded: list[Encoding] = []
     left_out: list[LeftOut] = []
@@ -171,7 +146,7 @@ def choose_inputs(
         elif numeric:
             plain.append(name)
         else:
-            encoded.append(learn_encoding(name, table.values[name], most_one_hot))
+            encoded.append(learn_encoding(name, table.values[name]))
     settings = tuple(name for name in plain if known[name].setting)
     if strict and (left_out or encoded):
         odd = [f"{each.name!r} ({each.reason})" for each in left_out]

@@ -59,12 +59,9 @@ _Side = float | str | pd.DatetimeIndex | pd.Series  # what an operand is in a ta
 
 @dataclass(frozen=True)
 class RowRule:
-    """A condition on the rows of a table, made by `parse_rule`.
+    """A condition on the rows of a table, made by `parse_rule`."""
 
-    text : the rule, written so that `parse_rule` reads it again.
-    """
-
-    text: str
+    text: str  # the rule, written so that `parse_rule` reads it again
     _operands: tuple[_Operand, ...] = field(repr=False, compare=False)
     _tree: ast.expr = field(repr=False, compare=False)
 
@@ -90,13 +87,7 @@ class RowRule:
         return (operand for operand in self._operands if isinstance(operand, _Name))
 
     def resolved(self, table: Table) -> RowRule:
-        """Return the rule with each bare word as this table reads it: a column in backticks, or a text in quotes.
-
-        >>> from penstock.io import read_table
-        >>> valve = pd.DataFrame({"state": ["on", "off"], "wanted": ["on", "on"], "power": [1.0, 0.0]})
-        >>> print(parse_rule("state == wanted or state == off").resolved(read_table(valve)))
-        state == `wanted` or state == 'off'
-        """
+        """Return the rule with each bare word as this table reads it: a column in backticks, or a text in quotes."""
         operands, before = [], None
         for operand in self._operands:
             side = _side(operand, before, table)
@@ -115,7 +106,6 @@ class RowRule:
         return found.to_numpy(dtype=np.bool_, na_value=False), found.isna()
 
     def holds(self, table: Table) -> BoolArray:
-        """Return the rows for which the rule is true."""
         return self.truth(table)[0]
 
 
@@ -161,20 +151,12 @@ def parse_rule(text: str) -> RowRule:
 
 
 def quote_name(name: str) -> str:
-    """Write a column's name as rules have it, in backticks.
-
-    >>> quote_name("oil [°C]")
-    '`oil [°C]`'
-    """
+    """Write a column's name as rules have it, in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_text(text: str) -> str:
-    """Write a text as rules have it, in quotes.
-
-    >>> quote_text("it's")
-    "'it''s'"
-    """
+    """Write a text as rules have it, in quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -15,24 +15,7 @@ from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
-    "METHODS",
-    "UNKNOWN",
-    "Explanation",
-    "Findings",
-    "ModePlan",
-    "Model",
-    "ModelError",
-    "Part",
-    "Reading",
-    "check_options",
-    "detect",
-    "deviations",
-    "explain",
-    "fit_model",
-    "load",
-    "load_model",
-    "make_detector",
-    "mode_name",
-    "rebuilds",
-    "score",
-]
+    "METHODS", "UNKNOWN", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part", "Reading",
+    "check_options", "detect", "deviations", "explain", "fit_model", "load", "load_model", "make_detector",
+    "mode_name", "rebuilds", "score",
+]  # fmt: skip

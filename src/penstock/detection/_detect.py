@@ -13,9 +13,9 @@ import pandas as pd
 
 import penstock
 from penstock._parameters import ParameterError
-from penstock._types import BoolArray
+from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, parse_rule
-from penstock.detection._judging import Cut, judge
+from penstock.detection._judging import judge
 from penstock.detection._periods import (
     LabelValues,
     Periods,
@@ -26,6 +26,7 @@ from penstock.detection._periods import (
     training_rows,
 )
 from penstock.detection._preparing import (
+    Prepared,
     Reading,
     check_table,
     choose_columns,
@@ -35,8 +36,9 @@ from penstock.detection._preparing import (
     refuse_read_already,
     unit_table,
 )
+from penstock.detection._scoring import Cut
 from penstock.detection.findings import Findings
-from penstock.detection.model import FittedRows, Model, fit_parts
+from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import SeriesDetector, limit_components
 from penstock.explain import Truth
@@ -83,8 +85,8 @@ class Job:
         labels = LabelValues.of(options.fault_values, options.unknown_values)
         return cls(options, Reading.of(options), units, settle, train_rule, periods, labels)
 
-    def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, FittedRows]:
-        """Return the model, and where its training rows are. `judged_alone`: only these rows are to be judged."""
+    def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, Prepared, dict[str, IndexArray]]:
+        """Return the model, the table, and the training rows of each mode; `judged_alone`: only these are judged."""
         options, progress = self.options, self.options.progress or _LOGGER.info
         refuse_read_already(source, options)
         keep = as_names(options.keep)
@@ -104,7 +106,7 @@ class Job:
         checks = check_table(candidates, progress)
         asked = self.reading.columns is not None
         inputs, notes = choose_columns(candidates, checks, keep, self.reading.strict, asked)
-        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded=excluded, truth=truth)
+        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
         trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
         method, chosen = _choose_method(options, table)
         asked_for = _make_detector(options, method)
@@ -135,7 +137,7 @@ class Job:
         }
         units = read_units(self.units, inputs.names, table.units)
         model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
-        return model, FittedRows(replace(prepared, notes=model.notes), learnt)
+        return model, replace(prepared, notes=model.notes), learnt
 
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
@@ -312,11 +314,11 @@ def detect(source: Any, **given: Any) -> Findings:
     ('bearing [°C]', '°C', 'above')
     """
     options = read_options(DetectOptions, given)
-    cut = _cut(options, new_only=options.train_until is not None or options.train_rule is not None)
+    cut = Cut.of(options, new_only=options.train_until is not None or options.train_rule is not None)
     job = Job.of(options)
-    model, rows = job.fit(source, judged_alone=not cut.new_only)
+    model, prepared, learnt = job.fit(source, judged_alone=not cut.new_only)
     settings = dict(model.settings) | _describe_cut(options)
-    return judge(model, rows.prepared, rows.learnt, cut, settings, options.progress or _LOGGER.info)
+    return judge(model, prepared, learnt, cut, settings, options.progress or _LOGGER.info)
 
 
 @takes(FitOptions)
@@ -398,7 +400,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     ([True], 'c')
     """
     options = read_options(ScoreOptions, given)
-    cut = _cut(options)
+    cut = Cut.of(options)
     periods = Periods.of(options.since, options.until, options.exclude_periods)
     labels = LabelValues.of(options.fault_values, options.unknown_values)
     refuse_read_already(source, options)
@@ -408,7 +410,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     truth = labels.read(table)
     excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)
-    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded=excluded, truth=truth)
+    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth)
     before = _describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
     settings = {name: value for name, value in model.settings.items() if name not in before} | {
         "source": table.source,
@@ -428,16 +430,9 @@ def check_options(options: FitOptions | ScoreOptions) -> None:
     Raises ValueError: with the name of the option as its `parameter`.
     """
     if isinstance(options, CutOptions):
-        _cut(options)
+        Cut.of(options)
     if isinstance(options, FitOptions):
         check_modes(options.modes, as_names(options.skip_modes), Job.of(options).settle)
-
-
-def _cut(options: CutOptions, *, new_only: bool = True) -> Cut:
-    gap = read_duration("gap", options.gap)
-    cut = Cut(options.top, options.threshold, gap, new_only, options.most_explained)
-    cut.check()
-    return cut
 
 
 def _describe_reading(reading: Reading) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pandas as pd
 
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._parts import SIMILAR, JudgedPart, SimilarRows, are_usual, rebuilds, to_compare
-from penstock.detection._wording import seen_as
 from penstock.detectors.views import VIEWS
 from penstock.explain import (
     Group,
@@ -41,6 +40,12 @@ _SETTING = ("variable", "unit", "before", "after", "share")
 _LARGE_SHARE = 0.1  # of a setting that did not change with the event
 _MOST_NODES = 2_000  # of a drawing
 _SAMPLE = 5_000  # rows whose groups are described, of a table that was not learnt from
+_VIEWS = {
+    "coarse": "far from most rows",
+    "fine": "far from all typical rows",
+    "local": "far from its nearest neighbours",
+    "marginal": "with readings that are rare by themselves",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +117,14 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class ModeGroups:
-    """The latent groups of one mode's detector.
-
-    findings : (K,) how many findings belong to each group.
-    low, high : (p,) the smallest and largest reading of each input among the rows described.
-    about : which rows these are: "rows", "of the rows learnt from" or "every 3th row".
-    """
+    """The latent groups of one mode's detector."""
 
     mode: str
     groups: tuple[Group, ...]
-    findings: IndexArray
-    low: FloatArray
-    high: FloatArray
-    about: str
+    findings: IndexArray  # (K,) how many findings belong to each group
+    low: FloatArray  # (p,) the smallest reading of each input among the rows described
+    high: FloatArray  # (p,) the largest
+    about: str  # which rows these are: "rows", "of the rows learnt from" or "every 3th row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +161,6 @@ def explain(findings: Findings, event: int) -> Explanation:
 
     findings : of `detect` or `score`, which have explained the most severe events already (`Findings.explanations`).
     event : its number in `findings.events`; a KeyError if there is none.
-
-    >>> import penstock
-    >>> table = np.random.default_rng(0).normal(size=(300, 3))
-    >>> table[40, 1] = 25.0
-    >>> findings = penstock.detect(pd.DataFrame(table, columns=["a", "b", "c"]), top=1, most_explained=0)
-    >>> explain(findings, 1).variables["variable"].iloc[0]
-    'b'
     """
     return _Explainer(findings).explain(event)
 
@@ -233,8 +226,6 @@ class _ModeRows:
 
 
 class _Explainer:
-    """Explains events of some findings one by one."""
-
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._values, self._expected = findings.values.to_numpy(), findings.expected.to_numpy()
@@ -347,6 +338,23 @@ class _Explainer:
         for number, position in enumerate(positions, 1):
             columns[f"neighbor {number}"] = self._values[position, places]
         return pd.DataFrame(columns, index=pd.Index(names, name="variable"))
+
+
+def seen_as(parts: Mapping[str, float]) -> str:
+    """Return what the views that count say of a row, and how much of its score each is.
+
+    >>> seen_as({"coarse": 6.03, "fine": 5.4, "local": 0.0, "marginal": 0.0})
+    'far from everything (coarse 6.0, fine 5.4)'
+    >>> seen_as({"coarse": 0.0, "fine": 0.0, "local": 3.04, "marginal": -0.2})
+    'far from its nearest neighbours (local 3.0, marginal −0.2)'
+    """
+    counted = {view: part for view, part in parts.items() if part}
+    raised = [view for view, part in counted.items() if part > 0]
+    words = " and ".join(_VIEWS[view] for view in raised).replace("and far from", "and from") or "hardly unusual"
+    if raised == ["coarse", "fine"]:
+        words = "far from everything"
+    figures = ", ".join(f"{view} {part:.1f}" for view, part in counted.items()).replace("-", "−")
+    return f"{words} ({figures})" if figures else words
 
 
 def _setting_text(row: Mapping[Any, Any]) -> str:

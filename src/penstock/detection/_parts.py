@@ -86,14 +86,13 @@ class Part:
         """Return the training scores that those of later rows are compared with."""
         return self.detector.as_new_ if is_series(self.detector) else self.training_scores
 
-    def level(self, episodes: float, n_rows: int | None = None, *, later: bool = True) -> float | None:
-        """Return the score that so many episodes reach by chance in n rows; None where that is not known.
+    def level(self, episodes: float, *, later: bool = True) -> float | None:
+        """Return the score that so many episodes reach by chance in a record as long as that learnt from.
 
-        For detectors that judge series; n_rows is the number of training rows if None. `later`: scores of rows that
-        were not learnt.
+        None where that is not known. For detectors that judge series; `later`: scores of rows that were not learnt.
         """
         rate = self.detector.later_rate_ if later else self.detector.rate_
-        return None if rate is None else rate.score_expected(episodes, n_rows or len(self.detector.scores_))
+        return None if rate is None else rate.score_expected(episodes, len(self.detector.scores_))
 
     def rates_of(self, scores: FloatArray) -> FloatArray:
         """Estimate the share of normal rows of this mode that score at least as high."""
@@ -116,15 +115,11 @@ def is_scaled_before(detector: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class JudgedPart:
-    """A part and its rows in a table, as positions.
-
-    learnt : the training rows, in the order in which the detector saw them (node i of its tree is `learnt[i]`); None if
-        it was fitted to another table.
-    """
+    """A part and its rows in a table, as positions."""
 
     part: Part
     rows: IndexArray
-    learnt: IndexArray | None
+    learnt: IndexArray | None  # as the detector saw them (node i of its tree is `learnt[i]`); None: of another table
 
 
 def rebuilds(detector: Any) -> bool:
@@ -159,9 +154,6 @@ def usual_scores(scores: Sequence[FloatArray]) -> list[float]:
 
     Where that is 0 the highest, and where all are 0, one. Never less than a millionth of the largest mode's, so that
     the rounding of a machine that stands still does not lead the list.
-
-    >>> usual_scores([np.arange(101.0), np.array([0.0] * 99 + [3.0]), np.zeros(9)])
-    [95.0, 3.0, 1.0]
     """
     known = [each[np.isfinite(each)] for each in scores]
     found = [float(np.quantile(each, 0.95)) or float(each.max()) for each in known]
@@ -178,7 +170,6 @@ class Contributions:
     variables: FloatArray
 
     def of(self, rows: IndexArray) -> Contributions:
-        """Return those of some of the rows."""
         places = np.searchsorted(self.rows, rows)
         return Contributions(rows, self.views[places], self.variables[places])
 

@@ -21,14 +21,7 @@ _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no t
 
 
 def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
-    """Read a duration (a text, or an object of Python, NumPy or pandas) or a number of rows; None stays None.
-
-    >>> read_duration("gap", "90 min"), read_duration("gap", 6)
-    (Timedelta('0 days 01:30:00'), 6)
-    >>> read_duration("gap", 1.5)
-    Traceback (most recent call last):
-    penstock.io.table.TableError: gap must be a duration, such as '30 min', or a whole number of rows; got 1.5.
-    """
+    """Read a duration (a text, or an object of Python, NumPy or pandas) or a number of rows; None stays None."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -102,7 +95,6 @@ class Periods:
         return out, notes
 
     def described(self) -> dict[str, str | None]:
-        """Return the periods as texts, for the settings."""
         shown_ends = [["" if end is None else str(end) for end in pair] for pair in self.exclude]
         return {
             "since": None if self.since is None else str(self.since),
@@ -143,8 +135,7 @@ def _order(name: str, moment: Any, table: Table) -> tuple[BoolArray, BoolArray]:
         number = _row_number(moment)
         if number is None:
             raise TableError(
-                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0).",
-                name,
+                f"{name}: {table.source} has no time stamps to compare {moment} with. Give a row number (from 0).", name
             )
         rows = table.values.index.to_numpy()
         return rows < number, rows > number
@@ -225,7 +216,6 @@ class LabelValues:
         return None
 
     def described(self) -> dict[str, str | None]:
-        """Return the values as texts, for the settings."""
         return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
 
 
@@ -237,8 +227,8 @@ def shown(value: Any) -> bool | int | float | str | None:
 def shown_names(names: Sequence[str]) -> str | None:
     """Return names as text; of many their number and the first few; None for none.
 
-    >>> shown_names(["flow", "head"]), shown_names([]), shown_names([f"s{n}" for n in range(30)])
-    ("'flow', 'head'", None, "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
+    >>> shown_names(["flow", "head"]), shown_names([f"s{n}" for n in range(30)])
+    ("'flow', 'head'", "30: 's0', 's1', 's2', 's3', 's4' and 25 more")
     """
     if len(names) > _MOST_NAMES:
         return f"{len(names):,}: {listed(names, most=_FIRST_NAMES)}"

@@ -99,7 +99,7 @@ class Prepared:
     modes: NDArray[np.str_]
     judged: BoolArray
     notes: tuple[Note, ...]
-    truth: Truth | None = None
+    truth: Truth | None
 
     def order(self, rows: IndexArray) -> dict[str, Any]:
         """Return times and runs of some rows, ascending, as detectors that judge series take them.
@@ -171,18 +171,16 @@ def prepare(
     checks: Sequence[ColumnReport],
     inputs: InputChoice,
     modes: ModePlan,
-    notes: Sequence[Note] = (),
-    *,
-    excluded: BoolArray | None = None,
-    truth: Truth | None = None,
+    notes: Sequence[Note],
+    excluded: BoolArray,
+    truth: Truth | None,
 ) -> Prepared:
     """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
     values = inputs.apply(table)
     assigned = modes.assign(table)
     judged = modes.is_judged(assigned)
     about_modes = _about_modes(assigned, judged, modes)
-    if excluded is not None:
-        judged = judged & ~excluded
+    judged = judged & ~excluded
     found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
     dead = tuple(values.columns[values.isna().all(axis=0)])  # which a model has learnt and new data may lack
     if dead:

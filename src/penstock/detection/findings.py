@@ -15,12 +15,12 @@ from penstock._parameters import check_whole_number
 from penstock._types import BoolArray, FloatArray
 from penstock.columns import ColumnReport, InputChoice
 from penstock.detection._parts import Contributions, JudgedPart
-from penstock.detection.verdict import Verdict
 from penstock.explain import Agreement, Events, Incident, RuleTree
 from penstock.io import Note, Table
 
 if TYPE_CHECKING:
     from penstock.detection._explaining import Explanation, ModeGroups, ModeTree
+    from penstock.detection.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)

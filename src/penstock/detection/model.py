@@ -171,14 +171,6 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 
 
-@dataclass(frozen=True, eq=False)
-class FittedRows:
-    """The table that a model was fitted to, and where the training rows of each mode are in it."""
-
-    prepared: Prepared
-    learnt: Mapping[str, IndexArray]
-
-
 def fit_parts(
     prepared: Prepared, trained: BoolArray, detector: Any, fit_rows: FitRows | None, progress: Progress
 ) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:

@@ -31,9 +31,6 @@ ModeSpec = str | Sequence[str] | Mapping[str, str]
 class ModePlan:
     """How modes are assigned to rows.
 
-    column : each of its values is a mode.
-    rules : names and rules; the first that holds gives the mode, and a row for which none does is "other".
-    skip : modes that are not judged.
     settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
         the change, and those less than this after the first row of the new mode (itself included), are "changing" and
         not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
@@ -41,13 +38,12 @@ class ModePlan:
     A row without the reading that decides is "unknown" and not judged; it is no change of mode.
     """
 
-    column: str | None = None
-    rules: tuple[tuple[str, RowRule], ...] = ()
-    skip: tuple[str, ...] = ()
+    column: str | None = None  # each of its values is a mode
+    rules: tuple[tuple[str, RowRule], ...] = ()  # by name; the first that holds gives the mode, without one "other"
+    skip: tuple[str, ...] = ()  # modes that are not judged
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:
-        """Return the mode of each row."""
         if self.column is not None:
             names, codes = _values_of(table, self.column)
             modes = np.array([*names, UNKNOWN])[codes]  # the code of a missing value is −1
@@ -97,14 +93,7 @@ class ModePlan:
 def plan_modes(
     modes: ModeSpec, columns: Sequence[str], *, skip: Sequence[str] = (), settle: pd.Timedelta | int | None = None
 ) -> ModePlan:
-    """Make a plan from what users write: a column, rules, or rules with names.
-
-    >>> plan = plan_modes(["running: power > 5", "idle: speed > 10"], columns=["power", "speed"])
-    >>> [name for name, _ in plan.rules]
-    ['running', 'idle']
-    >>> plan_modes("state", columns=["power", "state"]).column
-    'state'
-    """
+    """Make a plan from what users write: a column, rules, or rules with names."""
     skip = (skip,) if isinstance(skip, str) else tuple(skip)
     if isinstance(modes, Mapping):
         rules = tuple((str(name).strip(), parse_rule(rule)) for name, rule in modes.items())

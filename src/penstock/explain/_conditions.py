@@ -40,11 +40,7 @@ def round_between(low: float, high: float) -> float:
 
 
 def gap_around(column: FloatArray, threshold: float, among: BoolArray) -> tuple[float, float]:
-    """Return the largest reading <= threshold and the smallest above it among some rows; ∓infinity where there is none.
-
-    >>> gap_around(np.array([1.0, 2.0, np.nan, 7.0]), 3.0, np.array([True, True, True, True]))
-    (2.0, 7.0)
-    """
+    """Return the largest reading <= threshold and the smallest above it among some rows; ∓infinity where none is."""
     seen = column[among & np.isfinite(column)]
     above = seen > threshold
     return float(seen[~above].max(initial=-np.inf)), float(seen[above].min(initial=np.inf))
@@ -65,16 +61,11 @@ class GrownTree:
     missing_below: BoolArray
 
 
-def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: int, random_state: int) -> GrownTree:
+def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: int) -> GrownTree:
     """Grow a tree by CART (Gini impurity, both classes weighing the same) on rows with NaN where a reading is missing.
 
     Scikit-learn rounds its input to 32 bits. A tree needs only the order of the readings, though, and a best split lies
     next to a reading of the event: so it is given the place of each reading among the event's, which 32 bits hold.
-
-    >>> tree = grow(np.array([[1.0], [1.0 + 1e-15], [9.0]]), np.array([False, True, True]), max_depth=1, min_leaf=1,
-    ...             random_state=0)
-    >>> bool(1.0 <= tree.threshold[0] < 1.0 + 1e-15)
-    True
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -83,7 +74,7 @@ def grow(values: FloatArray, is_event: BoolArray, *, max_depth: int, min_leaf: i
     for j, place in enumerate(places):
         codes[:, j] = codes_of(values[:, j], place)
     model = DecisionTreeClassifier(
-        max_depth=max_depth, min_samples_leaf=min_leaf, class_weight="balanced", random_state=random_state
+        max_depth=max_depth, min_samples_leaf=min_leaf, class_weight="balanced", random_state=0
     )
     tree = model.fit(codes, is_event).tree_
     column = np.maximum(tree.feature, 0).astype(np.intp)
@@ -113,7 +104,6 @@ def smallest_leaf(n_events: int) -> int:
 
 
 def distinct(readings: FloatArray) -> FloatArray:
-    """Return the finite readings, ascending, each once."""
     return np.unique(readings[np.isfinite(readings)])
 
 
@@ -146,22 +136,13 @@ Path = tuple[Bound, ...]
 
 
 def meets(column: FloatArray, operator: Operator, value: float) -> BoolArray:
-    """Return which readings meet a condition; a missing (or infinite) one meets none.
-
-    >>> meets(np.array([1.0, 2.0, np.nan, np.inf]), ">", 1.0).tolist()
-    [False, True, False, False]
-    """
+    """Return which readings meet a condition; a missing (or infinite) one meets none."""
     met = column > value if operator == ">" else column <= value
     result: BoolArray = met & np.isfinite(column)
     return result
 
 
 def f1(hits: int, false_hits: int, event_rows: int) -> float:
-    """Return the harmonic mean of precision and recall.
-
-    >>> f1(3, 1, 4), f1(0, 5, 4)
-    (0.75, 0.0)
-    """
     return 2 * hits / (hits + false_hits + event_rows)
 
 
@@ -259,7 +240,6 @@ def _merged(path: Path, bound: Bound) -> Path:
 
 
 def rows_that_meet(path: Path, table: FloatArray) -> BoolArray:
-    """Return which rows meet all conditions."""
     met = np.ones(len(table), dtype=bool)
     for bound in path:
         met &= bound.holds(table)
@@ -273,10 +253,6 @@ def conjunctions(table: FloatArray, is_event: BoolArray, rarity: float, max_cond
     """Yield the best bound of each column alone, and the best of these extended by the best of other columns in turn.
 
     Each normal row stands for `rarity` of them. Best is the highest F1.
-
-    >>> table = np.array([[5.0, 1.0], [5.0, 9.0], [1.0, 1.0]])
-    >>> list(conjunctions(table, np.array([True, False, False]), 1.0, 2))[-1]
-    (Bound(column=1, operator='<=', value=1.0), Bound(column=0, operator='>', value=4.999999999999999))
     """
     n_events = int(is_event.sum())
     starts = _best_bounds(table, is_event, rarity, n_events)

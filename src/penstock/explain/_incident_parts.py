@@ -6,14 +6,13 @@ the flagged rows, says which sensors a part is about; two parts share a cause as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.explain.events import USUAL_STEPS, Events
+from penstock.explain.events import USUAL_STEPS
 
 LEVEL = 1.0  # evidence at the edge of what is usual
 FEWEST_ROWS = 3  # flagged rows on each side of a split
@@ -28,7 +27,7 @@ _LEADING = 0.7  # of the largest mean evidence: sensors that decide on start and
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The checked input: n rows, p sensors; `segment` numbers the stretches between starts."""
+    """n rows of p sensors; `segment` numbers the stretches between starts."""
 
     scores: FloatArray
     evidence: FloatArray
@@ -48,38 +47,6 @@ class Part:
     excess: FloatArray
     start: int
     end: int
-
-
-def check_series(
-    events: Events,
-    scores: Any,
-    evidence: Any,
-    expected: Any,
-    readings: Any,
-    starts: Any,
-    names: Sequence[str],
-    units: Sequence[str],
-) -> Series:
-    """Return the input as arrays; raise if shapes differ, or evidence is missing or negative."""
-    tables = {"evidence": evidence, "expected": expected, "readings": readings}
-    tables = {name: np.asarray(values, dtype=np.float64) for name, values in tables.items()}
-    values, begins = np.asarray(scores, dtype=np.float64), np.asarray(starts, dtype=np.bool_)
-    n, p = len(events.of_row), len(names)
-    for name, array in (*tables.items(), ("scores", values), ("starts", begins)):
-        wanted = (n, p) if name in tables else (n,)
-        if array.shape != wanted:
-            raise ValueError(f"{name} has shape {array.shape}; the events and the names ask for {wanted}.")
-    if p == 0:
-        raise ValueError("There is no sensor: names is empty.")
-    if not ((tables["evidence"] >= 0) & (tables["evidence"] < np.inf)).all():
-        raise ValueError("evidence must be finite and not negative: 0 where a sensor is not judged or has no reading.")
-    wrong = np.flatnonzero((events.of_row > 0) & np.isnan(values))
-    if len(wrong):
-        raise ValueError(f"Row {wrong[0]} is flagged, but its score is NaN.")
-    segment, units = np.cumsum(begins).astype(np.intp), tuple(units) or ("",) * p
-    if len(units) != p:
-        raise ValueError(f"There are {len(units)} units for {p} names.")
-    return Series(values, segment=segment, names=tuple(map(str, names)), units=units, **tables)
 
 
 def split_event(series: Series, rows: IndexArray) -> list[Part]:

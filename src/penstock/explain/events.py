@@ -20,14 +20,11 @@ USUAL_STEPS = 6
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Where n rows are in time, or in the table if `time` is None.
-
-    starts : where each group of rows begins; nothing is joined across.
-    """
+    """Where n rows are in time, or in the table if `time` is None."""
 
     n: int
     time: pd.DatetimeIndex | None
-    starts: IndexArray
+    starts: IndexArray  # where each group of rows begins; nothing is joined across
 
     def stamps(self, rows: IndexArray) -> Any:
         """Return the time stamps of some rows, or the rows themselves."""
@@ -104,53 +101,35 @@ def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = N
     return Clock(n, time, starts)
 
 
-def checked_length(length: Length | None, usual: Length, clock: Clock, name: str) -> Length:
-    """Return the length given or the usual one; raise if it is negative, or a duration where there is no time."""
-    if length is None:
-        return usual
-    if isinstance(length, pd.Timedelta):
+def _checked_gap(gap: Length | None, clock: Clock) -> Length:
+    """Return the gap given or the usual one; raise if it is negative, or a duration where there is no time."""
+    if gap is None:
+        return clock.usual_length()
+    if isinstance(gap, pd.Timedelta):
         if clock.time is None:
-            raise ValueError(f"{name} is a duration, {length}, but there is no time. Give a number of rows.")
-    elif isinstance(length, bool) or not isinstance(length, int | np.integer):
-        raise ValueError(f"{name} must be a pandas Timedelta or a whole number of rows; got {length!r}.")
-    if clock.width(length) < 0:
-        raise ValueError(f"{name} must not be negative; got {length}.")
-    return length if isinstance(length, pd.Timedelta) else int(length)
-
-
-def checked_arrays(**arrays: Any) -> tuple[list[NDArray[Any]], int]:
-    """Flags (bool) and `scores` (float) as arrays of one length, and that length."""
-    kinds = {name: np.float64 if name == "scores" else np.bool_ for name in arrays}
-    found: list[NDArray[Any]] = []
-    for name, values in arrays.items():
-        array = np.asarray(values)
-        if kinds[name] is np.bool_ and array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
-            raise ValueError(f"{name} must hold True and False only.")
-        found.append(array.astype(kinds[name]))
-    if len({array.shape for array in found}) > 1 or found[0].ndim != 1:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(arrays, found, strict=True))
-        raise ValueError(f"All must have one length; got {shapes}.")
-    return found, len(found[0])
+            raise ValueError(f"gap is a duration, {gap}, but there is no time. Give a number of rows.")
+    elif isinstance(gap, bool) or not isinstance(gap, int | np.integer):
+        raise ValueError(f"gap must be a pandas Timedelta or a whole number of rows; got {gap!r}.")
+    if clock.width(gap) < 0:
+        raise ValueError(f"gap must not be negative; got {gap}.")
+    return gap if isinstance(gap, pd.Timedelta) else int(gap)
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
     """Flagged rows that belong together.
 
-    table : one row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
+    table : a row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
         flagged row; without time, the number of rows spanned), rows (flagged ones), peak (when the score was highest),
         peak_row, peak_score, mean_score (of the flagged rows), severity (peak score / threshold, NaN without a positive
         threshold), rank (1 for the highest peak score; of equal ones the earlier first).
-    of_row : the event of each row, 0 for rows that are not flagged.
-    first_rows, last_rows : where each event starts and ends in the table.
-    gap : as used, a duration or a number of rows.
     """
 
     table: pd.DataFrame
-    of_row: IndexArray
-    first_rows: IndexArray
-    last_rows: IndexArray
-    gap: Length
+    of_row: IndexArray  # the event of each row, 0 for rows that are not flagged
+    first_rows: IndexArray  # where each event starts in the table
+    last_rows: IndexArray  # where it ends
+    gap: Length  # as used
 
     def __len__(self) -> int:
         return len(self.table)
@@ -162,8 +141,6 @@ class Events:
 
     def span_of(self, event: int) -> slice:
         """Return all rows from the first flagged one of an event to the last."""
-        if not 1 <= event <= len(self):
-            raise ValueError(f"There is no event {event}; they are numbered from 1 to {len(self)}.")
         return slice(int(self.first_rows[event - 1]), int(self.last_rows[event - 1]) + 1)
 
 
@@ -184,29 +161,14 @@ def group_events(
     threshold : what the scores were compared with, for the severity.
     groups : which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no
         event spans two.
-
-    >>> time = pd.date_range("2024-05-01", periods=9, freq="10min")
-    >>> flags = [False, True, True, False, True, False, False, False, True]
-    >>> scores = [0.1, 2.0, 3.0, 0.9, 1.5, 0.2, float("nan"), 0.3, 6.0]
-    >>> events = group_events(flags, scores, time, gap=pd.Timedelta("20min"), threshold=1.0)
-    >>> events.table[["start", "rows", "peak_score", "severity", "rank"]]
-                        start  rows  peak_score  severity  rank
-    event
-    1     2024-05-01 00:10:00     3         3.0       3.0     2
-    2     2024-05-01 01:20:00     1         6.0       6.0     1
-    >>> events.of_row.tolist(), events.rows_of(1).tolist(), events.span_of(1)
-    ([0, 1, 1, 0, 1, 0, 0, 0, 2], [1, 2, 4], slice(1, 5, None))
     """
-    (flagged, values), n = checked_arrays(flags=flags, scores=scores)
-    wrong = np.flatnonzero(flagged & np.isnan(values))
-    if len(wrong):
-        raise ValueError(f"Row {wrong[0]} is flagged, but its score is NaN.")
-    clock = clock_of(time, n, groups)
-    length = checked_length(gap, clock.usual_length() if gap is None else 0, clock, "gap")
-    rows = np.flatnonzero(flagged)
+    values = np.asarray(scores, dtype=np.float64)
+    clock = clock_of(time, len(values), groups)
+    length = _checked_gap(gap, clock)
+    rows = np.flatnonzero(flags)
     starts = np.concatenate([np.zeros(min(len(rows), 1), np.intp), 1 + np.flatnonzero(clock.steps_above(rows, length))])
     counts = np.diff(starts, append=len(rows))
-    of_row = np.zeros(n, dtype=np.intp)
+    of_row = np.zeros(len(values), dtype=np.intp)
     of_row[rows] = np.repeat(np.arange(1, len(starts) + 1), counts)
     first, last = rows[starts], rows[starts + counts - 1]
     columns: dict[str, Any] = {
@@ -249,26 +211,16 @@ def event_days(flags: ArrayLike, scores: ArrayLike, time: pd.DatetimeIndex | Non
 
     The days are those of the time stamps' own zone, and are midnights without a zone; none without time. Columns: rows
     (flagged ones), events (how many different), highest (score), first and last (time of a flagged row).
-
-    >>> time = pd.DatetimeIndex(["2024-05-01 09:00", "2024-05-01 23:50", "2024-05-02 00:00", "2024-05-04 12:00"])
-    >>> event_days([True] * 4, [1.0, 5.0, 3.0, 2.0], time, [1, 2, 2, 3])[["rows", "events", "highest"]]
-                rows  events  highest
-    day
-    2024-05-01     2       2      5.0
-    2024-05-02     1       1      3.0
-    2024-05-04     1       1      2.0
     """
-    (flagged, values), n = checked_arrays(flags=flags, scores=scores)
     if time is None:
         return pd.DataFrame(columns=["rows", "events", "highest", "first", "last"], index=pd.Index([], name="day"))
-    if len(time) != n:
-        raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
+    flagged = np.asarray(flags, dtype=np.bool_)
     stamps = time[flagged]
     rows = pd.DataFrame(
         {
             "day": stamps.tz_localize(None).normalize(),
-            "event": pd.Series(of_row).to_numpy()[flagged],
-            "score": values[flagged],
+            "event": np.asarray(of_row)[flagged],
+            "score": np.asarray(scores, dtype=np.float64)[flagged],
             "stamp": stamps,
         }
     )

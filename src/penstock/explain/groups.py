@@ -15,17 +15,14 @@ from penstock._types import FloatArray, IndexArray
 class Group:
     """A latent group.
 
-    number : the row of H, from 0.
-    members, share : how many rows belong to it, and which share of all rows that is.
-    profile : (p,) the mean of its members' reconstructions, in the user's units; NaN without members.
-    differences : the variables in which that departs most from the mean of all rows, in scaled units, the largest
-        first: variable, value (the group's) and usual (that of all rows).
+    differences : the variables in which its profile departs most from the mean of all rows, in scaled units, the
+        largest first: variable, value (the group's) and usual (that of all rows).
     """
 
-    number: int
-    members: int
-    share: float
-    profile: FloatArray
+    number: int  # the row of H, from 0
+    members: int  # how many rows belong to it
+    share: float  # of all rows
+    profile: FloatArray  # (p,) the mean of its members' reconstructions, in the user's units; NaN without members
     differences: pd.DataFrame
 
 
@@ -33,9 +30,6 @@ def group_of_row(W: FloatArray, H: FloatArray) -> IndexArray:
     """Return the group that contributes most to each row: the k with the largest w_k·‖H_k‖, the first of equals.
 
     −1 for a row to which no group contributes. The product is the same however W and H share out their scale.
-
-    >>> group_of_row(np.array([[3.0, 1.0], [0.2, 1.0], [0.0, 0.0]]), np.array([[0.3, 0.4], [2.0, 0.0]])).tolist()
-    [1, 1, -1]
     """
     size = W * np.linalg.norm(H, axis=1)
     result: IndexArray = np.where(size.max(axis=1) > 0, size.argmax(axis=1), -1).astype(np.intp)
@@ -51,14 +45,6 @@ def describe_groups(
     undo : from scaled rows to the user's units, column by column on straight lines, as `MinMaxScaling.undo`.
     names : of the p variables.
     n : the most variables that `differences` names; those that do not depart at all are left out.
-
-    >>> W, H = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.1], [0.5, 0.9]])
-    >>> groups = describe_groups(W, H, lambda rows: 100 * rows, ["head", "flow"])
-    >>> [(group.number, group.members, group.share) for group in groups]
-    [(0, 3, 0.75), (1, 1, 0.25)]
-    >>> groups[1].differences.round(6)
-      variable  value  usual
-    0     flow   90.0   30.0
     """
     belongs, found = group_of_row(W, H), []
     usual = W.mean(axis=0) @ H if len(W) else np.zeros(H.shape[1])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from penstock._messages import counted, quoted
 from penstock._types import BoolArray, IndexArray
-from penstock.explain.events import Clock, Length, checked_arrays, checked_length, clock_of
+from penstock.explain.events import Clock, Length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
 
@@ -30,10 +30,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What a label says of each row, and in a sentence how it was read.
-
-    faults, unknown : which rows are known faults, and of which nothing is known. The others are normal.
-    """
+    """What a label says of each row (those that are neither are normal), and in a sentence how it was read."""
 
     faults: BoolArray
     unknown: BoolArray
@@ -57,10 +54,6 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
 
     >>> known_faults(pd.Series([0, 1, 0, 0], name="outlier")).sentence
     "Label 'outlier': 1 of 4 rows is a known fault (1); 3 normal (0)."
-    >>> truth = known_faults(pd.Series(["Normal", "trip", None, "leak", "trip"], name="state"))
-    >>> truth.faults.tolist(), truth.sentence
-    ([False, True, False, True, True],
-     "Label 'state': 3 of 5 rows are known faults ('trip', 'leak'); 2 normal ('Normal', nothing).")
     >>> known_faults(pd.Series([0, 1, -999], name="flag"), fault_values=[1], unknown_values=[-999]).sentence
     "Label 'flag': 1 of 3 rows is a known fault (1); 1 unknown and not counted (-999); 1 normal (0)."
     """
@@ -156,29 +149,22 @@ _EARLIEST = -(2**63)
 class Agreement:
     """How scores and flags agree with known faults.
 
-    n_known, n_judged : rows of known faults, and rows with a score.
-    n_ranked, precision_at_n : the share of known rows among the N highest scores, where N is the number of known rows
-        that have a score. NaN if all of those with a score are known, or none.
     faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
         first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
         first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
         it could not be found). Without time, start, end, first_alarm and lead count rows.
-    horizon : as used.
-    first_rows : where each fault starts in the table.
-    n_judged_faults, n_found, n_inside : how many faults have a row with a score, so that they could be found; of these,
-        how many had an alarm, and how many a flagged row inside (the other found ones had an earlier alarm alone).
     """
 
-    n_known: int
-    n_judged: int
-    n_ranked: int
-    precision_at_n: float
+    n_known: int  # rows of known faults
+    n_judged: int  # rows with a score
+    n_ranked: int  # N: known rows that have a score
+    precision_at_n: float  # the share of known rows among the N highest scores; NaN if N is 0 or all rows judged
     faults: pd.DataFrame
     horizon: Length
-    first_rows: IndexArray
-    n_judged_faults: int
-    n_found: int
-    n_inside: int
+    first_rows: IndexArray  # where each fault starts in the table
+    n_judged_faults: int  # faults that have a row with a score, so that they could be found
+    n_found: int  # of these, how many had an alarm
+    n_inside: int  # and how many a flagged row inside; the other found ones had an earlier alarm alone
 
 
 def agreement(
@@ -186,38 +172,23 @@ def agreement(
     flags: ArrayLike,
     scores: ArrayLike,
     time: pd.DatetimeIndex | None,
-    *,
-    horizon: Length | None = None,
-    gap: Length | None = None,
     groups: ArrayLike | None = None,
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
     known, flags, scores : a score may be NaN: the row is not judged then.
     time : in ascending order; None: the positions of the rows count.
-    horizon : how long before a fault an alarm counts as a warning. None: 24 hours; without time, 0 rows.
-    gap : known rows in a row are one fault, unless they are farther than this apart. None: as in `group_events`; with
-        groups they are one fault however far apart, as a run has holes but is one.
     groups : as in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
-    >>> time = pd.date_range("2024-05-01", periods=8, freq="h")
-    >>> known = [False, False, False, True, True, False, False, True]
-    >>> flags = [False, True, False, False, True, False, False, False]
-    >>> found = agreement(known, flags, [1.0, 7.0, 1.0, 2.0, 8.0, 1.0, 1.0, 6.0], time)
-    >>> found.faults[["rows", "flagged", "lead", "found"]]
-           rows  flagged            lead  found
-    fault
-    1         2        1 0 days 02:00:00   True
-    2         1        0             NaT  False
-    >>> found.n_known, round(found.precision_at_n, 3)
-    (3, 0.667)
+    Known rows in a row are one fault, unless they are farther apart than events may be (`group_events`); with groups
+    they are one however far apart, as a run has holes but is one. An alarm up to 24 hours before a fault counts as a
+    warning; without time, none before it does.
     """
-    (truth, flagged, values), n = checked_arrays(known=known, flags=flags, scores=scores)
-    clock = clock_of(time, n, groups)
-    before = checked_length(horizon, 0 if time is None else _HORIZON, clock, "horizon")
-    usual = n if groups is not None else clock.usual_length() if gap is None else 0
-    apart = checked_length(gap, usual, clock, "gap")
-    first, last = fault_spans(truth, clock, apart)
+    truth, flagged = (np.asarray(each, dtype=np.bool_) for each in (known, flags))
+    values = np.asarray(scores, dtype=np.float64)
+    clock = clock_of(time, len(truth), groups)
+    before: Length = 0 if time is None else _HORIZON
+    first, last = fault_spans(truth, clock, clock.usual_length() if groups is None else len(truth))
     # The first row at which an alarm counts for each fault.
     ticks, width = clock.ticks(before), clock.width(before)
     starts = ticks[first]

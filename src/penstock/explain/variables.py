@@ -55,22 +55,14 @@ def split_unit(name: str) -> tuple[str, str]:
 
 
 def units_of(names: Sequence[str], units: Sequence[str | None] | None) -> list[str]:
-    """Return the unit of each column: as given, or else as its name says; "" if unknown.
-
-    >>> units_of(["head [m]", "speed"], None), units_of(["head [m]", "speed"], [None, "rpm"])
-    (['m', ''], ['', 'rpm'])
-    """
+    """Return the unit of each column: as given, or else as its name says; "" if unknown."""
     if units is None:
         return [split_unit(name)[1] for name in names]
     return [unit or "" for unit in units]
 
 
 def in_words(variable: str, operator: str, value: float, unit: str) -> str:
-    """Return a comparison as people write it, the unit once.
-
-    >>> in_words("head [m]", ">", 120.0, "m"), in_words("speed", "<=", 0.25, "")
-    ('head > 120 m', 'speed <= 0.25')
-    """
+    """Return a comparison as people write it, the unit once."""
     name, named = split_unit(variable)
     shown = name if named == unit else variable
     number = repr(float(value)).removesuffix(".0")
@@ -101,13 +93,6 @@ def rank_variables(
     (of the m), all at the row where this variable departs most; share of the event's squared scaled residual, where all
     variables, including those left out, sum to 1; direction, "above" or "below". Ties in the order of the columns;
     variables without a share are left out.
-
-    >>> actual = np.array([[3.0, 50.0, 1.0], [9.0, 40.0, np.nan]])
-    >>> expected = np.array([[3.0, 50.0, 1.0], [3.0, 60.0, 1.0]])
-    >>> rank_variables(actual, expected, np.array([10.0, 100.0, 1.0]), ["vibration [mm/s]", "load", "head"])
-               variable  unit  actual  expected  difference  row  share direction
-    0  vibration [mm/s]  mm/s     9.0       3.0         6.0    1    0.9     above
-    1              load          40.0      60.0       -20.0    1    0.1     below
     """
     size = np.abs(_scaled_residual(actual, expected, scale))
     largest, share = size.max(initial=0.0), np.zeros(size.shape[1])

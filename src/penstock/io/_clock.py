@@ -48,18 +48,12 @@ _NEARLY_ALL = 0.9  # and in a column that is not
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """How the time is read.
+    """How the time is read."""
 
-    columns : the time column; none to find it, two for date and time of day.
-    zone : of stamps without one, and to show others in.
-    day_first : whether 1/2/2024 is in February; None to decide from the column.
-    format : how stamps are written, as strptime takes it; None to find out.
-    """
-
-    columns: tuple[str, ...] = ()
-    zone: dt.tzinfo | None = None
-    day_first: bool | None = None
-    format: str | None = None
+    columns: tuple[str, ...] = ()  # none to find it, two for date and time of day
+    zone: dt.tzinfo | None = None  # of stamps without one, and to show others in
+    day_first: bool | None = None  # whether 1/2/2024 is in February; None to decide from the column
+    format: str | None = None  # how stamps are written, as strptime takes it; None to find out
 
     def __post_init__(self) -> None:
         if self.format is not None:
@@ -78,16 +72,12 @@ class TimeOptions:
 
 @dataclass(frozen=True)
 class Clock:
-    """The stamps of a table (NaT where one is missing), the name they go by, and the columns that are used up.
+    """The stamps of a table (NaT where one is missing), the name they go by, and the columns that are used up."""
 
-    times is None if there is no time; then `columns` are those that look like one but do not say when.
-    day_first : how dates such as 1/2/2024 were read; None if there are none.
-    """
-
-    times: pd.DatetimeIndex | None
+    times: pd.DatetimeIndex | None  # None if there is no time
     name: str | None
-    columns: tuple[str, ...]
-    day_first: bool | None = None
+    columns: tuple[str, ...]  # without times, those that look like a time but do not say when
+    day_first: bool | None = None  # how dates such as 1/2/2024 were read; None if there are none
 
 
 def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:
@@ -187,11 +177,7 @@ def plain_name(name: str) -> str:
 
 
 def _named_like_time(names: Iterable[str]) -> list[str]:
-    """Return the columns with the name of a time, the most specific first.
-
-    >>> _named_like_time(["flow", "Date", "TimeStamp"])
-    ['TimeStamp', 'Date']
-    """
+    """Return the columns with the name of a time, the most specific first."""
     known = [name for name in names if plain_name(name) in _TIME_NAMES]
     return sorted(known, key=lambda name: _TIME_NAMES.index(plain_name(name)))
 
@@ -278,7 +264,6 @@ def column_times(column: pd.Series[Any], day_first: bool | None = None, form: st
 def _paired_times(
     date: pd.Series[Any], clock: pd.Series[Any], day_first: bool | None = None, form: str | None = None
 ) -> ColumnTimes:
-    """Read dates and times of day in two columns."""
     days = [text.removesuffix("00:00:00").rstrip(" T") for text in _as_texts(date)]
     texts = [f"{day} {hour}" if day and hour else "" for day, hour in zip(days, _as_texts(clock), strict=True)]
     return _from_texts(texts, int((date.notna() & clock.notna()).sum()), day_first, form)
@@ -298,7 +283,6 @@ def _from_texts(texts: list[str], there: int, day_first: bool | None, form: str 
 
 
 def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
-    """Return whether the first values are times."""
     sample = column.dropna().iloc[:_SAMPLE]
     return len(sample) > 0 and column_times(sample, form=form).share >= 0.9
 
@@ -376,7 +360,6 @@ def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> ND
 
 
 def as_zone(timezone: str | dt.tzinfo | None) -> dt.tzinfo | None:
-    """Return the time zone of this name."""
     if timezone is None or isinstance(timezone, dt.tzinfo):
         return timezone
     try:

@@ -31,16 +31,13 @@ _AT_ONE_TIME = 0.6  # of the times have a reading of the tag that is read most o
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns of numbers, texts or times, each with its own name; `unnamed` were given theirs by us.
-
-    units : of the columns for which the source says it.
-    """
+    """Columns of numbers, texts or times, each with its own name."""
 
     name: str
     frame: pd.DataFrame
     decimal: str = "."
-    unnamed: tuple[str, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    unnamed: tuple[str, ...] = ()  # columns that were given their names by us
+    units: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns for which the source says it
 
 
 def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, ...]]:

@@ -45,28 +45,20 @@ csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How lines of text become rows: decided once, from the first lines, and kept in snapshots.
-
-    decimals : for each column the sign before decimals; None for either.
-    booleans : columns written as true and false.
-    header : its fields, None without one; `below` are lines of units and descriptions below it.
-    above : how many lines are above the first row.
-    day_first, numeric_time : how `RowSource.read_times` reads the time column.
-    """
+    """How lines of text become rows: decided once, from the first lines, and kept in snapshots."""
 
     columns: Columns
     delimiter: str
-    decimals: tuple[str | None, ...]
+    decimals: tuple[str | None, ...]  # for each column the sign before decimals; None for either
     encoding: str = "utf-8"
-    booleans: tuple[int, ...] = ()
-    header: tuple[str, ...] | None = None
-    below: tuple[tuple[str, ...], ...] = ()
-    above: int = 1
-    day_first: bool | None = None
+    booleans: tuple[int, ...] = ()  # columns written as true and false
+    header: tuple[str, ...] | None = None  # its fields, None without one
+    below: tuple[tuple[str, ...], ...] = ()  # lines of units and descriptions below the header
+    above: int = 1  # how many lines are above the first row
+    day_first: bool | None = None  # this and the next: how `RowSource.read_times` reads the time column
     numeric_time: bool = False
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
         plain = asdict(self)
         plain.pop("columns")
         return {"format": "csv", **{key: _as_lists(value) for key, value in plain.items()}, **self.columns.state()}
@@ -261,13 +253,7 @@ def _as_lists(value: Any) -> Any:
 
 
 class CsvRows:
-    """Parse rows from lines of text with separators, one row a line.
-
-    >>> layout = RowLayout(Columns(("time", "flow", "head"), 0, (1, 2)), ";", (None, ",", None))
-    >>> parsed = CsvRows(layout).parse([b"10:00;1,5;20", b"10:01;;21"])
-    >>> parsed.values.tolist(), parsed.times
-    ([[1.5, 20.0], [nan, 21.0]], ['10:00', '10:01'])
-    """
+    """Parse rows from lines of text with separators, one row a line."""
 
     def __init__(self, layout: RowLayout) -> None:
         self.layout = layout
@@ -280,7 +266,6 @@ class CsvRows:
         self.has_lines_below = bool(layout.below)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore_parser`."""
         return self.layout.state()
 
     def role_above(self, line: bytes, number: int) -> str:

@@ -258,12 +258,7 @@ def _text_size(column: Any) -> int:
 
 
 def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file with these tables one after another; no indices; types as in the first.
-
-    >>> pieces = list(parquet_pieces([pd.DataFrame({"score": [0.5]}), pd.DataFrame({"score": [0.75]})]))
-    >>> pieces[0][:4], pieces[-1][-4:]
-    (b'PAR1', b'PAR1')
-    """
+    """Yield the bytes of a Parquet file with these tables one after another; no indices; types as in the first."""
     need_pyarrow("Writing Parquet")
     import pyarrow
     from pyarrow import parquet

@@ -39,11 +39,7 @@ class MissingCodes:
 
     @classmethod
     def of(cls, missing: Sequence[str | float]) -> MissingCodes:
-        """Make codes of texts and numbers, or of a single one.
-
-        >>> MissingCodes.of(["Bad", "-9999", 1e30]).numbers
-        (-9999.0, 1e+30)
-        """
+        """Make codes of texts and numbers, or of a single one."""
         several: list[Any] = [missing] if isinstance(missing, str | Real) else list(missing)
         for code in several:
             if not isinstance(code, str | Real):
@@ -61,17 +57,7 @@ def numbers_and_texts(
     thousands: str | None = None,
     codes: MissingCodes | None = None,
 ) -> pd.DataFrame:
-    """Return the columns of these names, each as float64 with NaN, or as text with NaN.
-
-    >>> notebook = Notebook("plant.csv")
-    >>> flow = ["1.5", "2", "2.5", "3", "4", "Bad", None]
-    >>> read = pd.DataFrame({"flow": flow, "state": ["on", "off", "on", None, "on", "on", "off"]})
-    >>> table = numbers_and_texts(read, ["flow", "state"], notebook)
-    >>> table["flow"].tolist(), table["state"].tolist()[:2]
-    ([1.5, 2.0, 2.5, 3.0, 4.0, nan, nan], ['on', 'off'])
-    >>> print(*notebook.notes)
-    1 value in column 'flow' taken as missing, being no number (such as 'Bad').
-    """
+    """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
     reader = _ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
     kinds = {name: kind.kind if isinstance(kind, np.dtype) else "" for name, kind in frame.dtypes.items()}
     plain = [name for name in names if kinds[name] in ("f", "i", "u")]

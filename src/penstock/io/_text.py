@@ -46,17 +46,13 @@ _NEWLINE, _QUOTE = 10, 34
 
 @dataclass(frozen=True)
 class TextSource:
-    """A text that can be opened several times: `name` for messages, and the greatest length in bytes.
+    """A text that can be opened several times."""
 
-    path : of a file that holds the text as it is, neither packed nor converted.
-    most_bytes : its length, or a bound of it.
-    """
-
-    name: str
+    name: str  # for messages
     open: Callable[[], BinaryIO]
-    max_bytes: int
-    path: Path | None = None
-    most_bytes: int = 0
+    max_bytes: int  # the greatest length allowed
+    path: Path | None = None  # of a file that holds the text as it is, neither packed nor converted
+    most_bytes: int = 0  # its length, or a bound of it
 
 
 class WrongEncodingError(Exception):
@@ -233,11 +229,6 @@ class TextOptions:
     thousands: str | None = None
     encoding: str | None = None
 
-    @property
-    def decimal_sign(self) -> str | None:
-        """The sign that is given, or that the sign between thousands leaves."""
-        return self.decimal or {".": ",", ",": "."}.get(self.thousands or "")
-
     def check(self) -> None:
         for option in ("separator", "decimal", "thousands"):
             sign = getattr(self, option)
@@ -275,7 +266,8 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
         head = stream.head()
     if not head.strip():
         raise TableError(f"{source.name} is empty. Export the table again.")
-    layout = find_layout(head.decode(), source.name, options.separator, options.decimal_sign)
+    decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
+    layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
     frame = _read_frame(source, encoding, layout)
     if frame.empty:

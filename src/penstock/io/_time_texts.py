@@ -55,16 +55,12 @@ _CLOCK_ALONE = re.compile(rf"\d*{_CLOCK}{_HALF}{_ZONE}", re.IGNORECASE | re.ASCI
 
 @dataclass
 class TextTimes:
-    """Times of a column, NaT where there is none: in UTC where a stamp has an offset (in minutes), else local.
-
-    day_first : how dates such as 1/2/2024 were read, or None if there are none; `decided_by` "values" (a number above
-    12), "order" of the rows, "custom" or "you".
-    """
+    """Times of a column, NaT where there is none: in UTC where a stamp has an offset (in minutes), else local."""
 
     times: Times
     offsets: IntArray
-    day_first: bool | None = None
-    decided_by: str = ""
+    day_first: bool | None = None  # how dates such as 1/2/2024 were read, or None if there are none
+    decided_by: str = ""  # "values" (a number above 12), "order" of the rows, "custom" or "you"
     contradictions: int = 0
     shortened: int = 0  # stamps with a fraction finer than microseconds
     ways: dict[str, str] = field(default_factory=dict)  # of writing, and an example with 0 for any number

@@ -38,12 +38,7 @@ class InputError(ValueError):
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a file: how the file begins, and what comes just before the place.
-
-    >>> mark = Mark.at(4, None, b"a\\n1\\n2\\n", b"a\\n1\\n")
-    >>> mark.tail == _digest(b"a\\n1\\n")
-    True
-    """
+    """A place in a file: how the file begins, and what comes just before the place."""
 
     offset: int
     inode: int | None  # None: there was no file
@@ -75,7 +70,6 @@ class Mark:
         return mark
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for `restore`."""
         return {"kind": "file", **asdict(self)}
 
     def is_in(self, file: Path, *, renamed: bool = False) -> bool:
@@ -115,14 +109,7 @@ class _OverlongLine(bytes):
 
 
 class LineCutter:
-    """Cut bytes at line ends, and keep an unfinished line until its end arrives.
-
-    >>> cutter = LineCutter()
-    >>> cutter.cut(b"1,2\\n3,"), cutter.cut(b"4\\n5")
-    ([b'1,2'], [b'3,4'])
-    >>> cutter.rest()
-    b'5'
-    """
+    """Cut bytes at line ends, and keep an unfinished line until its end arrives."""
 
     def __init__(self) -> None:
         self._unfinished = bytearray()

@@ -17,9 +17,8 @@ import pandas as pd
 from penstock._types import FloatArray
 from penstock.io._clock import column_times
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
-from penstock.io._json_rows import JsonRows
 from penstock.io._layout import HEAD_LINES, is_enough
-from penstock.io._row_values import Columns, LineError, TableOptions
+from penstock.io._row_values import Columns, JsonRows, LineError, TableOptions
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
 
@@ -28,11 +27,7 @@ RowParser = CsvRows | JsonRows
 
 @dataclass(frozen=True)
 class Fault:
-    """A malformed line: where it is and what is wrong with it.
-
-    >>> print(Fault("plant.csv", 17, "3 fields instead of 4"))
-    plant.csv, line 17: 3 fields instead of 4
-    """
+    """A malformed line: where it is and what is wrong with it."""
 
     source: str
     line: int
@@ -54,33 +49,12 @@ class Batch:
 
 
 class RowSource:
-    """Read rows from a feed, as soon as they are there.
-
-    strict : a malformed line raises an InputError, after the rows before it were returned.
-
-    columns : None until the layout is known.
-    notes : on what was left out: lines above the table, columns of text.
-    ended : no more will come.
-    provisional : what comes now is a last line without a line end. It may still grow: a position after it is not to be
-        kept.
-
-    >>> import os
-    >>> from penstock.io import PipeFeed, RowSource, TableOptions
-    >>> reading, writing = os.pipe()
-    >>> os.write(writing, b"time,flow\\n10:00,1.5\\n10:01,off\\n"), os.close(writing)
-    (30, None)
-    >>> source = RowSource(PipeFeed(reading), TableOptions())
-    >>> while not source.ended:
-    ...     batch = source.next_batch(at_most=100)
-    ...     if batch is not None:
-    ...         print(batch.times, batch.values.tolist(), *batch.faults)
-    ['10:00'] [[1.5]] standard input, line 3: column "flow" holds "off", which is not a number
-    """
+    """Read rows from a feed, as soon as they are there; the `columns` are None until the layout is known."""
 
     def __init__(self, feed: Feed, options: TableOptions, strict: bool = False) -> None:
         self._feed = feed
         self._options = options
-        self.strict = strict
+        self.strict = strict  # a malformed line raises an InputError, after the rows before it were returned
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
         self._lines: list[bytes] = []  # complete lines of the present file that were not returned
@@ -91,9 +65,9 @@ class RowSource:
         self._line = 0  # lines of the present file before it
         self._judged = 0  # lines from which no layout could be learnt
         self._may_repeat = False  # the header: of a file that is not the first, no row was seen
-        self.notes: list[Note] = []
-        self.ended = False
-        self.provisional = False
+        self.notes: list[Note] = []  # on what was left out: lines above the table, columns of text
+        self.ended = False  # no more will come
+        self.provisional = False  # a last line without a line end, which may grow: do not keep a position after it
 
     @property
     def columns(self) -> Columns | None:
@@ -155,7 +129,6 @@ class RowSource:
         self._may_repeat = not self._offset or bool(position.get("may_repeat"))
 
     def close(self) -> None:
-        """Close the feed."""
         self._feed.close()
 
     def _learn(self) -> Batch | None:

@@ -59,7 +59,6 @@ class JsonLinesSink:
         self._names: list[str] = []
 
     def name_variables(self, names: Sequence[str]) -> None:
-        """Set the names of the columns in the output."""
         self._names = [encode_basestring_ascii(name) for name in names]
 
     def write(
@@ -73,7 +72,6 @@ class JsonLinesSink:
         self.write_lines(format_verdicts(first_row, times, scores, self._names, reasons))
 
     def write_lines(self, lines: bytes) -> None:
-        """Write lines as they are."""
         data, written = memoryview(lines), 0
         try:
             while written < len(data):
@@ -200,15 +198,7 @@ def format_verdicts(
     names: Sequence[str],
     reasons: Mapping[int, str] | None = None,
 ) -> bytes:
-    """Return one line for each sample; `names` are JSON strings, `reasons` are those of some samples, by position.
-
-    >>> import numpy as np
-    >>> verdict = StreamScores(
-    ...     np.array([0.25]), np.array([np.nan]), np.array([False]), np.array([[1, -1]]), np.array([[0.5, np.nan]])
-    ... )
-    >>> format_verdicts(7, ["10:00"], verdict, ['"flow"', '"head"'])
-    b'{"row": 7, "time": "10:00", "score": 0.25, "threshold": null, "flag": false, "variables": {"head": 0.5}}\\n'
-    """
+    """Return one line for each sample; `names` are JSON strings, `reasons` are those of some samples, by position."""
     rows = range(first_row, first_row + len(scores.scores))
     stamps = [""] * len(rows)
     if times is not None:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from penstock.storage import StorageError, lock, read_state, remove_leftovers, write_state
 
 _KIND = "snapshot"
-_NAME = re.compile(r"snapshot-(\d+)\.penstock")
+_KEPT = 3  # snapshots: the older ones are for the case that the newest is damaged
+_NAME = re.compile(r"snapshot-\d+\.penstock")
 T = TypeVar("T")
 
 
@@ -26,30 +27,13 @@ class Snapshots:
     folder : made if it is not there, and locked until `close` or any end of the process.
     every : a snapshot is due after so many samples.
     seconds : it is also due after so many seconds, if there were any samples.
-    keep : how many are kept; the older ones are for the case that the newest is damaged.
     clock : returns seconds.
-
-    >>> import tempfile
-    >>> snapshots = Snapshots(Path(tempfile.mkdtemp()), every=100, keep=2)
-    >>> for samples in (0, 100, 200):
-    ...     snapshots.write({"samples": samples}, samples)
-    >>> snapshots.newest(lambda state: state["samples"], report=print)
-    200
-    >>> [path.name for path in snapshots.files()], snapshots.room(230), snapshots.due(300)
-    (['snapshot-000003.penstock', 'snapshot-000002.penstock'], 70, True)
-    >>> snapshots.close()
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        every: int = 50_000,
-        seconds: float = 10.0,
-        keep: int = 3,
-        clock: Callable[[], float] = time.monotonic,
+        self, folder: Path, *, every: int = 50_000, seconds: float = 10.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._folder, self._every, self._seconds, self._keep, self._clock = folder, every, seconds, keep, clock
+        self._folder, self._every, self._seconds, self._clock = folder, every, seconds, clock
         self.continue_at(0)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +84,7 @@ class Snapshots:
             write_state(self._folder / f"snapshot-{number:06}.penstock", _KIND, state)
         except OSError as error:
             raise SnapshotError(f"A snapshot cannot be written to {self._folder}: {error.strerror}.") from error
-        for old in files[self._keep - 1 :]:
+        for old in files[_KEPT - 1 :]:
             old.unlink(missing_ok=True)
         self.continue_at(samples)
 
@@ -118,22 +102,15 @@ class Snapshots:
         return new >= self._every or (new > 0 and self._clock() - self._last_time >= self._seconds)
 
     def close(self) -> None:
-        """Unlock the folder."""
         os.close(self._lock)
 
 
 def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return the settings that are not the same, in words; "" if all are.
-
-    >>> differences({"alpha": 0.8, "components": None}, {"alpha": 0.8, "components": 7})
-    'components was not set, is 7'
-    """
+    """Return the settings that are not the same, in words; "" if all are."""
     names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
     shown = [["not set" if value is None else repr(value) for value in (saved.get(n), now.get(n))] for n in names]
     return "; ".join(f"{name} was {before}, is {after}" for name, (before, after) in zip(names, shown, strict=True))
 
 
 def _number(path: Path) -> int:
-    match = _NAME.fullmatch(path.name)
-    assert match is not None
-    return int(match[1])
+    return int(path.stem.removeprefix("snapshot-"))

@@ -45,34 +45,21 @@ def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, sou
 
 @dataclass(frozen=True)
 class Note:
-    """One thing worth knowing about a table.
+    """One thing worth knowing about a table."""
 
-    kind : a fixed word to select by, such as "duplicate times"; message : a sentence; count : of how many values, rows
-    or columns; columns, rows : which, as far as that is known (of rows the first few, numbered as in `Table.values`);
-    changed : whether something is now other than in the source, which `strict` refuses.
-    """
-
-    kind: str
+    kind: str  # a fixed word to select by, such as "duplicate times"
     message: str
-    count: int
-    columns: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
-    changed: bool = False
+    count: int  # of how many values, rows or columns
+    columns: tuple[str, ...] = ()  # which, as far as that is known
+    rows: tuple[int, ...] = ()  # the first few, numbered as in `Table.values`
+    changed: bool = False  # whether something is now other than in the source, which `strict` refuses
 
     def __str__(self) -> str:
         return self.message
 
 
 class Notebook:
-    """Collect notes while a table is read; if `strict`, raise at the first that is about a change.
-
-    >>> notebook = Notebook("plant.csv", strict=True)
-    >>> notebook.add("duplicate times", "2 rows share their time stamp with another.", 2)
-    >>> notebook.add("order", "The rows were sorted by time.", 9, changed=True)
-    Traceback (most recent call last):
-    penstock.io.table.TableError: strict refuses what would be done to plant.csv otherwise: The rows were sorted
-    by time. Correct the table, or read it without strict.
-    """
+    """Collect notes while a table is read; if `strict`, raise at the first that is about a change."""
 
     def __init__(self, source: str, strict: bool = False) -> None:
         self.source = source
@@ -88,7 +75,6 @@ class Notebook:
         rows: tuple[int, ...] = (),
         changed: bool = False,
     ) -> None:
-        """Add a note, as `Note` has it."""
         if changed and self.strict:
             raise TableError(
                 f"strict refuses what would be done to {self.source} otherwise: {message} Correct the table, or read "

@@ -111,10 +111,6 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> list[Path]:
 
     They are called `.{name}.{process}-{eight hex digits}.tmp`. One whose process still runs on this machine is left
     alone for a day. Where several machines save into one folder, call this when none of them is saving.
-
-    >>> import tempfile
-    >>> remove_leftovers(tempfile.mkdtemp())
-    []
     """
     removed = []
     for path in sorted(Path(folder).iterdir()):

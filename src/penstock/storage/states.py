@@ -78,26 +78,18 @@ def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) 
         uint, float32 or float64 of any shape, and lists and dicts of these. Anything else is a TypeError that names the
         place. All that is not an array may have 100,000 values and take 4 MB: long lists belong into arrays.
     """
-    import penstock
-
     if type(kind) is not str:
         raise TypeError(f"kind must be a str; got {kind!r}.")
-    replace_file(Path(path), _encode_file(kind, state, penstock.__version__))
+    replace_file(Path(path), _encode_file(kind, state))
 
 
 def state_to_bytes(kind: str, state: dict[str, Any]) -> bytes:
     """Return what `write_state` would write to a file."""
-    import penstock
-
-    return b"".join(_encode_file(kind, state, penstock.__version__))
+    return b"".join(_encode_file(kind, state))
 
 
 def state_from_bytes(data: bytes, kind: str) -> dict[str, Any]:
-    """Return the state of this kind that `state_to_bytes` was given; StorageError if the bytes are not sound.
-
-    >>> state_from_bytes(state_to_bytes("example", {"rounds": 3}), "example")
-    {'rounds': 3}
-    """
+    """Return the state of this kind that `state_to_bytes` was given; StorageError if the bytes are not sound."""
     return _read_stream(BytesIO(data), len(data), kind)[1]
 
 
@@ -130,13 +122,21 @@ def _read_stream(stream: BinaryIO, size: int, kind: str | None) -> tuple[str, di
     return found, state
 
 
-def _encode_file(kind: str, state: dict[str, Any], program: str) -> list[memoryview]:
+def _encode_file(kind: str, state: dict[str, Any]) -> list[memoryview]:
     """Return the bytes of a file, in pieces to be written one after the other."""
+    import penstock
+
     if type(state) is not dict:
         raise TypeError(f"A state must be a dict; got {type(state).__name__}.")
     arrays: dict[str, Array] = {}
     document = _encode(state, "state", [], arrays)
-    entry = {"checksum": _BLANK, "format": FORMAT_VERSION, "kind": kind, "penstock": program, "state": document}
+    entry = {
+        "checksum": _BLANK,
+        "format": FORMAT_VERSION,
+        "kind": kind,
+        "penstock": penstock.__version__,
+        "state": document,
+    }
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False)
     whole = memoryview(save(arrays, metadata={"penstock": text}))
     head = bytes(whole[: _LENGTH + int.from_bytes(whole[:_LENGTH], "little")])
@@ -330,11 +330,7 @@ def _read_arrays(stream: BinaryIO, slots: list[_Slot], digest: Any) -> dict[str,
 
 
 def parse_json(text: bytes) -> Any:
-    """Parse untrusted JSON with limits on depth, number of values and digits; no key may come twice.
-
-    >>> parse_json(b'{"a":[1,2.5,null]}')
-    {'a': [1, 2.5, None]}
-    """
+    """Parse untrusted JSON with limits on depth, number of values and digits; no key may come twice."""
     depth, values = measure_json(text)
     if depth > MAX_DEPTH or values > MAX_VALUES:
         raise CorruptFileError(
@@ -386,20 +382,7 @@ def measure_json(text: bytes) -> tuple[int, int]:
 
 
 class Record:
-    """Read a dict of a state field by field; what does not fit is a `StorageError` that names the field.
-
-    content : from a file; anything else is refused.
-    place : what it is, for messages.
-
-    >>> record = Record({"k": 3, "edges": np.zeros((4, 2))}, "fitted")
-    >>> record.whole("k", least=1)
-    3
-    >>> record.array("edges", np.float64, (None, 2)).shape
-    (4, 2)
-    >>> record.array("edges", np.float64, (7, 2))
-    Traceback (most recent call last):
-    penstock.storage.files.StorageError: fitted['edges'] should be float64 of shape (7, 2), but is float64 of shape...
-    """
+    """Read a dict of a state field by field; what does not fit is a `StorageError` that names the field."""
 
     def __init__(self, content: Any, place: str) -> None:
         if type(content) is not dict:
@@ -417,11 +400,9 @@ class Record:
         return self
 
     def part(self, name: str) -> Record:
-        """Return a field that is a dict."""
         return Record(self.value(name), f"{self.place}[{name!r}]")
 
     def optional_part(self, name: str) -> Record | None:
-        """Return a field that is a dict or None."""
         return None if self.value(name) is None else self.part(name)
 
     def value(self, name: str) -> Any:
@@ -431,14 +412,12 @@ class Record:
         return self._content[name]
 
     def flag(self, name: str) -> bool:
-        """Return a field that is True or False."""
         value = self.value(name)
         if type(value) is not bool:
             raise self.trouble(name, "True or False")
         return value
 
     def text(self, name: str) -> str:
-        """Return a field that is text."""
         value = self.value(name)
         if type(value) is not str:
             raise self.trouble(name, "text")

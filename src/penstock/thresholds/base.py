@@ -157,12 +157,7 @@ def check_not_infinite(score: float) -> None:
 
 
 def pack_threshold(threshold: Threshold) -> dict[str, Any]:
-    """Return the class by name, the parameters and the state, for `unpack_threshold`.
-
-    >>> from penstock.thresholds import Fixed
-    >>> pack_threshold(Fixed(3.0))
-    {'kind': 'Fixed', 'parameters': {'value': 3.0}, 'state': {}}
-    """
+    """Return the class by name, the parameters and the state, for `unpack_threshold`."""
     kind = type(threshold).__name__
     if kind not in THRESHOLDS or threshold_class(kind) is not type(threshold):
         raise ValueError(f"Only thresholds of penstock.thresholds can be packed, not {type(threshold)!r}.")
@@ -172,11 +167,7 @@ def pack_threshold(threshold: Threshold) -> dict[str, Any]:
 
 
 def unpack_threshold(document: dict[str, Any]) -> Threshold:
-    """Return the threshold that was packed; ValueError for anything else.
-
-    >>> unpack_threshold({"kind": "Fixed", "parameters": {"value": 3.0}, "state": {}})
-    Fixed(value=3.0)
-    """
+    """Return the threshold that was packed; ValueError for anything else."""
     if not isinstance(document, dict) or set(document) != {"kind", "parameters", "state"}:
         raise ValueError("A packed threshold is a dictionary of kind, parameters and state; see pack_threshold.")
     kind, parameters = document["kind"], document["parameters"]
@@ -192,27 +183,12 @@ def unpack_threshold(document: dict[str, Any]) -> Threshold:
 
 
 def parse_threshold(text: str, also: Sequence[str] = ()) -> Threshold:
-    """Make a threshold of a text, such as "quantile:rate=0.01,window=1000".
+    """Make a threshold of a text: a name, and after a colon parameters; ValueError with what is known instead.
 
-    Parameters
-    ----------
-    text : str
-        A name, and after a colon parameters; the first one may be given without its name.
-    also : sequence of str, default=()
-        Other words that the caller understands, for the message of the error.
+    also : other words that the caller understands, for the message of the error.
 
-    Raises
-    ------
-    ValueError
-        With what is known instead.
-
-    Examples
-    --------
-    >>> parse_threshold("fixed:0.8")
-    Fixed(value=0.8)
-    >>> parse_threshold("quantile:windw=500")
-    Traceback (most recent call last):
-    ValueError: quantile has no parameter 'windw'. Did you mean 'window'? Its parameters are ...
+    >>> parse_threshold("fixed:0.8"), parse_threshold("quantile:rate=0.2,window=50")
+    (Fixed(value=0.8), RollingQuantile(rate=0.2, window=50))
     """
     name, _, rest = text.partition(":")
     cls = threshold_class(find_threshold(name, also))

@@ -23,31 +23,16 @@ Contamination = float | Literal["auto"] | Threshold
 
 
 def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -> float:
-    """Return the threshold t for which rows with a score above t are flagged.
+    """Return the threshold t for which rows with a (finite) score above t are flagged.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Finite; high means anomalous.
-    contamination : "auto", float in (0, 0.5] or Threshold
+    contamination :
         - "auto": mean + 3 standard deviations of the scores that are not flagged, as the paper's authors do, repeated
           until the flagged rows no longer change. Where that flags no row although scores differ (it never can among
           ten rows), the highest score is flagged: docs/decisions/0006-auto-threshold.md.
-        - a share: that share of the rows, rounded to the nearest whole number and at least one, is flagged; the
-          threshold is midway between the last flagged score and the next. Equal scores share a verdict, so that ties
-          at the cut lead to fewer flags, never to more.
+        - a share in (0, 0.5]: that share of the rows, rounded to the nearest whole number and at least one, is flagged;
+          the threshold is midway between the last flagged score and the next. Equal scores share a verdict, so that
+          ties at the cut lead to fewer flags, never to more.
         - a `Threshold`: what its `calibrate` makes of the scores, in the order of the rows; it is not changed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> score_threshold(np.array([0.0, 1.0, 2.0, 5.0]), contamination=0.25)
-    3.5
-    >>> score_threshold(np.array([1.0] * 20 + [9.0]))
-    1.0
-    >>> from penstock.thresholds import TopN
-    >>> score_threshold(np.array([0.0, 1.0, 2.0, 5.0]), TopN(2))
-    1.5
     """
     check_contamination(contamination)
     if isinstance(contamination, Threshold):

@@ -25,53 +25,19 @@ _SMALLEST_FIGURE = 0.001  # what is below it is not printed as a number
 _MANY = 0.02  # of the rows
 
 
-@dataclass(frozen=True)
-class _Tail:
-    """E(s) = count·(1 + (t(s) − 1)/total)^(−steps) for s ≥ start, where t(s) = ((s − median)/(start − median))^1.3.
-
-    The predictive distribution of `count` scores at `start` or above, where t is exponential with a mean that was
-    estimated as total/steps from `steps` scores. Median and start are in units of the largest size of a score, `unit`,
-    so that differences do not overflow.
-    """
-
-    unit: float
-    median: float
-    start: float
-    count: int
-    steps: int
-    total: float
-
-    def expected(self, scores: FloatArray) -> FloatArray:
-        """Return E of each score; infinite below `start`."""
-        values = scores / self.unit
-        with np.errstate(over="ignore"):
-            beyond = _transformed(np.maximum(values, self.start), self.median, self.start) - 1.0
-            expected = self.count * np.exp(-self.steps * np.log1p(beyond / self.total))
-        return np.where(values >= self.start, expected, np.inf)
-
-
 @dataclass(frozen=True, eq=False)
 class Chance:
     """How many high scores a table has, and how many a normal table of its size would have by chance.
 
-    Made by `expected_by_chance`.
-
-    Attributes
-    ----------
-    expected : ndarray of shape (n,)
-        Per row, how many rows of a normal table of this size score as high; infinite for rows that are not in the upper
-        tail. Rows with equal scores count as one.
-    called : ndarray of shape (n,)
-        The rows that stand out. Their share is a lower bound on the share of anomalies: the others look like normal
-        rows by this score.
-    q : float
-        The smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
+    expected : (n,) per row, how many rows of a normal table of this size score as high; infinite for rows that are not
+        in the upper tail. Rows with equal scores count as one.
+    called : (n,) the rows that stand out. Their share is a lower bound on the share of anomalies: the others look like
+        normal rows by this score.
+    q : the smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
         of ten normal tables. NaN if there are too few scores.
-    verdict : {"too few", "nothing", "some", "clearly"}
-        Whether any row stands out: "some" for q ≤ 0.10, "clearly" for q ≤ 0.01. "nothing" does not say that all rows
-        are healthy.
-    different : int
-        The number of different scores.
+    verdict : whether any row stands out: "some" for q ≤ 0.10, "clearly" for q ≤ 0.01. "nothing" does not say that all
+        rows are healthy.
+    different : the number of different scores.
     """
 
     expected: FloatArray
@@ -80,32 +46,9 @@ class Chance:
     verdict: Verdict
     different: int
     _ranks: IndexArray
-    _tail: _Tail | None
-
-    def expected_at(self, scores: ArrayLike) -> FloatArray:
-        """Return how many rows of a normal table of this size would have such scores or higher.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,)
-            Finite numbers, from the same detector as those of the table.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Infinite for scores that are not in the upper tail, and where there were too few scores to know it.
-        """
-        values = _check_scores(scores)
-        return np.full(len(values), np.inf) if self._tail is None else self._tail.expected(values)
 
     def in_words(self) -> str:
-        """Return the verdict in plain sentences.
-
-        Returns
-        -------
-        str
-            How many rows stand out and how many would by chance.
-        """
+        """Return how many rows stand out, and how many would by chance, in plain sentences."""
         if self.verdict == "too few":
             return (
                 f"Too few rows to say whether any stands out: {counted(self.different, 'different score')}, "
@@ -149,23 +92,9 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     other closely in time (these come in episodes), nor for plain distances or residuals such as those of `KNNDistance`
     and `NSNMF`: their tails are heavier, and it called rows in most normal tables.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Finite numbers; high means anomalous. Adding a number to all of them, or multiplying all by a positive one,
+    scores : finite numbers; high means anomalous. Adding a number to all of them, or multiplying all by a positive one,
         changes nothing but rounding; other scales do, such as the logarithm, as they have tails of other shapes.
 
-    Returns
-    -------
-    Chance
-
-    Raises
-    ------
-    ValueError
-        For scores that are not finite or not one-dimensional.
-
-    Notes
-    -----
     Equal scores count once: d₁ > d₂ > … > d_m. Let i = ⌈m/2⌉, j = ⌈0.06·m⌉, N = i − j and t(s) = (s − d_i)^1.3. For
     normal rows above d_i, t is taken to be exponential with mean σ = [Σ_{j<k<i} t(d_k) + j·t(d_j)]/N; of the j highest
     only their number is used (censoring). E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N) scores are then expected at
@@ -173,9 +102,6 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
 
     It calls too often where normal rows have small groups apart, follow few causes closely, or have heavy tails.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> scores = np.random.default_rng(4).weibull(1.3, size=500)
     >>> print(expected_by_chance(scores).in_words())
     Nothing stands out: the highest score is one that chance gives to about 0.6 rows of a normal table of this size.
@@ -185,45 +111,44 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     >>> np.flatnonzero(found.called)
     array([500, 501])
     """
-    values = _check_scores(scores)
-    ascending, places = np.unique(values, return_inverse=True)
-    m = len(ascending)
-    ranks = m - places.astype(np.intp)
-    if m < FEWEST_SCORES:
-        nothing = np.zeros(len(values), dtype=np.bool_)
-        return Chance(np.full(len(values), np.inf), nothing, np.nan, "too few", m, ranks, None)
-    tail = _fit_tail(ascending[::-1])
-    expected = tail.expected(values)
-    q = float((expected / ranks).min())
-    verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
-    return Chance(expected, _called(expected, ranks, SOME), q, verdict, m, ranks, tail)
-
-
-def _check_scores(scores: ArrayLike) -> FloatArray:
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"Scores must be one-dimensional; got an array of shape {values.shape}.")
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         raise ValueError(f"Scores must be finite, but number {wrong[0]} is {values[wrong[0]]}.")
-    return values
+    ascending, places = np.unique(values, return_inverse=True)
+    m = len(ascending)
+    ranks = m - places.astype(np.intp)
+    if m < FEWEST_SCORES:
+        nothing = np.zeros(len(values), dtype=np.bool_)
+        return Chance(np.full(len(values), np.inf), nothing, np.nan, "too few", m, ranks)
+    expected = _expected(values, ascending[::-1])
+    q = float((expected / ranks).min())
+    verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
+    return Chance(expected, _called(expected, ranks, SOME), q, verdict, m, ranks)
 
 
-def _fit_tail(descending: FloatArray) -> _Tail:
-    """Fit the tail to different scores, of which there are enough."""
+def _expected(scores: FloatArray, descending: FloatArray) -> FloatArray:
+    """Return E of each score, by the tail of the different scores; infinite below where the tail begins.
+
+    All in units of the largest size of a score, so that differences do not overflow, and of t where the tail begins.
+    """
     m = len(descending)
     i, j = -(-m // 2), -(-_HIGHEST * m // 1000)
     unit = float(max(abs(descending[0]), abs(descending[-1])))
-    values = descending[:i] / unit
-    median, start = float(values[-1]), float(values[j - 1])
-    total = float(_transformed(values[j:-1], median, start).sum()) + j
-    return _Tail(unit, median, start, j, i - j, total)
+    upper, values = descending[:i] / unit, scores / unit
+    median, start = float(upper[-1]), float(upper[j - 1])
 
+    def t(some: FloatArray) -> FloatArray:
+        excess: FloatArray = ((some - median) / (start - median)) ** _SHAPE
+        return excess
 
-def _transformed(values: FloatArray, median: float, start: float) -> FloatArray:
-    """Return the excess above the median on the scale where it is exponential, and 1 at the start of the tail."""
-    excess: FloatArray = ((values - median) / (start - median)) ** _SHAPE
-    return excess
+    total = float(t(upper[j:-1]).sum()) + j
+    with np.errstate(over="ignore"):
+        beyond = t(np.maximum(values, start)) - 1.0
+        expected = j * np.exp(-(i - j) * np.log1p(beyond / total))
+    return np.where(values >= start, expected, np.inf)
 
 
 def _called(expected: FloatArray, ranks: IndexArray, level: float) -> BoolArray:

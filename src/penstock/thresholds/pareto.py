@@ -18,11 +18,7 @@ _PRECISION = 1e-9
 
 @dataclass(frozen=True)
 class ParetoTail:
-    """P(excess > y) = (1 + γy/σ)^(−1/γ), for γ = 0 exp(−y/σ); for γ < 0 it ends at −σ/γ.
-
-    >>> ParetoTail(gamma=0.0, sigma=2.0).exceeded_by(math.exp(-3.0))
-    6.0
-    """
+    """P(excess > y) = (1 + γy/σ)^(−1/γ), for γ = 0 exp(−y/σ); for γ < 0 it ends at −σ/γ."""
 
     gamma: float
     sigma: float
@@ -38,11 +34,7 @@ class ParetoTail:
         return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
 
     def share_beyond(self, excess: float) -> float:
-        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`.
-
-        >>> ParetoTail(gamma=0.5, sigma=2.0).share_beyond(ParetoTail(gamma=0.5, sigma=2.0).exceeded_by(0.25))
-        0.25
-        """
+        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`."""
         if self.gamma == 0:
             return math.exp(-excess / self.sigma)
         base = 1 + self.gamma * excess / self.sigma
@@ -52,26 +44,13 @@ class ParetoTail:
 def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
     """Return the most likely tail with γ ≥ −1: below that the likelihood has no bound, at −1 excesses are uniform.
 
-    With fewer than ten excesses, or where all are equal, the exponential tail, γ = 0.
+    With fewer than ten excesses (all > 0), or where all are equal, the exponential tail, γ = 0.
 
-    Parameters
-    ----------
-    excesses : array of at least one number > 0
-    ceilings, unseen : arrays of equal length
-        Besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not how far:
-        they are right-censored.
+    ceilings, unseen : besides these, `unseen[j]` excesses (any number ≥ 0) are known to be above `ceilings[j]`, but not
+        how far: they are right-censored.
 
-    Notes
-    -----
     Grimshaw (1993): with θ = γ/σ fixed, the best γ is known, here (Σ log(1 + θy) + Σ unseen·log(1 + θ·ceiling))/N, and
     one number θ > −1/(largest y) remains to be found. The search goes up from θ = 0 until it has passed the maximum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tail = fit_tail(-np.log(np.linspace(0.001, 0.999, 500)), np.empty(0), np.empty(0))
-    >>> abs(tail.gamma) < 0.05, round(tail.sigma, 1)
-    (True, 1.0)
     """
     likelihood = _Likelihood(excesses, ceilings, unseen)
     best = likelihood.exponential()
@@ -192,14 +171,6 @@ class Exceedance:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Exceedance:
-        """Learn from scores.
-
-        >>> exceedance = Exceedance.of(np.arange(999.0))
-        >>> exceedance.rate_of(np.array([998.0, 500.0])).tolist(), exceedance.exceeded_at(0.01)
-        ([0.002, 0.5], 989.0)
-        >>> bool(exceedance.rate_of(np.array([1300.0]))[0] < 0.001)
-        True
-        """
         ordered = np.sort(scores)
         peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
         below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below

@@ -113,11 +113,7 @@ def most_above(n: int, rate: float) -> int:
 
 
 def fewest_for(rate: float) -> int:
-    """Return the smallest n for which `most_above(n, rate)` is not 0: ⌈1/rate⌉ − 1.
-
-    >>> fewest_for(0.01)
-    99
-    """
+    """Return the smallest n for which `most_above(n, rate)` is not 0: ⌈1/rate⌉ − 1."""
     n = max(1, math.ceil(1 / max(rate, _LOWEST_RATE)) - 2)
     return next(n + step for step in range(5) if most_above(n + step, rate) > 0 or step == 4)
 

@@ -1,41 +1,94 @@
-"""Lay out a spanning tree in two dimensions; a large tree is contracted first.
+"""Walk along a spanning tree to the nearest normal rows, and lay the tree out in two dimensions.
 
-The tree is hung up at its middle (`_hang`): nodes in breadth-first order, each with its parent. Contraction and layout
-are passes over that order.
+For a drawing the tree is hung up at its middle (`_hang`): nodes in breadth-first order, each with its parent. A large
+tree is contracted first. Contraction and layout are passes over that order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from penstock._types import BoolArray, FloatArray, IndexArray, Tree
-from penstock.explain.neighbors import edge_matrix
+
+
+class NormalNeighbors(NamedTuple):
+    """The nearest normal nodes, the nearest first."""
+
+    nodes: IndexArray
+    lengths: FloatArray  # of the paths to them from the nearest row of the event
+    steps: IndexArray  # the edges on these paths
+
+
+class TreeWalker:
+    """Find nodes near to others along one tree; what all searches need is computed at the first."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def nearest_normal(self, rows: Iterable[int], is_normal: BoolArray, n: int = 3) -> NormalNeighbors:
+        """Return the `n` normal nodes with the shortest path from any of `rows`; fewer if there are fewer.
+
+        Rows of the event are never their own neighbours, whatever `is_normal` says of them. Ties go to the smaller
+        number; of paths of equal length the one with fewer edges counts. The walk goes no farther than it has to.
+        """
+        sources = {int(row) for row in rows}
+        waiting = [(0.0, 0, row) for row in sources]
+        heapify(waiting)
+        done: set[int] = set()
+        found: list[tuple[float, int, int]] = []
+        farthest = np.inf
+        start, neighbors, numbers = self._edges.indptr, self._edges.indices, self._edges.data
+        # Nodes as far as the last one found are waited for: over an edge of length 0 a smaller number may follow.
+        while waiting and waiting[0][0] <= farthest and n > 0:
+            length, steps, node = heappop(waiting)
+            if node in done:
+                continue
+            done.add(node)
+            if is_normal[node] and node not in sources:
+                found.append((length, node, steps))
+                farthest = length if len(found) == n else farthest
+            for place in range(start[node], start[node + 1]):
+                neighbor = int(neighbors[place])
+                if neighbor not in done:
+                    step = float(self.tree.lengths[int(numbers[place]) - 1])
+                    heappush(waiting, (length + step, steps + 1, neighbor))
+        lengths, nodes, edges = zip(*sorted(found)[:n], strict=True) if found else ((), (), ())
+        return NormalNeighbors(np.array(nodes, np.intp), np.array(lengths, np.float64), np.array(edges, np.intp))
+
+    @cached_property
+    def _edges(self) -> sparse.csr_array:
+        return edge_matrix(self.tree)
+
+
+def edge_matrix(tree: Tree) -> sparse.csr_array:
+    """Return the symmetric matrix of the edges' numbers, from 1, so that an edge of length 0 is an entry too."""
+    n = tree.n_nodes
+    a, b = tree.edges[:, 0].astype(np.int32), tree.edges[:, 1].astype(np.int32)
+    number = np.arange(1, n, dtype=np.float64)
+    both = np.concatenate([a, b]), np.concatenate([b, a])
+    matrix = sparse.csr_array((np.concatenate([number, number]), both), shape=(n, n))
+    matrix.sort_indices()
+    return matrix
 
 
 class TreeDrawing(NamedTuple):
-    """Where to draw what.
+    """Where to draw what."""
 
-    nodes : (m,) the rows that are drawn, in ascending order.
-    positions : (m, 2) where, in the unit square.
-    edges, lengths : (m−1, 2) and (m−1,) pairs of places in `nodes`, the smaller first, and the true lengths of these
-        edges.
-    weights : (m,) how many rows each drawn node stands for.
-    drawn_as : (n,) the place in `nodes` of each row's node.
-    simplified : whether there are fewer nodes than rows.
-    """
-
-    nodes: IndexArray
-    positions: FloatArray
-    edges: IndexArray
-    lengths: FloatArray
-    weights: IndexArray
-    drawn_as: IndexArray
-    simplified: bool
+    nodes: IndexArray  # (m,) the rows that are drawn, in ascending order
+    positions: FloatArray  # (m, 2) where, in the unit square
+    edges: IndexArray  # (m−1, 2) pairs of places in `nodes`, the smaller first
+    lengths: FloatArray  # (m−1,) the true lengths of these edges
+    weights: IndexArray  # (m,) how many rows each drawn node stands for
+    drawn_as: IndexArray  # (n,) the place in `nodes` of each row's node
+    simplified: bool  # whether there are fewer nodes than rows
 
 
 class _Hung(NamedTuple):
@@ -57,16 +110,7 @@ def tree_layout(tree: Tree, *, most: int = 2000, keep: Iterable[int] = ()) -> Tr
     middle of that, and as far outside as the path to it is long. Of an edge ½ + 8·asinh(length / 8 medians) is drawn:
     in proportion to its length up to several times the usual, then with its logarithm, so that one outlier at the rim
     leaves room for the others. It takes O(n log n).
-
-    >>> star = Tree(np.array([[0, 1], [0, 2], [0, 3]]), np.array([1.0, 1.0, 1.0]))
-    >>> drawing = tree_layout(star)
-    >>> drawing.nodes.tolist(), drawing.edges.tolist(), drawing.simplified
-    ([0, 1, 2, 3], [[0, 1], [0, 2], [0, 3]], False)
-    >>> tree_layout(star, most=2, keep=[3]).weights.tolist()
-    [3, 1]
     """
-    if most < 1:
-        raise ValueError(f"most must be at least 1; got {most}.")
     n = tree.n_nodes
     nodes = drawn_as = np.arange(n, dtype=np.intp)
     small = tree
@@ -77,11 +121,7 @@ def tree_layout(tree: Tree, *, most: int = 2000, keep: Iterable[int] = ()) -> Tr
 
 
 def middle(tree: Tree) -> int:
-    """Return the node without which the largest part that is left is smallest; the smallest number of equals.
-
-    >>> middle(Tree(np.array([[0, 1], [1, 2], [2, 3], [3, 4]]), np.ones(4)))
-    2
-    """
+    """Return the node without which the largest part that is left is smallest; the smallest number of equals."""
     hung = _hang(tree, 0)
     size = np.array(_subtree_sums(hung, np.ones(tree.n_nodes, dtype=np.int64)))
     largest = tree.n_nodes - size
