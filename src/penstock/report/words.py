@@ -11,6 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
+from penstock.explain import split_unit
 from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -233,3 +234,12 @@ def with_unit(value: float, unit: str) -> str:
     """
     text = number(value)
     return f"{text} {unit}" if unit and text != NO_NUMBER else text
+
+
+def unit_beside(name: str, unit: str) -> str:
+    """Return the unit to write after a value that stands beside the name: none if the name says it.
+
+    >>> unit_beside("flow", "m³/s"), unit_beside("flow (m³/s)", "m³/s")
+    ('m³/s', '')
+    """
+    return "" if split_unit(name)[1] == unit else unit
