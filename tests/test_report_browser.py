@@ -285,7 +285,7 @@ def test_without_a_clipboard_it_is_saved_as_a_file(browser, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if "series" in name else pytest.mark.slow) for name in SOME]
+    "name", [pytest.param(name, marks=() if "series" in name else pytest.mark.slow) for name in ALL]
 )
 def test_a_phone_needs_no_sideways_scrolling(browser, files, name):
     with opened(browser, files / f"{name}.html", width=375, height=700) as page:
