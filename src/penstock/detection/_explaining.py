@@ -69,7 +69,7 @@ class Explanation:
         Of `penstock.Detector`: what each of its views adds to the score of the event's peak, in the order in which they
         add up to it. The shares of the variables are then those of the scores of the event's rows.
     seen_as : str
-        What the views say, in words: "far from everything (coarse 6.0, fine 5.4)"; "" for methods without views.
+        What the views say, in words: "far from everything"; "" for methods without views.
     rarity : str
         Of `penstock.Detector`: how many normal rows score as high as the peak, or only its rank, in words.
     rebuilt : bool
