@@ -11,7 +11,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.explain import split_unit
 from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -242,4 +241,4 @@ def unit_beside(name: str, unit: str) -> str:
     >>> unit_beside("flow", "m³/s"), unit_beside("flow (m³/s)", "m³/s")
     ('m³/s', '')
     """
-    return "" if split_unit(name)[1] == unit else unit
+    return "" if unit and name.endswith((f"[{unit}]", f"({unit})", f"/ {unit}")) else unit
