@@ -13,7 +13,7 @@ from typing import Any
 
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
 LEADING = 3  # sensors that say whether two incidents have the same cause
-_MOST_DAYS = 10_000  # between alarms by chance: a smaller rate is too far from what was learnt to be told
+_MOST_DAYS = 10_000  # between alarms by chance: a smaller rate is too far from what was learnt to be given
 
 
 class AlarmError(ValueError):
