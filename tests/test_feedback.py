@@ -239,3 +239,7 @@ def test_wrong_labels_on_the_command_line(history: Path, tmp_path: Path, capsys:
     assert main([*refit, "--labels", str(tmp_path / "labels.jsonl")]) == 2
     assert "line 1: this is no label" in capsys.readouterr().err
     assert main([*refit, "--labels", str(tmp_path / "none.jsonl")]) == 2
+    common = ["--labels", str(tmp_path / "good.jsonl")]
+    assert main(["alarms", "label", alarms, "unit1-1", "real defect", *common, "--who", "Ada"]) == 0
+    assert main([*refit, *common, "--asset", "pump"]) == 2
+    assert "--asset must be one that has labels ('unit1'); got 'pump'." in capsys.readouterr().err

@@ -167,7 +167,7 @@ def test_start_is_where_the_first_sensor_leaves_its_range_and_sensors_are_in_ord
     assert [sensor.direction for sensor in found.sensors[:2]] == ["below", "above"]
     assert found.sensors[0].peak_evidence == found.sensors[0].mean_evidence == 4.0
     assert found.source == "machine"
-    assert found.reason == "Probably the machine: 3 sensors left their range, 's2' first."
+    assert found.reason == "Probably the machine: 3 sensors clearly left their range, 's2' first."
 
 
 def test_an_event_is_split_where_its_cause_changes_but_not_where_a_fault_spreads():

@@ -17,6 +17,7 @@ from report_tables import (
     HOSTILE,
     hostile_findings,
     hostile_series_findings,
+    plant,
     plant_findings,
     quiet_findings,
     series_findings,
@@ -316,3 +317,14 @@ def test_groups_and_settings_are_shown():
     document = "".join(document_pieces(findings))
     event = json.loads(document)["events"][0]
     assert (event["group"], event["settings"][0]["before"], event["settings"][0]["after"]) == ("unit <B>", 5.0, 9.0)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize(("step", "shown"), [("10min", False), ("250ms", True)])
+def test_parts_of_a_second_are_shown_only_where_rows_need_them(step, shown, zone):
+    table = plant(step=step, start="2024-10-25 00:00:07.617", tz=zone)  # clocks are changed on the 27th
+    table["known"] = (table.index // 8 == 37).astype(int)
+    page = to_html(detect(table, label="known", top=12, method="nsnmf", parameters={"similarity": "relative"}))
+    times = re.findall(r"\d\d:\d\d:\d\d(?:\.\d+)?", page.partition('id="data-section"')[0].partition("<main")[2])
+    assert len(times) > 10
+    assert any("." in time for time in times) == shown

@@ -143,3 +143,11 @@ def test_a_heat_map_has_the_colours_of_its_legend(charts):
           return found; }"""
     )
     assert [color[:3] for color in colors] == [[255, 0, 0], [128, 128, 255], [136, 136, 136], [255, 255, 255]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("head", "m"), ("head [m]", ""), ("head (m)", ""), ("head / m", ""), ("[m] head", "m"), ("head [mm]", "m")],
+)
+def test_a_unit_that_the_name_says_is_not_written_after_a_value(page, name, shown):
+    assert page.evaluate("(name) => unitBeside({ name, unit: 'm' })", name) == shown

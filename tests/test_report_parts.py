@@ -244,12 +244,23 @@ class TestCases:
         assert article.when == "3 May 2024, 02:00 – 03:10"
         assert article.duration == "1 h 10 min"
         assert article.known == [2]
-        assert "bearing [°C]</bdi> read 65.79 °C where the model rebuilds 56.33 °C; also off: " in article.sentence
+        assert "bearing [°C]</bdi> read 65.79 where the model rebuilds 56.33; also off: " in article.sentence
         line = article.lines[0]
         assert (line.unit, line.direction) == ("°C", "above")
         assert float(line.actual) > float(line.expected) + 5
         assert "of it" in article.rule_counts
         assert all(len(cells) == 2 + len(article.neighbors.when) for _, _, cells in article.neighbors.lines)
+
+    def test_a_unit_that_the_name_says_is_not_said_again(self):
+        table = plant().rename(columns={"bearing [°C]": "bearing (°C)", "oil [°C]": "oil"})
+        findings = detect(table, top=12, units={"oil": "°C"}, method="nsnmf", parameters={"similarity": "relative"})
+        article = make_article(findings, case_of(findings, 2), [])
+        assert article.sentence.startswith(
+            '<bdi class="name">bearing (°C)</bdi> read 65.79 where the model rebuilds 56'
+        )
+        assert "°C" not in article.rule.replace("(°C)", "")
+        units = {line.column: (line.unit, line.unit_beside) for line in article.lines}
+        assert (units[1], units[2]) == (("°C", ""), ("°C", "°C"))
 
     def test_a_long_rule_is_not_shown(self):
         findings = plant_findings()

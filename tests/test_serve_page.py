@@ -99,6 +99,38 @@ def test_it_fits_a_phone(browser, server, scheme):
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, (hash, wide)
 
 
+LENGTHEN = """(selector) => { for (const each of document.querySelectorAll(selector)) {
+  each.firstChild.textContent = "unit2_turbine_guide_bearing_temperature_2"; } }"""
+BROKEN = """[...document.querySelectorAll("#alarm th")].map((each) => each.innerText).filter((text, i) => {
+  const range = document.createRange();
+  range.selectNodeContents(document.querySelectorAll("#alarm th")[i]);
+  return range.getClientRects().length > text.split(" ").length; })"""
+
+
+def test_a_phone_shows_long_names_whole_and_breaks_no_word(browser, server):
+    with opened(browser, server.url) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.select_option("#show", "all")
+        page.locator("#alarm-rows tr button").first.click()
+        page.locator("#alarm-sensors tr").first.wait_for()
+        page.locator("#alarm-chart canvas").first.wait_for()
+        page.evaluate(LENGTHEN, "#alarm-title, #alarm-words, #alarm-sensors td:first-child, #alarm-chart h4")
+        assert page.locator("#alarm").evaluate("(dialog) => dialog.scrollWidth <= dialog.clientWidth")
+        assert page.evaluate(BROKEN) == []
+        page.keyboard.press("Escape")
+        page.evaluate("location.hash = 'assets'")
+        page.locator("#charts canvas").first.wait_for()
+        page.evaluate(LENGTHEN, "#add-sensor option, #charts h4")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_figure_without_a_target_is_neither_good_nor_bad(browser, server):
+    with opened(browser, f"{server.url}#load") as page:
+        page.locator("#kpis .kpi div").first.wait_for()
+        cards = page.locator("#kpis .kpi div").all_inner_texts()
+        assert {("target" in text, "✓" in text or "▲" in text) for text in cards} == {(True, True), (False, False)}
+
+
 def test_a_token_is_asked_for(browser, tmp_path):
     from penstock.live.store import Store
 

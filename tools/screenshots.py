@@ -1,4 +1,4 @@
-"""Make the pictures of the report in docs/images: simulates a plant, writes its report, and opens it in chromium.
+"""Make the pictures of the report and of the live page in docs/images, of a simulated plant, in chromium.
 
     .venv/bin/python tools/screenshots.py [FOLDER]
 
@@ -10,16 +10,23 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 import penstock
+from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
+from penstock.live.web import LiveServer
 from penstock.simulate import simulate_hydropower, write_plant
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
+GOOD_UNTIL = "2015-09-12"
 
 
 def main() -> None:
-    """Write report-desktop.png, report-incident.png, report-explorer.png and report-phone.png."""
+    """Write report-desktop.png, report-incident.png, report-explorer.png, report-phone.png and live-alarm.png."""
     from playwright.sync_api import sync_playwright
 
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
@@ -48,7 +55,29 @@ def main() -> None:
         phone.goto(address)
         phone.wait_for_timeout(1000)
         phone.screenshot(path=images / "report-phone.png")
+        picture_alarm(folder, browser, images)
         browser.close()
+
+
+def picture_alarm(folder: Path, browser: Any, images: Path) -> None:
+    """Write live-alarm.png: of the months after the good ones, the alarm with the highest score, opened."""
+    penstock.fit_model(folder / "plant.csv", until=GOOD_UNTIL).save(folder / "plant.penstock")
+    table = pd.read_csv(folder / "plant.csv")
+    later = table[table["time"] > f"{GOOD_UNTIL} 23:59"]
+    later.to_csv(folder / "later.csv", index=False)
+    assets = {"hydropower": AssetOptions(model=folder / "plant.penstock", input=folder / "later.csv")}
+    rules = AlarmRules(no_data="0s", keep="365d")
+    options = ServeOptions(store=folder / "live.db", port=0, keep_readings=1e5, assets=assets, rules=rules)
+    with LiveServer(options) as server:
+        while server.service.assets["hydropower"].record.rows < len(later):
+            time.sleep(0.5)
+        worst = max(server.service.store.alarms(), key=lambda alarm: alarm["score"] or 0.0)
+        page = browser.new_page(viewport={"width": 1280, "height": 860})
+        page.goto(server.url)
+        page.locator(f'#alarm-rows tr[data-id="{worst["id"]}"] button').click()
+        page.locator("#alarm-chart canvas").first.wait_for()
+        page.wait_for_timeout(1000)  # until it is drawn
+        page.screenshot(path=images / "live-alarm.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small frozen records that travel between the rooms."""
+"""Small frozen records that several packages share."""
 
 from __future__ import annotations
 

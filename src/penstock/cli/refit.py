@@ -45,6 +45,8 @@ def refit(
     Periods marked as real defect, sensor defect or maintenance are left out. Nothing is written without --output or
     --switch. Exit code 0: done; 2: a file or an option is wrong.
     """
+    from penstock._messages import listed
+    from penstock._parameters import ParameterError
     from penstock.cli._console import Stages, cleaning_up, print_text
     from penstock.detection import load_model
     from penstock.live.alarm_files import read_labels, stream_name
@@ -55,7 +57,11 @@ def refit(
         rules = AlarmRules(**chosen_options(AlarmRules, context))
         rules.check()
         name = asset or stream_name(source)
-        said = labels_for(read_labels(labels), name)
+        everything = read_labels(labels)
+        said = labels_for(everything, name)
+        if everything and not said:
+            labelled = listed(sorted({label.asset for label in everything}))
+            raise ParameterError("asset", f" must be one that has labels ({labelled}); got {name!r:.100}.")
         old = load_model(model)
         stages(f"judging {source} with {model}")
         before = watch_record(old, source, said, rules, name)

@@ -74,7 +74,7 @@ class Explanation:
         Of `penstock.Detector`: what each of its views adds to the score of the event's peak, in the order in which they
         add up to it. The shares of the variables are then those of the scores of the event's rows.
     seen_as : str
-        What the views say, in words: "far from everything (coarse 6.0, fine 5.4)"; "" for methods without views.
+        What the views say, in words: "far from everything"; "" for methods without views.
     rarity : str
         Of `penstock.Detector`: how many normal rows score as high as the peak, or only its rank, in words.
     rebuilt : bool
@@ -341,20 +341,17 @@ class _Explainer:
 
 
 def seen_as(parts: Mapping[str, float]) -> str:
-    """Return what the views that count say of a row, and how much of its score each is.
+    """Return what the views that raise the score of a row say of it.
 
     >>> seen_as({"coarse": 6.03, "fine": 5.4, "local": 0.0, "marginal": 0.0})
-    'far from everything (coarse 6.0, fine 5.4)'
+    'far from everything'
     >>> seen_as({"coarse": 0.0, "fine": 0.0, "local": 3.04, "marginal": -0.2})
-    'far from its nearest neighbours (local 3.0, marginal −0.2)'
+    'far from its nearest neighbours'
     """
-    counted = {view: part for view, part in parts.items() if part}
-    raised = [view for view, part in counted.items() if part > 0]
-    words = " and ".join(_VIEWS[view] for view in raised).replace("and far from", "and from") or "hardly unusual"
+    raised = [view for view, part in parts.items() if part > 0]
     if raised == ["coarse", "fine"]:
-        words = "far from everything"
-    figures = ", ".join(f"{view} {part:.1f}" for view, part in counted.items()).replace("-", "−")
-    return f"{words} ({figures})" if figures else words
+        return "far from everything"
+    return " and ".join(_VIEWS[view] for view in raised).replace("and far from", "and from") or "hardly unusual"
 
 
 def _setting_text(row: Mapping[Any, Any]) -> str:

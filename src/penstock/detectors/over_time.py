@@ -148,7 +148,7 @@ def rebuilt_residuals(
 def held_apart_from_readings(detector: FactorDetector) -> FloatArray | None:
     """Return Q of ‖a − wH‖² + wQwᵀ, as which the objective is seen by the weights w of one row when all else is fixed.
 
-    None if readings have no say in the weights (`SNMF`). Differs: the weights' own fourth power is left out, and each
+    None if the weights do not depend on readings (`SNMF`). Differs: the weights' own fourth power is left out, and each
     row counts as joined to others as much as rows are on average.
     """
     objective, W = detector.model_.problem.objective, detector.model_.factors.W

@@ -452,7 +452,7 @@ def _judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str
     elif first.condition.startswith(_SWAPPED):
         source, reason = "sensor", f"Probably the sensors: {name} is {words}."
     elif len(strong) >= 3:
-        how = f"{len(strong)} sensors left their range, {quoted(_first_out(sensors))} first"
+        how = f"{len(strong)} sensors clearly left their range, {quoted(_first_out(sensors))} first"
         source, reason = "machine", f"Probably the machine: {how}."
     elif len(strong) == 1 and first.mean_evidence >= _CLEARLY and others <= _FEW_OTHERS:
         how = f" ({words})" if words else ""

@@ -165,7 +165,7 @@ def find_rule(
     """Return the rule with the highest F1 among paths of a small classification tree and conjunctions of bounds.
 
     values : (n, p) in the user's units, NaN where a reading is missing (an infinite one counts as missing).
-    is_event, is_normal : (n,) rows that are neither have no say. Without `is_normal` all rows outside the event are
+    is_event, is_normal : (n,) rows that are neither do not count. Without `is_normal` all rows outside the event are
         normal.
     names, units : of the columns. Without `units` they are taken from the names where these have them.
     max_conditions : the depth of the tree.

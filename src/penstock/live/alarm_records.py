@@ -13,6 +13,7 @@ from typing import Any
 
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
 LEADING = 3  # sensors that say whether two incidents have the same cause
+_MOST_DAYS = 10_000  # between alarms by chance: a smaller rate is too far from what was learnt to be given
 
 
 class AlarmError(ValueError):
@@ -312,7 +313,7 @@ def alarm_in_words(alarm: Alarm) -> str:
     if len(alarm.sensors) > 1:
         words += f"; first to move: {', '.join(alarm.moved_first[:LEADING])}"
     if alarm.by_chance is not None and alarm.by_chance > 0:
-        often, days = alarm.by_chance, float(f"{1 / alarm.by_chance:.3g}")
-        seldom = f"once in {days:{',.0f' if days >= 100 else 'g'}} days"
+        often, days = alarm.by_chance, float(f"{1 / max(alarm.by_chance, 1 / _MOST_DAYS):.3g}")
+        seldom = f"{'less than ' if often < 1 / _MOST_DAYS else ''}once in {days:{',.0f' if days >= 100 else 'g'}} days"
         words += f"; by chance {seldom if often < 1 else f'{often:.2g} times a day'}"
     return f"{alarm.asset}: {words}"

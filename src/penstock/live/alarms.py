@@ -592,7 +592,7 @@ class AlarmBook:
         self._due = -math.inf
 
     def _news(self, name: str, group: _Group) -> tuple[list[str], list[str]]:
-        """Return which alarms a group is to be told of, and of the end of which."""
+        """Return which alarms a group is to be notified of, and of the end of which."""
         new = [
             alarm.id
             for alarm in self._alarms.values()

@@ -32,6 +32,7 @@ from penstock.report.words import (
     numbers,
     percent,
     span,
+    unit_beside,
     when,
     with_unit,
 )
@@ -354,6 +355,7 @@ def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
         column=sensor.column,
         name=name_tag(sensor.name),
         unit=unit,
+        unit_beside=unit_beside(sensor.name, unit),
         onset=place_in_words(findings, sensor.onset) if sensor.onset >= 0 else "",
         after=later(findings, first_onset, sensor.onset) if sensor.onset >= 0 else "",
         condition=sensor.condition,
@@ -371,7 +373,7 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     if not case.sensors:
         return Markup("The readings as a whole are unusual; this method does not say which sensor is behind it.")
     first = case.sensors[0]
-    unit = findings.units.get(first.name, "")
+    unit = unit_beside(first.name, findings.units.get(first.name, ""))
     wanted = "the model rebuilds" if case.incident is None and findings.rebuilt else "expected was"
     text = Markup("{} read {} where {} {}").format(
         name_tag(first.name), with_unit(first.actual, unit), wanted, with_unit(first.expected, unit)
@@ -407,9 +409,8 @@ def _after(findings: Findings, first: int, sensor: CaseSensor) -> str:
 
 def _setting(row: dict[Any, Any]) -> Markup:
     before, after = numbers([row["before"], row["after"]])
-    return Markup("{}: {} → {}{}").format(
-        name_tag(row["variable"]), before, after, f" {row['unit']}" if row["unit"] else ""
-    )
+    unit = unit_beside(row["variable"], row["unit"])
+    return Markup("{}: {} → {}{}").format(name_tag(row["variable"]), before, after, f" {unit}" if unit else "")
 
 
 def _about(findings: Findings, case: Case) -> str:
@@ -425,7 +426,7 @@ def _about(findings: Findings, case: Case) -> str:
     if why is not None and why.rarity and case.incident is None:
         text += f" {why.rarity[0].upper()}{why.rarity[1:]}."
     if why is not None and why.seen_as:
-        text += f" It was {re.sub(' *[(][^)]*[)]', '', why.seen_as)}."
+        text += f" It was {why.seen_as}."
     return text
 
 
@@ -471,5 +472,5 @@ def in_words(conditions: Sequence[Condition]) -> Markup:
     """
     ordered = sorted(conditions, key=lambda each: each.operator, reverse=True)
     words = [f"{_SIGNS[each.operator]} {number(each.value)}" for each in ordered]
-    unit = f" {ordered[-1].unit}" if ordered[-1].unit else ""
-    return Markup("{} {}{}").format(name_tag(ordered[0].variable), " and ".join(words), unit)
+    unit = unit_beside(ordered[0].variable, ordered[-1].unit)
+    return Markup("{} {}{}").format(name_tag(ordered[0].variable), " and ".join(words), f" {unit}" if unit else "")

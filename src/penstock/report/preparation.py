@@ -13,7 +13,7 @@ from penstock._types import FloatArray
 from penstock.detection import Findings
 from penstock.explain import Leaf, RuleTree, Split
 from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
-from penstock.report.words import duration, name_tag, numbers, percent, with_unit
+from penstock.report.words import duration, name_tag, numbers, percent, unit_beside, with_unit
 
 _MOST_VALUES = 500  # variables in the list of all profiles
 _STEPS = 65_534
@@ -122,7 +122,8 @@ def mode_groups(findings: Findings) -> list[Record]:
                 ends = described.low[column], described.high[column]
                 value, usual = numbers([row["value"], row["usual"]])
                 at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-                name, unit = name_tag(row["variable"]), findings.units.get(row["variable"], "")
+name = name_tag(row["variable"])
+                unit = unit_beside(row["variable"], findings.units.get(row["variable"], ""))
                 card.differences.append(
                     Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
                 )
@@ -210,7 +211,7 @@ def _conditions(split: Split) -> tuple[Markup, Markup]:
     name = name_tag(split.variable)
     if not np.isfinite(split.value):
         return Markup("{} known").format(name), Markup("{} missing").format(name)
-    value = with_unit(split.value, split.unit)
+    value = with_unit(split.value, unit_beside(split.variable, split.unit))
     below, above = Markup("{} at most {}").format(name, value), Markup("{} above {}").format(name, value)
     if split.missing:
         return (below + " or missing", above) if split.missing_goes == "below" else (below, above + " or missing")

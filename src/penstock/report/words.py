@@ -233,3 +233,12 @@ def with_unit(value: float, unit: str) -> str:
     """
     text = number(value)
     return f"{text} {unit}" if unit and text != NO_NUMBER else text
+
+
+def unit_beside(name: str, unit: str) -> str:
+    """Return the unit to write after a value that stands beside the name: none if the name says it.
+
+    >>> unit_beside("flow", "m³/s"), unit_beside("flow (m³/s)", "m³/s")
+    ('m³/s', '')
+    """
+    return "" if unit and name.endswith((f"[{unit}]", f"({unit})", f"/ {unit}")) else unit

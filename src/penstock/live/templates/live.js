@@ -425,9 +425,9 @@ async function showSeries() {
 async function showLoad() {
   const load = await ask("load");
   const cards = load.figures.map((each) => {
-    const card = make("div", { class: each.within ? "" : "over" });
+    const card = make("div", { class: !each.target ? "open" : each.within ? "" : "over" });
     make("span", {}, card, each.name);
-    make("b", {}, card, (each.within ? "✓ " : "▲ ") + each.value);
+    make("b", {}, card, (!each.target ? "" : each.within ? "✓ " : "▲ ") + each.value);
     make("span", { class: "soft" }, card, each.target);
     return card;
   });

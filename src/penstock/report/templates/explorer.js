@@ -172,7 +172,7 @@ class Explorer {
     document.getElementById("readout").textContent = place === null ? "" : clock.show(place);
     for (const value of document.querySelectorAll("#chosen .value")) {
       const column = Number(value.dataset.column), { places, values } = curveOf(column);
-      value.textContent = place === null ? "" : " " + withUnit(values[nearestAt(places, place)], data.explorer.sensors[column].unit);
+      value.textContent = place === null ? "" : " " + withUnit(values[nearestAt(places, place)], unitBeside(data.explorer.sensors[column]));
     }
   }
 
@@ -236,8 +236,8 @@ class Explorer {
 
 // The unit of a sensor in brackets, unless its name says it.
 function unitOf(column) {
-  const { name, unit } = data.explorer.sensors[column];
-  return unit && !name.includes("[" + unit + "]") ? " [" + unit + "]" : "";
+  const unit = unitBeside(data.explorer.sensors[column]);
+  return unit && " [" + unit + "]";
 }
 
 // A cell of a CSV file; a text that a spreadsheet would take for a formula gets a single quote in front.

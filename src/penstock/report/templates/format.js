@@ -35,6 +35,11 @@ function withUnit(value, unit) {
   return unit && Number.isFinite(value) ? showNumber(value) + " " + unit : showNumber(value);
 }
 
+// The unit to write after a value that stands beside the name of its sensor: none if the name says it.
+function unitBeside({ name, unit }) {
+  return unit && ["[" + unit + "]", "(" + unit + ")", "/ " + unit].some((end) => name.endsWith(end)) ? "" : unit;
+}
+
 function shorten(text, most) {
   const signs = Array.from(text);
   return signs.length <= most ? text : signs.slice(0, most - 1).join("") + "…";

@@ -81,7 +81,7 @@ class IncidentCharts {
       const i = nearestAt(places, place);
       reading.replaceChildren();
       make("strong", {}, reading, showNumber(actual[i]));
-      let text = packed.unit ? " " + packed.unit : "";
+      let text = unitBeside(packed) && " " + unitBeside(packed);
       if (!Number.isNaN(expected[i])) text += " · " + data.expected + " " + showNumber(expected[i]);
       if (normal && !Number.isNaN(normal[i])) text += " · normally " + showNumber(normal[i]);
       make("span", { class: "muted" }, reading, text);
