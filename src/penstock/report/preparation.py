@@ -122,7 +122,7 @@ def mode_groups(findings: Findings) -> list[Record]:
                 ends = described.low[column], described.high[column]
                 value, usual = numbers([row["value"], row["usual"]])
                 at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-name = name_tag(row["variable"])
+                name = name_tag(row["variable"])
                 unit = unit_beside(row["variable"], findings.units.get(row["variable"], ""))
                 card.differences.append(
                     Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
