@@ -301,6 +301,18 @@ def test_small_workbooks_that_would_fill_memory_are_refused(tmp_path, name):
         read_table(path, max_bytes=10_000_000)
 
 
+@pytest.mark.parametrize("kind", ["one long text", "sheets"])
+def test_workbooks_with_a_part_that_no_program_writes_are_refused(tmp_path, kind):
+    pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    path, rows = tmp_path / "plant.xlsx", _TWO_ROWS
+    if kind == "one long text":
+        rows += f'<row r="4"><c r="A4" t="inlineStr"><is><t>{"x" * 70_000_000}</t></is></c></row>'
+    path.write_bytes(hostile_tables.workbook(rows, sheets=30_000 if kind == "sheets" else 1))
+    part = r"xl/workbook\.xml" if kind == "sheets" else r"xl/worksheets/sheet1\.xml"
+    with pytest.raises(TableError, match=rf"plant\.xlsx holds a part .{part}. of [0-9,]+ bytes.*Save the sheet as CSV"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("dimension", ["A1:XFD1048576", "A1", "B2:ZZ9999"])
 def test_a_sheet_is_read_whatever_it_says_of_its_size(tmp_path, dimension):
     pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
