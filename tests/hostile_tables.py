@@ -92,10 +92,10 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006/"
 _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def workbook(rows: str, before: str = "", strings: tuple[str, ...] = (), sheets: int = 1) -> bytes:
+def workbook(rows: str, before: str = "", strings: tuple[str, ...] = (), sheets: int = 1, styles: int = 0) -> bytes:
     """A workbook with one sheet of these rows, written by hand as no program would; `strings` are its shared texts.
 
-    sheets : how often it lists that sheet.
+    sheets, styles : how often it lists that sheet, and the plain format of a cell.
     """
     listed = "".join(f'<sheet name="s{number}" sheetId="{number + 1}" r:id="r1"/>' for number in range(sheets))
     parts = {
@@ -108,6 +108,8 @@ def workbook(rows: str, before: str = "", strings: tuple[str, ...] = (), sheets:
         "xl/worksheets/sheet1.xml": f"<worksheet {_MAIN}>{before}<sheetData>{rows}</sheetData></worksheet>",
         "xl/sharedStrings.xml": f"<sst {_MAIN}>{''.join(f'<si><t>{text}</t></si>' for text in strings)}</sst>",
     }
+    if styles:
+        parts["xl/styles.xml"] = f"<styleSheet {_MAIN}><cellXfs>{'<xf/>' * styles}</cellXfs></styleSheet>"
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():

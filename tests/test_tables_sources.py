@@ -301,15 +301,15 @@ def test_small_workbooks_that_would_fill_memory_are_refused(tmp_path, name):
         read_table(path, max_bytes=10_000_000)
 
 
-@pytest.mark.parametrize("kind", ["one long text", "sheets"])
-def test_workbooks_with_a_part_that_no_program_writes_are_refused(tmp_path, kind):
+@pytest.mark.parametrize("part", ["workbook", "styles", "worksheets/sheet1"])
+def test_workbooks_with_a_part_that_no_program_writes_are_refused(tmp_path, part):
     pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
     path, rows = tmp_path / "plant.xlsx", _TWO_ROWS
-    if kind == "one long text":
+    if part == "worksheets/sheet1":
         rows += f'<row r="4"><c r="A4" t="inlineStr"><is><t>{"x" * 70_000_000}</t></is></c></row>'
-    path.write_bytes(hostile_tables.workbook(rows, sheets=30_000 if kind == "sheets" else 1))
-    part = r"xl/workbook\.xml" if kind == "sheets" else r"xl/worksheets/sheet1\.xml"
-    with pytest.raises(TableError, match=rf"plant\.xlsx holds a part .{part}. of [0-9,]+ bytes.*Save the sheet as CSV"):
+    sheets, styles = 30_000 if part == "workbook" else 1, 1_000_000 if part == "styles" else 0
+    path.write_bytes(hostile_tables.workbook(rows, sheets=sheets, styles=styles))
+    with pytest.raises(TableError, match=rf"plant\.xlsx holds a part 'xl/{part}\.xml' of [0-9,]+ bytes.*as CSV"):
         read_table(path)
 
 
