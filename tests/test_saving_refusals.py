@@ -436,8 +436,9 @@ def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
         write_state(tmp_path / "files" / name, "model" if name.endswith("model") else "detector", state)
     rng = np.random.default_rng(0)
     for golden in GOLDEN:
-        for number, state in enumerate(mutations(read_state(golden)[1], rng)):
-            write_state(tmp_path / "files" / f"{golden.name} {number}", "detector", state)
+        kind, sound = read_state(golden)
+        for number, state in enumerate(mutations(sound, rng)):
+            write_state(tmp_path / "files" / f"{golden.name} {number}", kind, state)
     found = outcomes(tmp_path / "files")
     loaded = {name for name, outcome in found.items() if not outcome.startswith("Cannot load")}
     assert len(loaded - states.keys()) > 20
