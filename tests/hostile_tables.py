@@ -92,19 +92,24 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006/"
 _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def workbook(rows: str, before: str = "", strings: tuple[str, ...] = ()) -> bytes:
-    """A workbook with one sheet of these rows, written by hand as no program would; `strings` are its shared texts."""
+def workbook(rows: str, before: str = "", strings: tuple[str, ...] = (), sheets: int = 1, styles: int = 0) -> bytes:
+    """A workbook with one sheet of these rows, written by hand as no program would; `strings` are its shared texts.
+
+    sheets, styles : how often it lists that sheet, and the plain format of a cell.
+    """
+    listed = "".join(f'<sheet name="s{number}" sheetId="{number + 1}" r:id="r1"/>' for number in range(sheets))
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}content-types">'
         f'<Override PartName="/xl/workbook.xml" ContentType="{_SHEET}sheet.main+xml"/>'
         f'<Override PartName="/xl/sharedStrings.xml" ContentType="{_SHEET}sharedStrings+xml"/></Types>',
-        "xl/workbook.xml": f'<workbook {_MAIN} xmlns:r="{_LINKS}"><sheets><sheet name="s" sheetId="1" r:id="r1"/>'
-        f"</sheets></workbook>",
+        "xl/workbook.xml": f'<workbook {_MAIN} xmlns:r="{_LINKS}"><sheets>{listed}</sheets></workbook>',
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}relationships"><Relationship Id="r1" '
         f'Type="{_LINKS}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
         "xl/worksheets/sheet1.xml": f"<worksheet {_MAIN}>{before}<sheetData>{rows}</sheetData></worksheet>",
         "xl/sharedStrings.xml": f"<sst {_MAIN}>{''.join(f'<si><t>{text}</t></si>' for text in strings)}</sst>",
     }
+    if styles:
+        parts["xl/styles.xml"] = f"<styleSheet {_MAIN}><cellXfs>{'<xf/>' * styles}</cellXfs></styleSheet>"
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():

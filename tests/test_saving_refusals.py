@@ -359,6 +359,12 @@ def short_names(count: int) -> dict[str, Any]:
     return of_golden("NormScore", columns={"count": count, "names": names})
 
 
+def long_format(tmp_path: Path, length: int) -> dict[str, Any]:
+    """A model that says at length how times are written."""
+    state = of_many_parts(tmp_path, 1)
+    return state | {"reading": state["reading"] | {"time_format": "%Y" * length}}
+
+
 def of_many_parts(tmp_path: Path, parts: int) -> dict[str, Any]:
     """A model whose parts have each a full buffer."""
     frame = pd.DataFrame(some_rows(), columns=list("abcde"))
@@ -424,13 +430,15 @@ def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
         ),
         "parts.model": of_many_parts(tmp_path, 51),
         "too many parts.model": of_many_parts(tmp_path, 52),
+        "long format.model": long_format(tmp_path, 200_000),
     }
     for name, state in states.items():
         write_state(tmp_path / "files" / name, "model" if name.endswith("model") else "detector", state)
     rng = np.random.default_rng(0)
     for golden in GOLDEN:
-        for number, state in enumerate(mutations(read_state(golden)[1], rng)):
-            write_state(tmp_path / "files" / f"{golden.name} {number}", "detector", state)
+        kind, sound = read_state(golden)
+        for number, state in enumerate(mutations(sound, rng)):
+            write_state(tmp_path / "files" / f"{golden.name} {number}", kind, state)
     found = outcomes(tmp_path / "files")
     loaded = {name for name, outcome in found.items() if not outcome.startswith("Cannot load")}
     assert len(loaded - states.keys()) > 20
@@ -448,3 +456,4 @@ def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
     assert "1 to 100 levels" in found["levels"]
     assert "a range of at most 2 labels" in found["long levels"]
     assert "1 to 51 parts, not 52" in found["too many parts.model"]
+    assert "400,000 characters, at most 200 are read" in found["long format.model"]

@@ -301,6 +301,18 @@ def test_small_workbooks_that_would_fill_memory_are_refused(tmp_path, name):
         read_table(path, max_bytes=10_000_000)
 
 
+@pytest.mark.parametrize("part", ["workbook", "styles", "worksheets/sheet1"])
+def test_workbooks_with_a_part_that_no_program_writes_are_refused(tmp_path, part):
+    pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    path, rows = tmp_path / "plant.xlsx", _TWO_ROWS
+    if part == "worksheets/sheet1":
+        rows += f'<row r="4"><c r="A4" t="inlineStr"><is><t>{"x" * 70_000_000}</t></is></c></row>'
+    sheets, styles = 30_000 if part == "workbook" else 1, 1_000_000 if part == "styles" else 0
+    path.write_bytes(hostile_tables.workbook(rows, sheets=sheets, styles=styles))
+    with pytest.raises(TableError, match=rf"plant\.xlsx holds a part 'xl/{part}\.xml' of [0-9,]+ bytes.*as CSV"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("dimension", ["A1:XFD1048576", "A1", "B2:ZZ9999"])
 def test_a_sheet_is_read_whatever_it_says_of_its_size(tmp_path, dimension):
     pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")

@@ -44,6 +44,7 @@ _DATES = (
 _SAMPLE = 100  # values that show what a column holds
 _ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
 _NEARLY_ALL = 0.9  # and in a column that is not
+_LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class TimeOptions:
             try:
                 if not isinstance(self.format, str) or "%" not in self.format:
                     raise ValueError("there is no % in it")
+                if len(self.format) > _LONGEST_FORMAT:
+                    raise ValueError(f"it has {len(self.format):,} characters, at most {_LONGEST_FORMAT} are read")
                 pd.to_datetime(pd.Series(["x"]), format=self.format, errors="coerce", utc=True)
             except (ValueError, TypeError, re.error) as error:
                 raise TableError(

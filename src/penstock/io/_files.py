@@ -31,6 +31,9 @@ _GZIP_RATIO = 1032  # the most bytes that one byte packed by deflate can hold
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 _MOST_TEXT = 2**30  # bytes of one sheet, written as CSV
 _MOST_ROWS = 2**20  # of an Excel sheet
+# Bytes of parts of a workbook of which openpyxl makes objects before it reads the first cell.
+_LARGEST_PARTS = {"xl/workbook.xml": 2**20, "xl/styles.xml": 2**22}
+_MOST_UNPACKED, _MOST_PACKED = 2**26, 200  # bytes from which on a part may not be packed better than by this factor
 _MOST_CELLS = 2**27  # of one sheet, also empty ones: openpyxl makes them one by one
 
 
@@ -163,6 +166,13 @@ def _check_workbook(path: Path, max_bytes: int) -> None:
     size = sum(file.file_size for file in files)
     if size > 4 * max_bytes:
         raise TableError(f"{path.name} holds {size:,} bytes when unpacked. Save the sheet as CSV and read that.")
+    for file in files:  # one text may be of any length, and openpyxl holds it whole
+        most = max(_MOST_UNPACKED, _MOST_PACKED * file.compress_size)
+        if file.file_size > _LARGEST_PARTS.get(file.filename, most):
+            raise TableError(
+                f"{path.name} holds a part {quoted(file.filename)} of {file.file_size:,} bytes, which no program "
+                f"writes. Save the sheet as CSV and read that."
+            )
 
 
 def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes:

@@ -99,7 +99,7 @@ def read_table(
         Of a workbook; the first if None.
     max_bytes : int, optional
         The largest text to read (unpacked), and twice the most cells; a quarter of the memory if None. Of a sheet of
-        Excel at most 1 GB, and 2²⁷ cells.
+        Excel at most 1 GB, and 2²⁷ cells; above 64 MB its parts may be packed at most 200 times.
     also : names
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
