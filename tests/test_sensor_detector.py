@@ -205,7 +205,7 @@ def test_a_sensor_that_dies_later_does_not_spoil_the_others(how: str) -> None:
         assert (found.evidence[70:, 1] < 0.05).all()
     if how == "zero":
         later[50:, 1] = 40.0
-        assert (fitted("few").judge_series(later).evidence[55:60].argmax(axis=1) == 1).all()
+        assert (fitted("all").judge_series(later).evidence[55:60].argmax(axis=1) == 1).all()
 
 
 def test_expected_is_what_the_other_sensors_say() -> None:

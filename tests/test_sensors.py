@@ -47,7 +47,22 @@ def test_residuals_are_ridge_regressions_on_the_other_sensors_that_are_there():
     found, covariance = model.residuals(holed), np.cov(Z.T, bias=True)
     expected = [[naive.residual(row, Z.mean(axis=0), covariance, j) for j in range(5)] for row in holed]
     np.testing.assert_allclose(found, expected, atol=1e-10)
+    expected = [[naive.comparable_residual(row, Z.mean(axis=0), covariance, j) for j in range(5)] for row in holed]
+    np.testing.assert_allclose(model.comparable(holed), expected, atol=1e-10)
     assert np.isfinite(model.fill(holed)).all()
+
+
+@pytest.mark.parametrize("length", [1, 10])
+def test_a_missing_reading_is_no_evidence_where_sensors_follow_each_other_nearly_exactly(length):
+    rng = np.random.default_rng(0)
+    load, drift = np.repeat(rng.uniform(0, 10, 80), 50)[:, None], 0.05 * np.cumsum(rng.normal(size=4000))[:, None]
+    X = load * np.arange(1, 9) + drift + 0.01 * rng.normal(size=(4000, 8))
+    holed, starts = X.copy(), np.sort(rng.choice(3900, 20, replace=False))
+    for start in starts:
+        holed[start : start + length, rng.integers(8)] = np.nan
+    gaps = np.isnan(holed).any(axis=1)
+    difference = judge(holed)[1].scores - judge(X)[1].scores
+    assert difference[gaps].max() < 1.0
 
 
 def test_weight_0_leaves_a_row_out():

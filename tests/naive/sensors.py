@@ -22,6 +22,23 @@ def residual(z, mean, covariance, j):
     return z[j] - mean[j] - sum(c * (z[k] - mean[k]) for c, k in zip(coefficients, others, strict=True))
 
 
+def comparable_residual(z, mean, covariance, j):
+    """The residual over how much wider it usually is where the same readings are missing: var(a·z) = a·C·aᵀ."""
+    if math.isnan(z[j]):
+        return 0.0
+
+    def variance(there):
+        others, a = [k for k in there if k != j], np.zeros(len(z))
+        a[j] = 1.0
+        C = covariance + RIDGE * np.eye(len(z))
+        if others:
+            a[others] = -np.linalg.solve(C[np.ix_(others, others)], C[others, j])
+        return float(a @ covariance @ a)
+
+    there = [k for k in range(len(z)) if not math.isnan(z[k])]
+    return residual(z, mean, covariance, j) / math.sqrt(max(1.0, variance(there) / variance(range(len(z)))))
+
+
 def moving_mean(values, starts, horizon):
     """m ← m + (x − m)/horizon, from 0 wherever the history begins anew."""
     found, mean = [], 0.0

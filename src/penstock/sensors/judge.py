@@ -214,15 +214,14 @@ class SensorModel:
     def expected(self, X: FloatArray) -> FloatArray:
         """Return what each sensor should read given the others; for a missing reading its expected value."""
         Z = self.scale.apply(X)
-        residuals, filled = self.residuals.judge(Z)
-        scaled = filled - residuals
+        scaled = self.residuals.fill(Z) - self.residuals.residuals(Z)
         expected: FloatArray = scaled * self.scale.width + self.scale.center
         return expected
 
     def deviations(self, X: FloatArray) -> FloatArray:
         """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
         usual: FloatArray = self.layer.activity.spread(np.ones((1, 6)))
-        return self.residuals.residuals(self.scale.apply(X)) / usual
+        return self.residuals.comparable(self.scale.apply(X)) / usual
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     for number in range(_PASSES):
         set_stage("pass", number + 1, _PASSES)
         model = learn_leave_one_out(filled, kept.astype(np.float64))
-        R = fill_blocks(p, model.residuals, Z)
+        R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
         found = judge_both_sides(R, complete, spacing, kept, judged)
         tail = found.tail if number == 0 else tail  # later passes do not learn from faults, which then make the tail
@@ -342,7 +341,7 @@ def _sums_by_fold(
 def _residuals_by_fold(models: list[LeaveOneOut], Z: FloatArray, folds: NDArray[np.intp]) -> FloatArray:
     R = np.empty(Z.shape)
     for fold in np.unique(folds):
-        R[folds == fold] = models[fold].residuals(Z[folds == fold])
+        R[folds == fold] = models[fold].comparable(Z[folds == fold])
     return R
 
 

@@ -2,8 +2,8 @@
 
 All ridge regressions come from one inverse. With P the inverse of the covariance of the scaled readings plus a ridge,
 the residual of sensor j in a row z, predicted from all other sensors, is [P(z − μ)]_j / P_jj. A missing reading is
-integrated out exactly: it takes its expected value given the readings that are there, has no residual, and does not
-disturb those of the others.
+integrated out exactly: it takes its expected value given the readings that are there, and has no residual. The others
+of its row are predicted worse without it, so where residuals are judged they are divided by how much worse.
 
 Rows rebuilt as WH have residuals too small where a reading has a large part in its own rebuilt value: it is divided by
 1 − leverage.
@@ -24,6 +24,7 @@ from penstock.sensors.blocks import add_up, row_blocks
 from penstock.sensors.readings import BoolArray
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
+_LEAST_VARIANCE = 1e-9  # of scaled readings, at most rounding
 _LEAST_FREE = 0.05  # of 1 − leverage
 _SINGULAR = 1e-12  # of the trace of HHᵀ
 
@@ -46,7 +47,15 @@ class LeaveOneOut:
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return each reading minus its expected value given the other sensors of its row; 0 where it is missing."""
+        return self._predict(Z, comparable=False)[0]
+
+    def comparable(self, Z: FloatArray) -> FloatArray:
+        """Return residuals, each divided by its usual spread in rows with the same holes over that without holes."""
         return self.judge(Z)[0]
+
+    def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `comparable` and `fill` of the same rows at once."""
+        return self._predict(Z, comparable=True)
 
     def fill(self, Z: FloatArray) -> FloatArray:
         """Return the rows with expected values, given the other readings of the row, where readings are missing."""
@@ -58,8 +67,7 @@ class LeaveOneOut:
         filled[rows] = np.where(missing[rows], self._complete(Z[rows], missing[rows])[0] + self.mean, Z[rows])
         return filled
 
-    def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `residuals` and `fill` of the same rows at once."""
+    def _predict(self, Z: FloatArray, *, comparable: bool) -> tuple[FloatArray, FloatArray]:
         found, holed = np.empty(Z.shape), np.empty(len(Z), dtype=np.bool_)
         if not residual_rows(Z, self.mean, self.precision, holed, found):
             return found, Z
@@ -67,17 +75,17 @@ class LeaveOneOut:
         for some in row_blocks(len(places), Z.shape[1]):
             rows = places[some]
             missing = np.isnan(Z[rows])
-            deviations, divisors = self._complete(Z[rows], missing)
+            deviations, divisors, wider = self._complete(Z[rows], missing)
             part = np.empty_like(deviations)
             multiply_rows(deviations, self.precision, part)
-            found[rows] = np.where(missing, 0.0, part / divisors)
+            found[rows] = np.where(missing, 0.0, part / (divisors * wider if comparable else divisors))
             filled[rows] = np.where(missing, deviations + self.mean, Z[rows])
         return found, filled
 
-    def _complete(self, Z: FloatArray, missing: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, and what [P(z − μ)]_j is divided by, both (n, p)."""
+    def _complete(self, Z: FloatArray, missing: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return deviations from the mean without holes, the divisors of [P(z − μ)]_j, and `judge`'s, each (n, p)."""
         P, deviations = self.precision, Z - self.mean
-        divisors = np.tile(P.diagonal(), (len(Z), 1))
+        divisors, wider = np.tile(P.diagonal(), (len(Z), 1)), np.ones(Z.shape)
         deviations[missing] = 0.0
         patterns, group = np.unique(missing, axis=0, return_inverse=True)
         for number, gone in enumerate(patterns):
@@ -86,8 +94,16 @@ class LeaveOneOut:
             expected = np.empty((len(rows), len(lost)))
             multiply_rows(np.ascontiguousarray(deviations[np.ix_(rows, there)]), -regression.T.copy(), expected)
             deviations[np.ix_(rows, lost)] = expected
-            divisors[np.ix_(rows, there)] -= (P[np.ix_(lost, there)] * regression).sum(axis=0)
-        return deviations, divisors
+            remaining = P[np.ix_(there, there)] - P[np.ix_(there, lost)] @ regression
+            divisors[np.ix_(rows, there)] = remaining.diagonal()
+            wider[np.ix_(rows, there)] = np.sqrt(np.maximum(1.0, _variances(remaining) / _variances(P)[there]))
+        return deviations, divisors, wider
+
+
+def _variances(P: FloatArray) -> FloatArray:
+    """Return the variances of residuals by precision P, which contains a ridge that the readings do not: (p,)."""
+    own = P.diagonal()
+    return np.maximum((own - RIDGE * (P * P).sum(axis=1)) / own**2, _LEAST_VARIANCE)
 
 
 def learn_leave_one_out(Z: FloatArray, weights: NDArray[np.floating]) -> LeaveOneOut:
