@@ -103,6 +103,8 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: s
 
     >>> about_incidents([0.004, 0.03, 0.4], "176 days").sentence
     '3 incidents stand out, 2 of them near certain; about 0.4 would be expected by chance in 176 days.'
+    >>> about_incidents([0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5], "176 days").sentence.partition(": ")[2]
+    '7 incidents are there where about 0.5 would be expected by chance in 176 days.'
     """
     values = np.sort(np.asarray(expected, dtype=np.float64))
     n = len(values)
@@ -112,6 +114,12 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: s
     sure, high = int((values <= SOME).sum()), int((values <= LISTED).sum())
     most = float(values[high - 1] if sure else values[-1])
     by_chance = f"{about_figure(most)} would be expected by chance in {period}"
+    together = np.flatnonzero(values <= SOME * np.arange(1, n + 1))
+    if not sure and len(together):
+        many = int(together[-1]) + 1
+        where = f"{many:,} {noun}s are there where {about_figure(float(values[many - 1]))} would be expected"
+        sentence = f"No {noun} stands out by itself, but together they do: {where} by chance in {period}."
+        return Verdict("some", sentence, many, float(values[many - 1]))
     if not sure:
         listed = f"One {noun} is listed" if n == 1 else f"{n:,} {noun}s are listed"
         return Verdict("nothing", f"Nothing stands out: {listed.lower()}, and {by_chance}.", n, most)

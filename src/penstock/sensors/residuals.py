@@ -103,7 +103,8 @@ class LeaveOneOut:
 def _variances(P: FloatArray) -> FloatArray:
     """Return the variances of residuals by precision P, which contains a ridge that the readings do not: (p,)."""
     own = P.diagonal()
-    return np.maximum((own - RIDGE * (P * P).sum(axis=1)) / own**2, _LEAST_VARIANCE)
+    found: FloatArray = np.maximum((own - RIDGE * (P * P).sum(axis=1)) / own**2, _LEAST_VARIANCE)
+    return found
 
 
 def learn_leave_one_out(Z: FloatArray, weights: NDArray[np.floating]) -> LeaveOneOut:
