@@ -179,7 +179,7 @@ ENDLESS_FIT = """
 import sys, time
 from penstock import scale
 from penstock.cli import main
-def endless(detector, rows, client, progress):
+def endless(detector, rows, client, progress, **order):
     running = client.submit(time.sleep, 600)
     while not any(client.processing().values()):
         time.sleep(0.05)

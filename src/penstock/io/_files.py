@@ -24,7 +24,7 @@ import pandas as pd
 from penstock._messages import listed, quoted
 from penstock.io._combine import RawTable, own_names, with_names, without_fillers
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
-from penstock.io._text import TextOptions, TextSource, read_text
+from penstock.io._text import TextOptions, TextSource, most_cells, read_text
 from penstock.io.table import Notebook, TableError
 
 _GZIP_RATIO = 1032  # the most bytes that one byte packed by deflate can hold
@@ -179,7 +179,7 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
     """Write a sheet as text; the size of each row is counted before the next is made."""
     lines: list[tuple[bytes, int]] = []  # and the number of cells
     size = made = width = 0
-    most = min(_MOST_CELLS, max_bytes // 2)  # 8 bytes each, of four times max_bytes
+    most = min(_MOST_CELLS, most_cells(max_bytes))
     try:
         for number, row in enumerate(rows, start=1):
             filled = row.count(None) < len(row)
@@ -229,7 +229,7 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
         with parquet.ParquetFile(path) as file:
             metadata, schema = file.metadata, file.schema_arrow
         cells = metadata.num_rows * metadata.num_columns
-        if cells > max_bytes // 2:  # 8 bytes each, of four times max_bytes
+        if cells > most_cells(max_bytes):
             raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes (--max-bytes).")
         columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
@@ -238,9 +238,9 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
             for batch in file.iter_batches():
                 size += sum(_text_size(column) for column in batch.columns)
                 rows += batch.num_rows
-                if max(size, 2 * rows * batch.num_columns) > max_bytes:
+                if size > max_bytes or rows * batch.num_columns > most_cells(max_bytes):
                     raise TableError(
-                        f"{name} holds more than {max_bytes:,} bytes of text, or half as many values, which may not "
+                        f"{name} holds more than {max_bytes:,} bytes of text, or an eighth as many values, which may not "
                         f"fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
                     )
                 batches.append(batch)

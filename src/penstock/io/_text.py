@@ -67,11 +67,16 @@ def default_max_bytes() -> int:
         return 2 * 2**30
 
 
+def most_cells(max_bytes: int) -> int:
+    """Return how many cells a table may have: while it is checked each takes some 26 bytes, of four times max_bytes."""
+    return max(1, max_bytes // 8)
+
+
 class CleanBytes:
     """A readable file of UTF-8 bytes, made from any encoding and any line ends.
 
     Raises `WrongEncodingError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
-    64 MB, and when there is more than `max_bytes` of it or more than half as many cells, `width` in each line. Memory
+    64 MB, and when there is more than `max_bytes` of it or more cells than `most_cells`, `width` in each line. Memory
     stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
     """
 
@@ -181,8 +186,9 @@ class CleanBytes:
         if self._total > self._source.max_bytes:
             raise self._too_large(f"holds more than {self._source.max_bytes:,} bytes of text")
         self._lines += chunk.count(b"\n")
-        if self._lines * self._width > max(1, self._source.max_bytes // 2):  # 8 bytes each, of four times max_bytes
-            raise self._too_large(f"has more than {self._source.max_bytes // 2:,} cells in rows of {self._width:,}")
+        most = most_cells(self._source.max_bytes)
+        if self._lines * self._width > most:
+            raise self._too_large(f"has more than {most:,} cells in rows of {self._width:,}")
         if b"\0" in chunk:
             raise TableError(
                 f"{self._name} holds a NUL byte in line {self._line_at(before + chunk.index(0)):,}: it is damaged, or "
@@ -298,7 +304,7 @@ def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFra
     """
     plain = source.path is not None and encoding == "utf-8" and layout.separator != " "
     by_path = plain and source.most_bytes >= _LARGE
-    if by_path or source.most_bytes * layout.width > source.max_bytes // 2:
+    if by_path or source.most_bytes * layout.width > most_cells(source.max_bytes):
         with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
             simple = all(line.count(b'"') % 2 == 0 for line in stream.head().split(b"\n")[: layout.lines_above])
             for _ in stream:  # raises if there is anything that pandas should not see

@@ -28,7 +28,7 @@ from penstock.io._combine import (
 )
 from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
 from penstock.io._numbers import MissingCodes, numbers_and_texts
-from penstock.io._text import TextOptions, default_max_bytes
+from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -151,7 +151,7 @@ def read_table(
         tables = _read_all(source, files, notebook)
         if inputs.label is None and inputs.group is None:
             tables = with_file_names(tables, clock)
-            tables = [spread_tags(each, clock, inputs.taken, files.max_bytes // 2, notebook) for each in tables]
+            tables = [spread_tags(each, clock, inputs.taken, most_cells(files.max_bytes), notebook) for each in tables]
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))
