@@ -159,7 +159,7 @@ def damaged(seed: int) -> bytes:
 
 WORDS_FOR_MISSING = (
     "n/a", "N/A", "NA", "#N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan", "-nan", "-", "--", "---", "?", ".",
-    "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+    "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "n.a.",
 )  # fmt: skip
 
 

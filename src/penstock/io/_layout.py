@@ -36,7 +36,7 @@ _PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 MISSING = frozenset(
     [
         "", "-", "--", "---", "?", ".", "nan", "-nan", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none",
-        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "n.a.",
     ]
 )  # fmt: skip
 _COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
