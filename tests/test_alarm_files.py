@@ -20,6 +20,7 @@ from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import StreamClock, read_alarms
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, AlarmState, Change, Verdict
+from penstock.live.feedback import Label
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)
 
@@ -160,6 +161,17 @@ def shown(name: str, times: list[float], length: float, quiet: str = "") -> list
         ended = replace(alarm, state=AlarmState(), ended=time + length)
         changes.append(Change("", time + length, "ended", name[0], alarm.state, ended))
     return changes
+
+
+def test_labels_of_another_stream_are_not_left_out_in_silence(
+    options: WatchOptions, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = Label("a~1", "a", "unit7", "maintenance", "Ada", 9.0, 0.0, 5.0, {})
+    (tmp_path / "labels.jsonl").write_text(json.dumps(label.as_dict()) + "\n")
+    files = [f"--{name}={tmp_path / name}" for name in ("output", "alarms")]
+    given = [str(options.input), "--model", str(options.model), "--labels", str(tmp_path / "labels.jsonl")]
+    assert main(["watch", *given, *files]) == 0
+    assert "No label has an effect: they are of 'unit7', and this stream is 'live'." in capsys.readouterr().err
 
 
 def test_the_load_of_alarms() -> None:

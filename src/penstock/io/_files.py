@@ -240,8 +240,8 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
                 rows += batch.num_rows
                 if size > max_bytes or rows * batch.num_columns > most_cells(max_bytes):
                     raise TableError(
-                        f"{name} holds more than {max_bytes:,} bytes of text, or an eighth as many values, which may not "
-                        f"fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
+                        f"{name} holds more than {max_bytes:,} bytes of text, or an eighth as many values, which may "
+                        f"not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
                     )
                 batches.append(batch)
             frame = pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema).to_pandas()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._messages import listed
 from penstock.io import InputError, JsonLinesSink, OutputMark, continue_sink, is_number, open_sink, read_stamps
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
 from penstock.live.feedback import Feedback, Label, labels_of
@@ -114,6 +115,9 @@ class AlarmWriter:
         self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
         self.book, self._clock, self._feedback = AlarmBook(rules), StreamClock(), Feedback(labels)
         self._sink: JsonLinesSink | None = None
+        if labels and all(label.asset != asset for label in labels):
+            others = listed(sorted({label.asset for label in labels}))
+            warn(f"No label has an effect: they are of {others}, and this stream is {asset!r:.100}.")
 
     def settings(self) -> dict[str, str]:
         """Return what the alarms depend on apart from the verdicts."""

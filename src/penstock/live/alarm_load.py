@@ -58,6 +58,7 @@ class AlarmLoad:
     def rows(self) -> list[tuple[str, float, str, bool]]:
         """Return the measures in words: what, how much, the target (secondary sources), and whether it is met."""
         flood, top = 100 * self.flood_share, 100 * self.top_share
+        goal = "1 to 5" if top < 100 else ""  # of ten causes or fewer, all are among the top ten
         return [
             ("alarms", self.alarms, "", True),
             ("shown to operators", self.shown, "", True),
@@ -71,7 +72,7 @@ class AlarmLoad:
             ("fleeting (ended within a minute)", self.fleeting, "0", not self.fleeting),
             ("stale (active for more than 24 h)", len(self.stale), "", True),
             ("stale at once, most", self.most_stale, "under 5", self.most_stale < 5),
-            ("% of what was shown from the top ten causes", top, "1 to 5", top <= 5),
+            ("% of what was shown from the top ten causes", top, goal, top <= 5 or not goal),
             ("acknowledged", self.acknowledged, "", True),
         ]
 
