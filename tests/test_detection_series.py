@@ -54,6 +54,18 @@ def found():
     return detect(with_fault(healthy()))
 
 
+def test_a_wrong_sensor_does_not_accuse_the_others():
+    table = healthy().copy()
+    rows = slice(START, START + ROWS)
+    table.loc[START : START + ROWS - 1, "s3"] = 0.0
+    found = detect(table, most_explained=0)
+    incident = first_incident(found)
+    assert (incident.source, [sensor.name for sensor in incident.sensors]) == ("sensor", ["s3"])
+    assert incident.reason.endswith("Without it the others read as expected.")
+    off = (found.values - found.expected).abs()
+    assert (off.iloc[rows].mean() < 2 * off.iloc[:START].mean()).drop("s3").all()
+
+
 @pytest.fixture(scope="module")
 def model():
     return fit_model(healthy())

@@ -32,6 +32,7 @@ from penstock.explain import (
 from penstock.io import Note, Table
 
 _NAMED_VARIABLES = 3  # in the list of rows
+_USUAL = 2.0  # of the usual spread of a sensor: the mean distance from what is expected of one that is not wrong
 
 
 def judge(
@@ -171,7 +172,32 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
         starts |= judged.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
     names = tuple(scored.prepared.values.columns)
     units = [scored.model.units.get(name, "") for name in names]
-    return find_incidents(grouped, scored.scores, scored.evidence, scored.expected, scored.values, starts, names, units)
+    found = find_incidents(grouped, scored.scores, scored.evidence, scored.expected, scored.values, starts, names, units)
+    return tuple(_without_wrong_sensor(scored, incident) for incident in found)
+
+
+def _without_wrong_sensor(scored: Scored, incident: Incident) -> Incident:
+    """Return an incident of one wrong sensor without the sensors that read as expected if that one is left out.
+
+    A wrong sensor draws along what is expected of the others. In the rows of the incident, `scored.expected` becomes
+    what is expected of the others without it.
+    """
+    wrong, peak_mode = incident.sensors[0], scored.prepared.modes[incident.peak]
+    if incident.source != "sensor" or wrong.condition.startswith("swapped"):
+        return incident
+    detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == peak_mode)
+    rows = np.arange(incident.start, incident.end + 1)
+    rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == peak_mode)]
+    readings = scored.values[rows]
+    readings[:, wrong.column] = np.nan
+    others = np.arange(readings.shape[1]) != wrong.column
+    scored.expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
+    usual = np.abs(detector.deviations(readings)).mean(axis=0) <= _USUAL
+    sensors = tuple(sensor for sensor in incident.sensors if sensor is wrong or not usual[sensor.column])
+    if len(sensors) == len(incident.sensors):
+        return incident
+    also = "the" if len(sensors) == 1 else "most"
+    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without it {also} others read as expected.")
 
 
 def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:
