@@ -340,8 +340,13 @@ BY_CHANCE = "would be expected by chance in 9 h."
         ([0.4], "nothing", 1, f"Nothing stands out: one incident is listed, and about 0.4 {BY_CHANCE}"),
         ([3.0, 0.4], "nothing", 2, f"Nothing stands out: 2 incidents are listed, and about 3 {BY_CHANCE}"),
         ([], "nothing", 0, "Nothing stands out: no episode is as high as the one that chance would give in 9 h."),
-        ([0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5], "some", 7, f"No incident stands out by itself, but together they do: 7 "
-         f"incidents are there where about 0.5 {BY_CHANCE}"),
+        (
+            [0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5],
+            "some",
+            7,
+            f"No incident stands out by itself, but together they do: 7 "
+            f"incidents are there where about 0.5 {BY_CHANCE}",
+        ),
     ],
 )
 def test_verdicts_on_incidents_in_words(expected, kind, found, words):
