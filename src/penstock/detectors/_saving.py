@@ -101,8 +101,7 @@ class Saveable(ABC):
 
     def _storable_parameters(self) -> dict[str, Any]:
         """Return the parameters as files hold them."""
-        parameters: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return parameters
+        return dict(self.get_params(deep=False))  # type: ignore[attr-defined]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -110,11 +109,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     return restore(read_state(path, KIND)[1])
 
 
-def state_of(detector: Any) -> dict[str, Any]:
+def state_of(detector: Saveable) -> dict[str, Any]:
     """Return a fitted detector as part of a larger state, without the labels of its rows; see `restore`."""
     labels = {"labels": False} if hasattr(detector, "_row_labels") else {}
-    state: dict[str, Any] = detector._whole_state(**labels)
-    return state
+    return detector._whole_state(**labels)
 
 
 def restore(state: dict[str, Any]) -> Any:

@@ -379,13 +379,11 @@ class SensorDetector(SeriesDetector):
         return learn_series(table, time, runs, np.random.RandomState(seed % 2**32))
 
     def _pack_series(self) -> dict[str, Any]:
-        packed: dict[str, Any] = pack(self.model_)
-        return packed
+        return dict(pack(self.model_))
 
     def _unpack_series(self, record: Record) -> SensorModel:
         p = self.n_features_in_
-        model: SensorModel = unpack(SensorModel, record, {"p": p, "r": p})
-        return model
+        return unpack(SensorModel, record, {"p": p, "r": p})
 
 
 class SeriesMonitor:

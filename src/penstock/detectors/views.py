@@ -274,8 +274,7 @@ def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
 
 def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
     """Return whether each row equals the other, missing readings included."""
-    same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
-    return same
+    return np.asarray(((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,8 +411,7 @@ class Margins:
 
     def excesses(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return (n, p): how much more surprising than usual each reading is; NaN where it is missing."""
-        excess: FloatArray = np.maximum(self.surprises(Q, own, share) - self.usual, 0.0)
-        return excess
+        return np.maximum(self.surprises(Q, own, share) - self.usual, 0.0)
 
     def values(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return the view's values."""
@@ -613,8 +611,7 @@ def counted(parts: FloatArray) -> FloatArray:
 
 def total_of(parts: FloatArray) -> FloatArray:
     """Return the sum of the parts of each row, added in the order of the views."""
-    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
-    return total
+    return ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
 
 
 def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
@@ -622,8 +619,7 @@ def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
     largest = gaps.max(axis=1, initial=0.0)
     scaled = gaps / np.where(largest > 0, largest, 1.0)[:, None]  # so that no sum overflows
     even = np.where((largest > 0)[:, None], scaled, seen)
-    shares: FloatArray = even / even.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(even / even.sum(axis=1, keepdims=True))
 
 
 def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:

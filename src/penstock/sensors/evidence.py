@@ -15,11 +15,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     activity_rows,
     compare_channel,
@@ -30,7 +29,7 @@ from penstock.sensors._kernels import (
     two_sided_means,
 )
 from penstock.sensors.blocks import add_up, each_block, fill_blocks, join_blocks, take_rows
-from penstock.sensors.readings import BoolArray, Spacing
+from penstock.sensors.readings import Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
@@ -72,8 +71,7 @@ class Activity:
         """Return the usual size of residuals (n, p) for features (n, 6) that are divided by `typical`."""
         variances = np.empty((len(features), self.coefficients.shape[1]))
         multiply_rows(features, self.coefficients, variances)
-        sizes: FloatArray = np.sqrt(np.maximum(variances, self.floors))
-        return sizes
+        return np.sqrt(np.maximum(variances, self.floors))
 
 
 @dataclass
@@ -125,8 +123,7 @@ def _places(center: FloatArray, directions: FloatArray, Z: FloatArray) -> FloatA
 
 
 def _sum_of_kept(Z: FloatArray, kept: BoolArray) -> FloatArray:
-    total: FloatArray = Z[kept].sum(axis=0)
-    return total
+    return np.asarray(Z[kept].sum(axis=0))
 
 
 def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = None) -> FloatArray:
@@ -281,8 +278,7 @@ class Surprise:
 
     def apply(self, scores: FloatArray) -> FloatArray:
         """Return how far scores stand above the usual block maximum, in spreads of block maxima."""
-        surprise: FloatArray = (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
-        return surprise
+        return (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
 
 
 def learn_surprise(scores: FloatArray) -> Surprise:
@@ -351,7 +347,7 @@ class TimeLayer:
         return self.surprise.apply(relative), self.on_all_sensors(evidence)
 
     @cached_property
-    def _columns(self) -> NDArray[np.intp]:
+    def _columns(self) -> IndexArray:
         return np.flatnonzero(self.judged)
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
@@ -380,7 +376,7 @@ def learn_time_layer(
     E = standardise(residuals, Z, spacing, activity, judged)
     calibration, scores, _ = calibrate(trailing_blocks(E, spacing))
     usual = max(float(np.median(scores)), _SMALLEST)
-    relative = over_slow_level(scores, usual, np.array([usual]))
+    relative = over_slow_level(scores, usual)
     surprise = learn_surprise(relative)
     return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
 
@@ -415,11 +411,7 @@ def judge_both_sides(
 
 
 def standardise(
-    residuals: FloatArray,
-    Z: FloatArray,
-    spacing: Spacing,
-    activity: Activity,
-    judged: BoolArray,
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, judged: BoolArray
 ) -> FloatArray:
     """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
     state = ActivityState(np.zeros(activity.directions.shape[1]))
@@ -431,24 +423,22 @@ def _over_spread(activity: Activity, judged: BoolArray, residuals: FloatArray, f
     return (residuals / activity.spread(features / activity.typical))[:, judged]
 
 
-def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> FloatArray:
-    """Return scores over their level of about the last 1,000 rows, which is at least `usual`.
+def over_slow_level(scores: FloatArray, usual: float) -> FloatArray:
+    """Return scores over their level of about the last 1,000 rows, which begins as `usual` and is at least that.
 
-    A level that stays, as in another season, is no fault; peaks hardly move it. `level` (1,) goes on from row to row.
+    A level that stays, as in another season, is no fault; peaks hardly move it.
     """
     levels = np.empty(len(scores))
-    slow_levels(scores, SLOW, usual, level, levels)
-    relative: FloatArray = scores / levels
-    return relative
+    slow_levels(scores, SLOW, usual, np.array([usual]), levels)
+    return scores / levels
 
 
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
-    maxima: FloatArray = np.maximum.reduceat(values, _block_edges(len(values))[:-1], axis=0)
-    return maxima
+    return np.maximum.reduceat(values, _block_edges(len(values))[:-1], axis=0)
 
 
-def _block_edges(n: int) -> NDArray[np.intp]:
+def _block_edges(n: int) -> IndexArray:
     count = int(min(_BLOCKS, max(4, n // _FEWEST_ROWS), n))
     return np.arange(count + 1) * n // count
 
@@ -463,7 +453,7 @@ def _channel_maxima(channel: FloatArray) -> FloatArray:
     return maxima
 
 
-def _maxima_by_number(channel: FloatArray, numbers: NDArray[np.intp]) -> tuple[int, FloatArray]:
+def _maxima_by_number(channel: FloatArray, numbers: IndexArray) -> tuple[int, FloatArray]:
     """Return the first of these numbers, which rise, and the largest values of each number's rows."""
     begins = np.append(0, np.flatnonzero(np.diff(numbers)) + 1)
     return int(numbers[0]), np.maximum.reduceat(channel, begins, axis=0)
@@ -480,5 +470,4 @@ def _largest(
 
 def _squares(largest: FloatArray, tops: FloatArray) -> FloatArray:
     """Return the sum of squares (n,) of the means of the largest sensors, each divided by what is usual."""
-    squares: FloatArray = ((largest / tops) ** 2).sum(axis=1)
-    return squares
+    return np.asarray(((largest / tops) ** 2).sum(axis=1))

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import scale_rows
 from penstock.sensors.blocks import each_column
 
-BoolArray = NDArray[np.bool_]
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
@@ -39,6 +37,11 @@ class Scale:
         scaled: FloatArray = np.empty(X.shape)
         scale_rows(X, self.center, self.width, LARGEST_READING, scaled)
         return scaled
+
+
+def without_holes(Z: FloatArray) -> FloatArray:
+    """Return scaled readings with 0, the center, where one is missing."""
+    return np.where(np.isnan(Z), 0.0, Z)
 
 
 def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
@@ -100,8 +103,7 @@ class Spacing:
         if self.even:
             return np.full(len(self.steps), 1 / horizon)
         uneven = 1 - (1 - 1 / horizon) ** self.steps
-        shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
-        return shares
+        return np.where(self.steps == 1.0, 1 / horizon, uneven)
 
     def shares_over(self, horizons: tuple[int, ...]) -> FloatArray:
         """Return the weights over several horizons, (h, n)."""
