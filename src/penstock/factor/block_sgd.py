@@ -207,9 +207,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         with ThreadPoolExecutor(threads) as pool:
             for number in rounds:
                 self.take_round(draw_instances(self._B, self._rng), number, pool, threads)
-            attributes = pool.submit(
-                self.objective.attributes_by, self._W
-            )  # at the same time as the other large product
+            attributes = pool.submit(self.objective.attributes_by, self._W)  # while this thread computes SW
             SW = self.objective.spread(self._W)
             value = self.objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
         self._course.note(value, len(rounds))
