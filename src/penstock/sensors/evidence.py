@@ -53,19 +53,13 @@ class Activity:
 
     variance_j(t) = F(t)·c_j ≥ floor_j with c_j ≥ 0 and F = [1, a, mean of a over 4 rows, over 16, e^(−s/4), e^(−s/24)];
     a is the mean squared step of the first three principal directions, s the rows since the history began anew.
-
-    center : (p,).
-    directions : (p, d).
-    typical : (6,) the mean of each feature, by which it is divided.
-    coefficients : (6, p).
-    floors : (p,).
     """
 
-    center: FloatArray
-    directions: FloatArray
-    typical: FloatArray
-    coefficients: FloatArray
-    floors: FloatArray
+    center: FloatArray  # (p,)
+    directions: FloatArray  # (p, d)
+    typical: FloatArray  # (6,) the mean of each feature, by which it is divided
+    coefficients: FloatArray  # (6, p)
+    floors: FloatArray  # (p,)
 
     def spread(self, features: FloatArray) -> FloatArray:
         """Return the usual size of residuals (n, p) for features (n, 6) that are divided by `typical`."""
@@ -151,18 +145,16 @@ def _some_rows(array: Any) -> Any:
 class Calibration:
     """What channels and scores are divided by: quantiles of their maxima over blocks of time.
 
-    channels : (number of horizons, p).
     powers : (number of horizons, p) of ratios above 1, at most 1: below where the block maxima of a sensor differ much,
         as bursts are usual then.
     edges : (number of horizons, p) what is divided by for evidence: from the third quartile, which a fault of the
         sensor itself does not move.
-    tops : (number of horizons, 2) of the mean of the one and of the five largest sensors.
     """
 
-    channels: FloatArray
+    channels: FloatArray  # (number of horizons, p)
     powers: FloatArray
     edges: FloatArray
-    tops: FloatArray
+    tops: FloatArray  # (number of horizons, 2) of the mean of the one and of the five largest sensors
 
     def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
@@ -301,12 +293,11 @@ class LayerState:
 class TimeLayer:
     """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
 
-    judged : (p,) sensors that are judged.
     activity, calibration, surprise : what is usual, learnt from the training rows.
     usual : median score of the training rows. A level above it that stays, as in another season, is divided out.
     """
 
-    judged: BoolArray
+    judged: BoolArray  # (p,) sensors that are judged
     activity: Activity
     calibration: Calibration
     surprise: Surprise
@@ -385,15 +376,13 @@ def learn_time_layer(
 class BothSides:
     """What residuals say of training rows by what came before and after each.
 
-    scores, trailing : (n,) scores, and the surprise by what came before alone.
-    evidence : (n, number of judged sensors).
     tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 
-    scores: FloatArray
-    trailing: FloatArray
-    evidence: FloatArray
+    scores: FloatArray  # (n,)
+    trailing: FloatArray  # (n,) the surprise by what came before alone
+    evidence: FloatArray  # (n, number of judged sensors)
     tail: float
 
 

@@ -57,11 +57,9 @@ class Blend:
 
     Where a new state counts little, so does what came before a training row alone: after the end of a fault it still
     says that the fault is there, and what comes after the row does not.
-
-    weight : 0.25 to 1.
     """
 
-    weight: float
+    weight: float  # 0.25 to 1
     added: float = _ADDED
     most: float = _MOST_ADDED
 
@@ -223,15 +221,11 @@ class SensorModel(SeriesModel):
 
 @dataclass(frozen=True)
 class Learnt:
-    """A model, what it says of its training rows, and how they score as if each were new.
-
-    judgement : of the training rows, by what came before and after each.
-    as_new : (n,) their scores by what came before, by sensors' models of other blocks of time.
-    """
+    """A model, what it says of its training rows, and how they score as if each were new."""
 
     model: SeriesModel
-    judgement: Judgement
-    as_new: FloatArray
+    judgement: Judgement  # of the training rows, by what came before and after each
+    as_new: FloatArray  # (n,) their scores by what came before, by sensors' models of other blocks of time
 
 
 def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.random.RandomState) -> Learnt:

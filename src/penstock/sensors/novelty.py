@@ -28,22 +28,14 @@ _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training ro
 
 @dataclass(frozen=True)
 class Novelty:
-    """Reference rows in half-whitened principal directions.
+    """Reference rows in half-whitened principal directions."""
 
-    center : (p,).
-    directions : (p, d) principal directions, each divided by the fourth root of its variance.
-    references : (m, d).
-    places : (m,) their row numbers in training.
-    zone : references closer to a training row than so many rows are left out.
-    usual : median distance of the training rows; the slow level is at least this.
-    """
-
-    center: FloatArray
-    directions: FloatArray
-    references: FloatArray
-    places: np.ndarray
-    zone: int
-    usual: float
+    center: FloatArray  # (p,)
+    directions: FloatArray  # (p, d) principal directions, each divided by the fourth root of its variance
+    references: FloatArray  # (m, d)
+    places: np.ndarray  # (m,) their row numbers in training
+    zone: int  # references closer to a training row than so many rows are left out
+    usual: float  # median distance of the training rows; the slow level is at least this
     surprise: Surprise
 
     def score(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:

@@ -22,15 +22,11 @@ _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a
 
 @dataclass(frozen=True)
 class Scale:
-    """Center and width of each sensor, and which sensors are judged.
+    """Center and width of each sensor, and which sensors are judged."""
 
-    center, width : (p,) scaled readings are (reading − center) / width, cut at ±50.
-    judged : (p,) false for settings and constant columns: they explain others and are never evidence themselves.
-    """
-
-    center: FloatArray
-    width: FloatArray
-    judged: BoolArray
+    center: FloatArray  # (p,) scaled readings are (reading − center) / width, cut at ±50
+    width: FloatArray  # (p,)
+    judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
@@ -87,16 +83,11 @@ def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
 
 @dataclass(frozen=True)
 class Spacing:
-    """How rows follow each other.
+    """How rows follow each other; the history begins anew after a gap, where the clock goes back, and in a new run."""
 
-    starts : (n,) where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
-    steps : (n,) time since the row before in usual steps; 1 where rows are evenly spaced.
-    even : whether all steps are known to be 1.
-    """
-
-    starts: BoolArray
-    steps: FloatArray
-    even: bool = False
+    starts: BoolArray  # (n,) where the history begins anew, and at the first row
+    steps: FloatArray  # (n,) time since the row before in usual steps; 1 where rows are evenly spaced
+    even: bool = False  # whether all steps are known to be 1
 
     def shares(self, horizon: int) -> FloatArray:
         """Return the weight of each row in the moving mean over a horizon: 1/horizon per usual step."""
