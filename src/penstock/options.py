@@ -30,26 +30,15 @@ Options = TypeVar("Options")
 class Option:
     """Describe a field on the command line.
 
-    Parameters
-    ----------
-    panel : str
-        The group of options that the help shows it in.
-    flags : str
-        Its names, such as "--output -o"; "" for an argument.
-    help : str
-        One sentence.
-    kind : type or str, optional
-        str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
+    kind : str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
         texts, and "values" a list of texts with commas. By default that of the annotation.
-    default : str, optional
-        What the help shows as the default, if it is not that of the field.
     """
 
-    panel: str
-    flags: str
-    help: str
+    panel: str  # the group of options that the help shows it in
+    flags: str  # its names, such as "--output -o"; "" for an argument
+    help: str  # one sentence
     kind: Any = None
-    default: str | None = None
+    default: str | None = None  # what the help shows as the default, if it is not that of the field
 
 
 _in, _format = partial(Option, "Input"), partial(Option, "How the text is written (found if not given)")
