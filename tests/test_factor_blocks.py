@@ -39,7 +39,6 @@ from penstock.factor import (
     snmf,
     solve,
 )
-from penstock.factor import blocks as work
 from penstock.factor.block_sgd import BlockSGDDescent, ExecutorSGDDescent, draw_instances, read_draws
 from penstock.factor.blocks import ArrayRows, Layout, LocalExecutor
 from penstock.factor.descent import CoordinateDescent
@@ -142,8 +141,8 @@ def test_the_loss_along_steps_equals_the_loss(kind, problem, n_blocks, crossing)
     cut, _ = posed(objective, layout, start.W)
     executor, terms = cut.executor, cut.terms
     assert crossing or len(cut.coupling.similarities) == 0
-    places = executor.each(work.begin)
-    swept = executor.each(work.sweep, terms, start.H, gram_of(places), cut.mean(places), apart=cut.borders(places))
+    places = executor.each(blocks.begin)
+    swept = executor.each(blocks.sweep, terms, start.H, gram_of(places), cut.mean(places), apart=cut.borders(places))
     moved = layout.joined(executor.gather("moved"))
     # Rows are visited in the order of the blocks, not of the table.
     order, back = layout.order, np.argsort(layout.order)
@@ -232,8 +231,7 @@ def test_fitted_data_are_measured_by_their_residuals():
 def test_blocks_larger_than_a_chunk(objective, chunk, monkeypatch):
     """Sums over chunks are those over all rows, but for rounding."""
     whole = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
-    for module in (blocks, work):
-        monkeypatch.setattr(module, "CHUNK", chunk)
+    monkeypatch.setattr(blocks, "CHUNK", chunk)
     parts = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
     np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
     np.testing.assert_allclose(parts.factors.W, whole.factors.W, rtol=1e-9, atol=1e-9)

@@ -10,12 +10,7 @@ from numbers import Integral, Real
 class ParameterError(ValueError):
     """A parameter has a value that cannot be used.
 
-    Parameters
-    ----------
-    parameter : str
-        Its name, with which the message begins.
-    problem : str
-        The rest of the message, such as " must be a whole number; got 2.5."
+    The message is its name and the `problem`, such as " must be a whole number; got 2.5."
     """
 
     def __init__(self, parameter: str, problem: str) -> None:

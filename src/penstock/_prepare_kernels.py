@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock._jit import kernel
-
-Array = Any
+from penstock._jit import Array, kernel
 
 
 @kernel

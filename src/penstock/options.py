@@ -12,13 +12,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from penstock.registry import AUTO, METHODS, did_you_mean
-
-_IN, _FORMAT = "Input", "How the text is written (found if not given)"
-_LEARN, _CUT, _MODEL, _OUT = "What is learnt, and what is judged", "What counts as a finding", "Model", "Output"
 
 Names = str | Sequence[str]
 P = ParamSpec("P")
@@ -32,85 +30,61 @@ Options = TypeVar("Options")
 class Option:
     """Describe a field on the command line.
 
-    Parameters
-    ----------
-    panel : str
-        The group of options that the help shows it in.
-    flags : str
-        Its names, such as "--output -o"; "" for an argument.
-    help : str
-        One sentence.
-    kind : type or str, optional
-        str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
+    kind : str, int, float, bool or Path; "names" is one text with commas (in TOML also a list), "repeated" a list of
         texts, and "values" a list of texts with commas. By default that of the annotation.
-    default : str, optional
-        What the help shows as the default, if it is not that of the field.
     """
 
-    panel: str
-    flags: str
-    help: str
+    panel: str  # the group of options that the help shows it in
+    flags: str  # its names, such as "--output -o"; "" for an argument
+    help: str  # one sentence
     kind: Any = None
-    default: str | None = None
+    default: str | None = None  # what the help shows as the default, if it is not that of the field
+
+
+_in, _format = partial(Option, "Input"), partial(Option, "How the text is written (found if not given)")
+_learn, _cut = partial(Option, "What is learnt, and what is judged"), partial(Option, "What counts as a finding")
+_model, _out = partial(Option, "Model"), partial(Option, "Output")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How a source is read, which of its rows are used, and what its label says."""
 
-    time: Annotated[
-        Names | None, Option(_IN, "--time", "The time column, or two: date,time. Found if not given.", "names")
-    ] = None
-    label: Annotated[
-        str | None, Option(_IN, "--label", "A column of what is known, to compare with; never an input.")
-    ] = None
+    time: Annotated[Names | None, _in("--time", "The time column, or two: date,time. Found if not given.", "names")] = (
+        None
+    )
+    label: Annotated[str | None, _in("--label", "A column of what is known, to compare with; never an input.")] = None
     fault_values: Annotated[
-        Any, Option(_IN, "--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.", "values")
+        Any, _in("--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.", "values")
     ] = ()
     unknown_values: Annotated[
-        Any,
-        Option(_IN, "--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values"),
+        Any, _in("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values")
     ] = ()
-    group: Annotated[str | None, Option(_IN, "--group", "A column of runs, units or machines: no event spans two.")] = (
-        None
-    )
-    since: Annotated[
-        Any, Option(_IN, "--from", "Use rows from this time on; without times, from this row (from 0).")
-    ] = None
-    until: Annotated[Any, Option(_IN, "--until", "Use rows up to this time or row, and with it.")] = None
+    group: Annotated[str | None, _in("--group", "A column of runs, units or machines: no event spans two.")] = None
+    since: Annotated[Any, _in("--from", "Use rows from this time on; without times, from this row (from 0).")] = None
+    until: Annotated[Any, _in("--until", "Use rows up to this time or row, and with it.")] = None
     exclude_periods: Annotated[
         Any,
-        Option(
-            _IN,
-            "--exclude-period",
-            "Neither learn from nor judge START..END, times or rows; may be repeated.",
-            "repeated",
-        ),
+        _in("--exclude-period", "Neither learn from nor judge START..END, times or rows; may be repeated.", "repeated"),
     ] = ()
     strict: Annotated[
-        bool | None, Option(_IN, "--strict", "Refuse a table rather than change, leave out or encode anything.")
+        bool | None, _in("--strict", "Refuse a table rather than change, leave out or encode anything.")
     ] = None
-    max_bytes: Annotated[
-        int | None, Option(_IN, "--max-bytes", "The largest text to read; else a quarter of the memory.", int)
-    ] = None
-    timezone: Annotated[Any, Option(_FORMAT, "--timezone", "Of time stamps that have none, and to show others in.")] = (
+    max_bytes: Annotated[int | None, _in("--max-bytes", "The largest text to read; else a quarter of the memory.")] = (
         None
     )
-    day_first: Annotated[
-        bool | None, Option(_FORMAT, "--day-first/--month-first", "Whether 1/2/2024 is in February.")
-    ] = None
-    time_format: Annotated[str | None, Option(_FORMAT, "--time-format", "How times are written: '%d/%m/%y %Hh'")] = None
+    timezone: Annotated[Any, _format("--timezone", "Of time stamps that have none, and to show others in.")] = None
+    day_first: Annotated[bool | None, _format("--day-first/--month-first", "Whether 1/2/2024 is in February.")] = None
+    time_format: Annotated[str | None, _format("--time-format", "How times are written: '%d/%m/%y %Hh'")] = None
     names: Annotated[
-        Names, Option(_FORMAT, "--names", "The names of all columns, where there is no header: a,b,c", "names")
+        Names, _format("--names", "The names of all columns, where there is no header: a,b,c", "names")
     ] = ()
-    separator: Annotated[str | None, Option(_FORMAT, "--separator", "Between fields: one character, tab or space.")] = (
-        None
-    )
-    decimal: Annotated[str | None, Option(_FORMAT, "--decimal", "Before decimals: . or ,")] = None
-    thousands: Annotated[str | None, Option(_FORMAT, "--thousands", "Between thousands, if there is a sign.")] = None
-    missing: Annotated[Any, Option(_FORMAT, "--missing", "Further codes for a missing value: -9999,Bad", "names")] = ()
-    encoding: Annotated[str | None, Option(_FORMAT, "--encoding", "Such as utf-8 or cp1252.")] = None
-    sheet: Annotated[str | None, Option(_FORMAT, "--sheet", "Of a workbook; else the first.")] = None
+    separator: Annotated[str | None, _format("--separator", "Between fields: one character, tab or space.")] = None
+    decimal: Annotated[str | None, _format("--decimal", "Before decimals: . or ,")] = None
+    thousands: Annotated[str | None, _format("--thousands", "Between thousands, if there is a sign.")] = None
+    missing: Annotated[Any, _format("--missing", "Further codes for a missing value: -9999,Bad", "names")] = ()
+    encoding: Annotated[str | None, _format("--encoding", "Such as utf-8 or cp1252.")] = None
+    sheet: Annotated[str | None, _format("--sheet", "Of a workbook; else the first.")] = None
     progress: Callable[[str], None] | None = None
 
 
@@ -118,49 +92,39 @@ class ReadingOptions:
 class LearningOptions:
     """Which columns are inputs, which rows are learnt from, and by which method."""
 
-    train_until: Annotated[Any, Option(_LEARN, "--train-until", "Learn from what is good until this time, or row.")] = (
-        None
-    )
+    train_until: Annotated[Any, _learn("--train-until", "Learn from what is good until this time, or row.")] = None
     train_rule: Annotated[
-        str | None, Option(_LEARN, "--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
+        str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
     ] = None
     modes: Annotated[
         str | Sequence[str] | Mapping[str, str],
-        Option(
-            _LEARN,
+        _learn(
             "--mode",
             "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
             "repeated",
         ),
     ] = ()
-    skip_modes: Annotated[
-        Names, Option(_LEARN, "--skip-mode", "A mode not to judge; may be repeated.", "repeated")
-    ] = ()
-    settle: Annotated[
-        Any, Option(_LEARN, "--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")
-    ] = None
-    units: Annotated[
-        Any, Option(_LEARN, "--units", "A CSV file with the columns name and unit, for explanations.", Path)
-    ] = None
-    columns: Annotated[Names | None, Option(_IN, "--columns", "Inputs, only these: a,b,c", "names")] = None
-    exclude: Annotated[Names, Option(_IN, "--exclude", "No inputs: a,b", "names")] = ()
+    skip_modes: Annotated[Names, _learn("--skip-mode", "A mode not to judge; may be repeated.", "repeated")] = ()
+    settle: Annotated[Any, _learn("--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")] = None
+    units: Annotated[Any, _learn("--units", "A CSV file with the columns name and unit, for explanations.", Path)] = (
+        None
+    )
+    columns: Annotated[Names | None, _in("--columns", "Inputs, only these: a,b,c", "names")] = None
+    exclude: Annotated[Names, _in("--exclude", "No inputs: a,b", "names")] = ()
     keep: Annotated[
-        Names, Option(_IN, "--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
+        Names, _in("--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
     ] = ()
     method: Annotated[
         Any,
-        Option(
-            _MODEL,
+        _model(
             "--method",
             f"{', '.join((AUTO, *METHODS))}. auto is sensors for rows in order of time, else detector; nsnmf is the "
             f"paper's NS-NMF, exactly penstock.NSNMF(), and often needs --similarity normalized.",
         ),
     ] = AUTO
-    ordered: Annotated[
-        bool, Option(_IN, "--ordered", "Rows without time stamps are in order of time, evenly spaced.", bool)
-    ] = False
+    ordered: Annotated[bool, _in("--ordered", "Rows without time stamps are in order of time, evenly spaced.")] = False
     parameters: Mapping[str, Any] | None = None
-    random_state: Annotated[Any, Option(_MODEL, "--seed", "The same seed gives the same findings.", int)] = 0
+    random_state: Annotated[Any, _model("--seed", "The same seed gives the same findings.", int)] = 0
     fit_rows: Callable[[Any, Any], Any] | None = None
 
 
@@ -169,19 +133,17 @@ class CutOptions:
     """Which rows are findings, and which findings are one event."""
 
     top: Annotated[
-        int | None,
-        Option(_CUT, "--top", "So many rows with the highest scores; else 100, at most 1 row in 20.", int),
+        int | None, _cut("--top", "So many rows with the highest scores; else 100, at most 1 row in 20.")
     ] = None
     threshold: Annotated[
         Any,
-        Option(
-            _CUT,
+        _cut(
             "--threshold",
             "Or all above: auto, a share of the rows such as 0.01 (with method detector and a training period, of "
             "normal rows: the rate of false alarms), fixed:0.8, deviation, quantile … ",
         ),
     ] = None
-    gap: Annotated[Any, Option(_CUT, "--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")] = None
+    gap: Annotated[Any, _cut("--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")] = None
     most_explained: int | None = None
 
 
@@ -206,25 +168,21 @@ class MethodParameters:
 
     n_components: Annotated[
         int | None,
-        Option(_MODEL, "--n-components --components -K", "Latent groups, of nsnmf and related methods.", int, "5"),
+        _model("--n-components --components -K", "Latent groups, of nsnmf and related methods.", default="5"),
     ] = None
-    alpha: Annotated[
-        float | None, Option(_MODEL, "--alpha", "Weight of attributes against structure.", float, "0.8")
-    ] = None
-    gamma: Annotated[float | None, Option(_MODEL, "--gamma", "Weight of the ridge term.", float, "0.2")] = None
+    alpha: Annotated[float | None, _model("--alpha", "Weight of attributes against structure.", default="0.8")] = None
+    gamma: Annotated[float | None, _model("--gamma", "Weight of the ridge term.", default="0.2")] = None
     similarity: Annotated[
         str | None,
-        Option(
-            _MODEL,
+        _model(
             "--similarity",
             "How lengths become similarities: inverse (the paper's), relative, normalized or binary.",
-            str,
-            "inverse",
+            default="inverse",
         ),
     ] = None
-    score_kind: Annotated[
-        str | None, Option(_MODEL, "--score-kind --score", "residual or structural.", str, "residual")
-    ] = None
+    score_kind: Annotated[str | None, _model("--score-kind --score", "residual or structural.", default="residual")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,8 +190,7 @@ class EngineOptions:
     """Where a detector is fitted."""
 
     engine: Annotated[
-        str,
-        Option(_MODEL, "--engine", "Where it is fitted: local, dask (all cores) or dask://HOST:PORT (a cluster)."),
+        str, _model("--engine", "Where it is fitted: local, dask (all cores) or dask://HOST:PORT (a cluster).")
     ] = "local"
 
 
@@ -241,21 +198,15 @@ class EngineOptions:
 class ResultOptions:
     """The files that `penstock detect` and `score` write, what they print, and their exit code."""
 
-    report: Annotated[Path | None, Option(_OUT, "--report", "A page for people, .html", Path)] = None
+    report: Annotated[Path | None, _out("--report", "A page for people, .html")] = None
     output: Annotated[
-        Path | None,
-        Option(_OUT, "--output -o", "The findings with their events: .csv, .csv.gz, .json, .parquet or .xlsx", Path),
+        Path | None, _out("--output -o", "The findings with their events: .csv, .csv.gz, .json, .parquet or .xlsx")
     ] = None
-    incidents: Annotated[
-        Path | None, Option(_OUT, "--incidents", "The incidents alone: .csv, .csv.gz or .parquet", Path)
-    ] = None
-    scores: Annotated[
-        Path | None, Option(_OUT, "--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet", Path)
-    ] = None
-    json: Annotated[bool, Option(_OUT, "--json", "The summary as JSON.", bool)] = False
+    incidents: Annotated[Path | None, _out("--incidents", "The incidents alone: .csv, .csv.gz or .parquet")] = None
+    scores: Annotated[Path | None, _out("--scores", "The scores of all rows: .csv, .csv.gz, .jsonl or .parquet")] = None
+    json: Annotated[bool, _out("--json", "The summary as JSON.")] = False
     fail_on: Annotated[
-        int | None,
-        Option(_CUT, "--fail-on", "End with exit code 1 at so many events (not incidents), or more.", int),
+        int | None, _cut("--fail-on", "End with exit code 1 at so many events (not incidents), or more.")
     ] = None
 
 
@@ -263,8 +214,8 @@ class ResultOptions:
 class FileOptions:
     """Whether files are replaced, and whether anything is printed."""
 
-    overwrite: Annotated[bool, Option(_OUT, "--overwrite", "Replace files that are there.", bool)] = False
-    quiet: Annotated[bool, Option(_OUT, "--quiet -q", "Say nothing but errors.", bool)] = False
+    overwrite: Annotated[bool, _out("--overwrite", "Replace files that are there.")] = False
+    quiet: Annotated[bool, _out("--quiet -q", "Say nothing but errors.")] = False
 
 
 def described(options: type) -> Iterator[tuple[str, Any, Option]]:

@@ -19,16 +19,10 @@ if TYPE_CHECKING:
 class Entry:
     """Describe one class.
 
-    Parameters
-    ----------
-    module : str
-        Where the class is defined. Saved files name only classes listed here.
-    method : str or None
-        Its name on the command line; None if it can be loaded but is not offered.
-    summary : str
-        What it does, in one line.
-    checks : Mapping, default={}
-        Constructor arguments with which the estimator checks run.
+    module : where it is defined. Saved files name only classes listed here.
+    method : its name on the command line; None if it can be loaded but is not offered.
+    summary : what it does, in one line.
+    checks : constructor arguments with which the estimator checks run.
     """
 
     def __init__(self, module: str, method: str | None, summary: str, checks: Mapping[str, Any] | None = None) -> None:

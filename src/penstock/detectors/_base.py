@@ -44,32 +44,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitNeeds:
-    """What has to be known of training rows before a detector can be fitted to them, and what may come.
+    """What has to be known of training rows before a detector can be fitted to them, and what may come."""
 
-    tree : the minimum spanning tree of all rows.
-    merge_copies : rows that are equal are fitted once.
-    nonnegative : rows that are not scaled must lie between 0 and `LARGEST_VALUE`.
-    neighbors : rows are compared with each other.
-    missing : rows may miss values (NaN); they are compared by the columns that both have.
-    """
-
-    tree: bool
-    merge_copies: bool
-    nonnegative: bool
-    neighbors: bool
-    missing: bool
+    tree: bool  # the minimum spanning tree of all rows
+    merge_copies: bool  # rows that are equal are fitted once
+    nonnegative: bool  # rows that are not scaled must lie between 0 and `LARGEST_VALUE`
+    neighbors: bool  # rows are compared with each other
+    missing: bool  # rows may miss values (NaN); they are compared by the columns that both have
 
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Which training rows are fitted.
+    """Which training rows are fitted."""
 
-    kept : (m,) numbers of the rows that are fitted, ascending.
-    copy_of : (n,) for each training row, the place among those of the row that it is or equals.
-    """
-
-    kept: IndexArray
-    copy_of: IndexArray
+    kept: IndexArray  # (m,) numbers of the rows that are fitted, ascending
+    copy_of: IndexArray  # (n,) for each training row, the place among those of the row that it is or equals
 
     @classmethod
     def of(cls, A: FloatArray, *, merge: bool) -> Copies:

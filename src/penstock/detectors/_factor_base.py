@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,7 @@ from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import BaseDetector, Copies, unpack_copies
 from penstock.detectors._input import check_not_huge
 from penstock.detectors._packing import pack_graph, unpack_graph
+from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
@@ -51,53 +52,33 @@ class CollapsedFactorsWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Problem:
-    """What a detector minimises, and what is needed to attach new rows to it.
+    """What a detector minimises, and what is needed to attach new rows to it."""
 
-    objective : over the rows that are fitted.
-    reach : (m,) each row's distance to its nearest neighbour.
-    strongest : (m,) its largest similarity.
-    decays : whether similarities fall with the distance.
-    """
-
-    objective: Objective
-    reach: FloatArray
-    strongest: FloatArray
-    decays: bool = True
+    objective: Objective  # over the rows that are fitted
+    reach: FloatArray  # (m,) each row's distance to its nearest neighbour
+    strongest: FloatArray  # (m,) its largest similarity
+    decays: bool = True  # whether similarities fall with the distance
 
 
 @dataclass(frozen=True)
 class FactorTask:
-    """What is to be computed to fit a detector.
+    """What is to be computed to fit a detector."""
 
-    problem : what is minimised.
-    n_components : the number of latent groups.
-    settle : whether W is last set to the minimiser for H, row by row (rows are independent of each other), and the
-        objective is that of these weights.
-    structural : whether training rows are scored by the weights of their neighbours instead of their own.
-    """
-
-    problem: Problem
-    n_components: int
-    settle: bool
-    structural: bool
+    problem: Problem  # what is minimised
+    n_components: int  # the number of latent groups
+    settle: bool  # whether W is last set to the minimiser for H, row by row, and the objective is that of these weights
+    structural: bool  # whether training rows are scored by the weights of their neighbours instead of their own
 
 
 @dataclass(frozen=True, eq=False)
 class FactorModel:
-    """What a detector has learnt: enough to score new rows.
+    """What a detector has learnt: enough to score new rows."""
 
-    copies : which training rows were fitted.
-    problem : what was minimised over them.
-    factors : W and H.
-    search : the fitted rows, ready to find the nearest of a new one; None if rows are independent of each other.
-    tree : the spanning tree of all training rows, if the detector needs one.
-    """
-
-    copies: Copies
-    problem: Problem
-    factors: Factors
-    search: FittedSearch | None
-    tree: Tree | None = None
+    copies: Copies  # which training rows were fitted
+    problem: Problem  # what was minimised over them
+    factors: Factors  # W and H
+    search: FittedSearch | None  # over the fitted rows; None if rows are independent of each other
+    tree: Tree | None = None  # the spanning tree of all training rows, if the detector needs one
 
     def in_memory(self) -> FactorModel:
         """Return the same model with arrays that do not lie in files."""
@@ -117,25 +98,6 @@ class FactorModel:
             return self.problem.objective.A
         assert self.search is not None
         return self.search.rows()
-
-
-class Ending(Protocol):
-    """How a solver ended, wherever it ran."""
-
-    @property
-    def objective(self) -> float: ...
-
-    @property
-    def n_iter(self) -> int: ...
-
-    @property
-    def converged(self) -> bool: ...
-
-    @property
-    def kkt_residual(self) -> float: ...
-
-    @property
-    def start_objectives(self) -> FloatArray: ...
 
 
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
@@ -238,13 +200,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         structural = getattr(self, "score_kind", "residual") == "structural"
         return FactorTask(problem, min(K, n), self._settles_rows, structural)
 
-    def install(self, model: FactorModel, solution: Ending, *, complete: bool = False) -> None:
+    def install(self, model: FactorModel, solution: Solution | Outcome, *, complete: bool = False) -> None:
         """Take over what was computed, and warn where the solver did not converge or the factors rebuild little.
 
         Parameters
         ----------
         model : FactorModel
-        solution : Solution or another record of how the solver ended
+        solution : Solution or Outcome
+            How the solver ended.
         complete : bool, default=False
             Whether it is known that no reading is missing, so that the rows need not be searched for NaN.
         """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
-from penstock.graph.search import Search, search_over
+from penstock.graph.search import RowSearch, search_over
 from penstock.storage import Record
 
 
@@ -36,12 +36,12 @@ class NeighborBlend:
 class FittedRows:
     """Fitted rows ready to be searched, and each one's distance to its nearest neighbour that is not a copy."""
 
-    search: Search
+    search: RowSearch
     reach: FloatArray
 
     @classmethod
-    def of(cls, search: Search, distances: FloatArray) -> FittedRows:
-        """Take over rows, given the distances to their nearest neighbours as from `Search.neighbors`."""
+    def of(cls, search: RowSearch, distances: FloatArray) -> FittedRows:
+        """Take over rows, given the distances to their nearest neighbours as from `RowSearch.neighbors`."""
         positive = np.where(distances > 0, distances, np.inf).min(axis=1)
         finite = positive[np.isfinite(positive)]
         usual = float(np.median(finite)) if len(finite) else 1.0

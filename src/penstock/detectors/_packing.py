@@ -135,42 +135,31 @@ def pack_labels(index: pd.Index[Any] | None) -> dict[str, Any] | None:
         return {"type": "levels", "name": None, "levels": levels}
     if index.name is not None and type(index.name) not in (str, int, float, bool):
         raise TypeError(f"Row labels have the name {index.name!r}, which cannot be stored. {_WAY_OUT}")
-    return {"type": _type_of(index), "name": index.name, **_pack_values(index)}
+    kind, content = _pack_values(index)
+    return {"type": kind, "name": index.name, **content}
 
 
-def _type_of(index: pd.Index[Any]) -> str:
+def _pack_values(index: Any) -> tuple[str, dict[str, Any]]:
+    """Return the type of an index, and what a file holds of it apart from the name."""
     import pandas as pd
 
     if isinstance(index, pd.RangeIndex):
-        return "range"
+        return "range", {"start": index.start, "stop": index.stop, "step": index.step}
     if isinstance(index, pd.DatetimeIndex):
-        return "times"
+        zone = None if index.tz is None else str(index.tz)
+        if zone is not None and (not _is_zone_name(zone) or _known_zone(zone, index.unit) != index.dtype):
+            raise TypeError(f"Row labels in the time zone {index.tz!r}, which has no standard name. {_WAY_OUT}")
+        return "times", {"unit": index.unit, "zone": zone, "values": index.asi8}
     if isinstance(index, pd.TimedeltaIndex):
-        return "durations"
+        return "durations", {"unit": index.unit, "values": index.asi8}
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "biuf":
-        return "numbers"
+        return "numbers", {"values": index.to_numpy()}
     if isinstance(index, pd.CategoricalIndex | pd.PeriodIndex | pd.IntervalIndex):
         raise TypeError(f"Row labels of type {type(index).__name__} cannot be stored. {_WAY_OUT}")
     if str(index.dtype) in _TEXT_TYPES and all(isinstance(label, str) for label in index):
-        return "text"
+        return "text", {"dtype": str(index.dtype), "values": pack_text(list(index))}
     first = next((label for label in index if not isinstance(label, str)), None)
     raise TypeError(f"Row labels of dtype {index.dtype}, such as {first!r}, cannot be stored. {_WAY_OUT}")
-
-
-def _pack_values(index: Any) -> dict[str, Any]:
-    kind = _type_of(index)
-    if kind == "range":
-        return {"start": index.start, "stop": index.stop, "step": index.step}
-    if kind == "numbers":
-        return {"values": index.to_numpy()}
-    if kind == "text":
-        return {"dtype": str(index.dtype), "values": pack_text(list(index))}
-    if kind == "durations":
-        return {"unit": index.unit, "values": index.asi8}
-    zone = None if index.tz is None else str(index.tz)
-    if zone is not None and (not _is_zone_name(zone) or _known_zone(zone, index.unit) != index.dtype):
-        raise TypeError(f"Row labels in the time zone {index.tz!r}, which has no standard name. {_WAY_OUT}")
-    return {"unit": index.unit, "zone": zone, "values": index.asi8}
 
 
 def _is_zone_name(name: str) -> bool:

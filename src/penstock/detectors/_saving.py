@@ -20,13 +20,7 @@ from penstock.storage import Record, StorageError, read_state, write_state
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
-_SETTINGS: dict[str, Any] = {
-    "Auto": Auto,
-    "BlockSGD": BlockSGD,
-    "Coordinate": Coordinate,
-    "Multiplicative": Multiplicative,
-    "RowBlocks": RowBlocks,
-}
+_SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in (Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks)}
 _LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
 _RENAMED = {"score": "score_kind"}  # parameters by the names they have in older files
 _PLAIN = (type(None), bool, int, float, str)
@@ -101,8 +95,7 @@ class Saveable(ABC):
 
     def _storable_parameters(self) -> dict[str, Any]:
         """Return the parameters as files hold them."""
-        parameters: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return parameters
+        return dict(self.get_params(deep=False))  # type: ignore[attr-defined]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -110,11 +103,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     return restore(read_state(path, KIND)[1])
 
 
-def state_of(detector: Any) -> dict[str, Any]:
+def state_of(detector: Saveable) -> dict[str, Any]:
     """Return a fitted detector as part of a larger state, without the labels of its rows; see `restore`."""
     labels = {"labels": False} if hasattr(detector, "_row_labels") else {}
-    state: dict[str, Any] = detector._whole_state(**labels)
-    return state
+    return detector._whole_state(**labels)
 
 
 def restore(state: dict[str, Any]) -> Any:
@@ -239,8 +231,7 @@ def _is_like(value: Any, default: Any) -> bool:
 
 
 def _unpack_random_state(record: Record) -> np.random.RandomState:
-    result = np.random.RandomState()
-    keys = record.array("keys", np.uint32, (624,))
+    result, keys = np.random.RandomState(), record.array("keys", np.uint32, (624,))
     position, has_gauss = record.whole("position", least=0, most=624), record.whole("has_gauss", least=0, most=1)
     result.set_state(("MT19937", keys, position, has_gauss, record.number("gauss")))
     return result

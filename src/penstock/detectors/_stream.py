@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
 
 
-@dataclass(frozen=True)
-class StreamSettings:
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings(OnlineSettings):
     """The parameters of `OnlineNSNMF` that matter once a stream has begun; they do not change while it runs."""
 
     n_components: int
@@ -38,15 +38,12 @@ class StreamSettings:
     scale: Literal["auto", "minmax"] | None
     learn_flagged: bool
     random_state: Any
-    online: OnlineSettings
 
     @classmethod
     def of(cls, detector: OnlineNSNMF) -> StreamSettings:
         """Return the settings of a detector whose parameters have been checked."""
-        given = detector.get_params(deep=False)
-        online = OnlineSettings(**{each.name: given[each.name] for each in fields(OnlineSettings)})
-        own = {each.name: given[each.name] for each in fields(cls) if each.name != "online"}
-        return cls(**{**own, "warmup": detector.warmup or detector.buffer_size}, online=online)
+        given = detector.get_params(deep=False) | {"warmup": detector.warmup or detector.buffer_size}
+        return cls(**{each.name: given[each.name] for each in fields(cls)})
 
 
 class Stream:
@@ -140,10 +137,10 @@ class Stream:
         n = min(chosen.buffer_size, len(table))
         n_components = min(chosen.n_components, n)
         first = np.ascontiguousarray(A[:n])
-        factors = OnlineFactors(chosen.online, chosen.buffer_size, self.n_columns, n_components)
+        factors = OnlineFactors(chosen, chosen.buffer_size, self.n_columns, n_components)
         factors.fill(first)
         lengths, S = factors.tree().lengths, factors.similarity()
-        objective = nsnmf(first, S, chosen.online.alpha, chosen.gamma)
+        objective = nsnmf(first, S, chosen.alpha, chosen.gamma)
         solution = fit_factors(objective, n_components, random_state=chosen.random_state)
         factors.begin(solution.factors)
         residuals = X[:n] - solution.factors.W @ solution.factors.H
@@ -289,6 +286,6 @@ class Stream:
         self.warmup_scores = warm.array("warmup_scores", np.float64, (None,), least=0.0, missing=True)
         self.n_iter = warm.whole("n_iter", least=0)
         n_components = warm.whole("n_components", least=1, most=chosen.n_components)
-        factors = OnlineFactors(chosen.online, chosen.buffer_size, p, n_components)
+        factors = OnlineFactors(chosen, chosen.buffer_size, p, n_components)
         factors.set_state(warm.value("factors"))
         self.factors = factors

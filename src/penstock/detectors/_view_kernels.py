@@ -6,15 +6,14 @@ import math
 
 import numpy as np
 
-from penstock._jit import inlined_kernel, kernel
-from penstock._types import FloatArray, IndexArray
+from penstock._jit import Array, inlined_kernel, kernel
 from penstock.graph.distance_kernels import TILE
 
 _FARTHEST = 1e300
 
 
 @kernel
-def encode_rows(A: FloatArray, unit: FloatArray, center: FloatArray, spread: FloatArray, out: FloatArray) -> None:
+def encode_rows(A: Array, unit: Array, center: Array, spread: Array, out: Array) -> None:
     """sign(z)·log(1 + |z|) with z = (a/unit − center)/spread; NaN stays NaN.
 
     log(w)·y/(w − 1) with w = 1 + y as rounded is log1p(y) to a few units of the last place, in a fifth of its time.
@@ -31,9 +30,7 @@ def encode_rows(A: FloatArray, unit: FloatArray, center: FloatArray, spread: Flo
 
 
 @kernel
-def add_columns(
-    A: FloatArray, start: int, stop: int, unit: FloatArray, mean: FloatArray, squared: bool, out: FloatArray
-) -> None:
+def add_columns(A: Array, start: int, stop: int, unit: Array, mean: Array, squared: bool, out: Array) -> None:
     """Add a/unit − mean of the rows start..stop, or its square, to `out`, per column, without missing values."""
     for i in range(start, stop):
         for d in range(A.shape[1]):
@@ -44,7 +41,7 @@ def add_columns(
 
 
 @kernel
-def take_different(members: IndexArray, first: int) -> None:
+def take_different(members: Array, first: int) -> None:
     """Make the numbers of each row different: column s, drawn up to `first` + s, is that where it was drawn before."""
     for t in range(members.shape[0]):
         for s in range(1, members.shape[1]):
@@ -55,9 +52,7 @@ def take_different(members: IndexArray, first: int) -> None:
 
 
 @kernel
-def distances_to_nodes(
-    Q: FloatArray, start: int, stop: int, tiles: FloatArray, nodes_have_holes: bool, out: FloatArray
-) -> None:
+def distances_to_nodes(Q: Array, start: int, stop: int, tiles: Array, nodes_have_holes: bool, out: Array) -> None:
     """Σ|q − node| of the rows start..stop and all nodes, over the entries that both have, scaled up to all of them.
 
     `tiles` has the nodes as (tile, dimension, slot). Infinite where a row and a node share no entry. Each distance is
@@ -72,7 +67,7 @@ def distances_to_nodes(
             for t in range(TILE):
                 total[t] = 0.0
                 holes[t] = 0.0
-            if nodes_have_holes or has_hole(Q[i]):
+            if nodes_have_holes or np.isnan(Q[i]).any():
                 for d in range(0, whole, 4):
                     q0, q1, q2, q3 = Q[i, d], Q[i, d + 1], Q[i, d + 2], Q[i, d + 3]
                     for t in range(TILE):
@@ -102,12 +97,7 @@ def distances_to_nodes(
 
 
 @kernel
-def has_hole(a: FloatArray) -> bool:
-    return bool(np.isnan(a).any())
-
-
-@kernel
-def _mean_of_least(distances: FloatArray, draws: IndexArray) -> float:
+def _mean_of_least(distances: Array, draws: Array) -> float:
     """The mean over draws of the least distance to one of its nodes; NaN where all are infinite."""
     total = 0.0
     count = 0
@@ -122,7 +112,7 @@ def _mean_of_least(distances: FloatArray, draws: IndexArray) -> float:
 
 
 @kernel
-def mean_to_nodes(distances: FloatArray, draws: IndexArray, twin: int, apart: float) -> float:
+def mean_to_nodes(distances: Array, draws: Array, twin: int, apart: float) -> float:
     """Mean distance to the nearest node over the draws: without the twin where apart is 0, with it where it is 1.
 
     `distances` are those of one row to all nodes; −1 if the twin is none of them. NaN where no draw has a node that
@@ -145,16 +135,14 @@ def mean_to_nodes(distances: FloatArray, draws: IndexArray, twin: int, apart: fl
 
 
 @kernel
-def means_to_nodes(
-    distances: FloatArray, draws: IndexArray, twins: IndexArray, apart: FloatArray, start: int, out: FloatArray
-) -> None:
+def means_to_nodes(distances: Array, draws: Array, twins: Array, apart: Array, start: int, out: Array) -> None:
     """`mean_to_nodes` of rows from `start` on."""
     for i in range(distances.shape[0]):
         out[start + i] = mean_to_nodes(distances[i], draws, twins[start + i], apart[start + i])
 
 
 @kernel
-def add_gaps(a: FloatArray, b: FloatArray, total: FloatArray) -> None:
+def add_gaps(a: Array, b: Array, total: Array) -> None:
     """Add |a − b| to `total`, where both are there, scaled up as distances are."""
     p = a.shape[0]
     shared = 0
@@ -167,7 +155,7 @@ def add_gaps(a: FloatArray, b: FloatArray, total: FloatArray) -> None:
 
 
 @kernel
-def _gaps_of_least(q: FloatArray, nodes: FloatArray, distances: FloatArray, draws: IndexArray, out: FloatArray) -> bool:
+def _gaps_of_least(q: Array, nodes: Array, distances: Array, draws: Array, out: Array) -> bool:
     """What each variable adds to `_mean_of_least`; whether there is any."""
     out[:] = 0.0
     count = 0
@@ -186,14 +174,7 @@ def _gaps_of_least(q: FloatArray, nodes: FloatArray, distances: FloatArray, draw
 
 @kernel
 def gaps_to_nodes(
-    Q: FloatArray,
-    nodes: FloatArray,
-    distances: FloatArray,
-    draws: IndexArray,
-    twins: IndexArray,
-    apart: FloatArray,
-    start: int,
-    out: FloatArray,
+    Q: Array, nodes: Array, distances: Array, draws: Array, twins: Array, apart: Array, start: int, out: Array
 ) -> None:
     """What each variable adds to `means_to_nodes`: the sum of a row is that, to rounding."""
     p = Q.shape[1]
@@ -215,7 +196,7 @@ def gaps_to_nodes(
 
 
 @kernel
-def count_bins(Q: FloatArray, low: FloatArray, width: FloatArray, counts: FloatArray) -> None:
+def count_bins(Q: Array, low: Array, width: Array, counts: Array) -> None:
     """Count each reading in its bin; `counts` has an empty bin on either side of the others."""
     for i in range(Q.shape[0]):
         for d in range(Q.shape[1]):
@@ -229,9 +210,7 @@ def _bin_at(place: float, bins: int) -> int:
 
 
 @inlined_kernel
-def _surprise(
-    value: float, own: float, share: float, low: float, width: float, counts: FloatArray, total: float
-) -> float:
+def _surprise(value: float, own: float, share: float, low: float, width: float, counts: Array, total: float) -> float:
     """−log of the share of readings like this one: a histogram's, interpolated between its bins.
 
     As much as `share` of the reading `own`, which is in the histogram, is left out of it.
@@ -252,14 +231,7 @@ def _surprise(
 
 @kernel
 def surprises_of(
-    Q: FloatArray,
-    own: FloatArray,
-    share: FloatArray,
-    low: FloatArray,
-    width: FloatArray,
-    counts: FloatArray,
-    total: FloatArray,
-    out: FloatArray,
+    Q: Array, own: Array, share: Array, low: Array, width: Array, counts: Array, total: Array, out: Array
 ) -> None:
     """`_surprise` of each entry; NaN stays NaN."""
     for i in range(Q.shape[0]):
@@ -271,14 +243,7 @@ def surprises_of(
 
 @kernel
 def add_surprises(
-    A: FloatArray,
-    start: int,
-    stop: int,
-    low: FloatArray,
-    width: FloatArray,
-    counts: FloatArray,
-    total: FloatArray,
-    out: FloatArray,
+    A: Array, start: int, stop: int, low: Array, width: Array, counts: Array, total: Array, out: Array
 ) -> None:
     """Add the surprises of the rows start..stop, each without itself, to `out`, per column."""
     for i in range(start, stop):
@@ -289,15 +254,7 @@ def add_surprises(
 
 @kernel
 def sum_excesses(
-    Q: FloatArray,
-    own: FloatArray,
-    share: FloatArray,
-    low: FloatArray,
-    width: FloatArray,
-    counts: FloatArray,
-    total: FloatArray,
-    usual: FloatArray,
-    out: FloatArray,
+    Q: Array, own: Array, share: Array, low: Array, width: Array, counts: Array, total: Array, usual: Array, out: Array
 ) -> None:
     """Σ max(0, surprise − usual) of each row, scaled up to all entries where some are missing."""
     p = Q.shape[1]
@@ -313,14 +270,14 @@ def sum_excesses(
 
 
 @kernel
-def standardise(values: FloatArray, floor: float, mean: float, spread: float, out: FloatArray) -> None:
+def standardise(values: Array, floor: float, mean: float, spread: float, out: Array) -> None:
     """(log max(value, floor) − mean)/spread; 0 for NaN, which says nothing."""
     for i in range(values.shape[0]):
         out[i] = 0.0 if math.isnan(values[i]) else (math.log(max(values[i], floor)) - mean) / spread
 
 
 @kernel
-def two_largest(parts: FloatArray, out: FloatArray) -> None:
+def two_largest(parts: Array, out: Array) -> None:
     """The two largest numbers of each row in their places, 0 elsewhere; of equal ones the first."""
     for i in range(parts.shape[0]):
         first = second = -1

@@ -147,17 +147,14 @@ class KNNDistance(BaseDetector):
 def _last_found(distances: FloatArray, k: int) -> FloatArray:
     """Return the k-th of ascending distances, or the last finite one before it; the first is finite."""
     count = np.isfinite(distances[:, :k]).sum(axis=1)
-    last: FloatArray = distances[np.arange(len(distances)), count - 1]
-    return last
+    return np.asarray(distances[np.arange(len(distances)), count - 1])
 
 
 def _mean(A: FloatArray) -> FloatArray:
     """Return column means that cannot overflow and are exact for constant columns; NaN is left out."""
     if np.isnan(A).any():
-        means: FloatArray = np.array([_mean(column[~np.isnan(column)][:, None])[0] for column in A.T])
-        return means
+        return np.array([_mean(column[~np.isnan(column)][:, None])[0] for column in A.T])
     base = A[0]
     with np.errstate(over="ignore"):
         direct = base + (A - base).mean(axis=0)
-    result: FloatArray = np.where(np.isfinite(direct), direct, (A / len(A)).sum(axis=0))
-    return result
+    return np.asarray(np.where(np.isfinite(direct), direct, (A / len(A)).sum(axis=0)))

@@ -289,7 +289,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
                 f"Columns {unseen} had no reading in the warm-up of {len(self.warmup_scores_)} samples, so they cannot "
                 f"be scaled: their readings are left out. A longer warmup would include them."
             )
-        similarity = stream.settings.online.similarity
+        similarity = stream.settings.similarity
         if stream.tightest < _TIGHT and similarity in ("inverse", "relative"):
             warn_caller(
                 f"Two samples of the warm-up are {1 / stream.tightest:.0e} times nearer to each other than is usual "

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._factor_base import FactorDetector, limit_components
 from penstock.detectors._saving import restore, state_of
@@ -23,6 +23,7 @@ from penstock.sensors import (
     Learnt,
     ResidualState,
     Scale,
+    SeriesModel,
     TimeLayer,
     judge_both_sides,
     learn_clock,
@@ -31,7 +32,7 @@ from penstock.sensors import (
     learn_time_layer,
 )
 from penstock.sensors.packing import pack, unpack
-from penstock.sensors.readings import BoolArray
+from penstock.sensors.readings import without_holes
 from penstock.sensors.residuals import leave_own_out, rebuild_rows
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -41,59 +42,35 @@ _LARGEST = 100.0  # in widths: residuals are cut there
 
 
 @dataclass(frozen=True, eq=False)
-class OverTimeModel:
-    """A fitted detector of rows as a source of residuals, and the time layer that follows them.
-
-    Attributes
-    ----------
-    detector : BaseDetector
-        Fitted.
-    scale, clock, layer : Scale, Clock, TimeLayer
-        Of the sensors, the rows and the residuals.
-    usual : tuple of two floats, or None
-        Of a detector that rebuilds nothing: median and width of its training scores.
-    """
+class OverTimeModel(SeriesModel):
+    """A fitted detector of rows as a source of residuals, and the time layer that follows them."""
 
     detector: BaseDetector
     scale: Scale
     clock: Clock
     layer: TimeLayer
-    usual: tuple[float, float] | None
+    usual: tuple[float, float] | None  # of a detector that rebuilds nothing: median and width of its training scores
 
     def start(self) -> ResidualState:
-        """Return the state of a series that begins after the training rows."""
         return ResidualState(self.layer.start())
 
     def score(self, X: FloatArray, state: ResidualState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
-        """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
         residuals, filled = self._residuals(X)  # first, as the detector may refuse a row
         spacing = self.clock.follow(len(X), time, runs, state.last)
         return Judgement(*self.layer.judge(residuals, filled, spacing, state.layer))
 
     def score_alone(self, X: FloatArray) -> FloatArray:
-        """Score rows without history, each by itself: as the first row of a series that moves as usual."""
         return self.layer.judge_alone(self._residuals(X)[0])
-
-    def expected(self, X: FloatArray) -> FloatArray:
-        """Return what each sensor should read given the others; for a missing reading its rebuilt value."""
-        residuals, filled = self._rebuilt(X)
-        expected: FloatArray = (filled - residuals) * self.scale.width + self.scale.center
-        return expected
-
-    def deviations(self, X: FloatArray) -> FloatArray:
-        """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
-        usual: FloatArray = self.layer.activity.spread(np.ones((1, 6)))
-        return self._rebuilt(X)[0] / usual
 
     def _residuals(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.usual is None:
-            return self._rebuilt(X)
+            return self.residuals_of(X)
         there, scores = _with_readings(X), np.full(len(X), self.usual[0])
         if there.any():
             scores[there] = self.detector.score_array(np.ascontiguousarray(X[there]))
-        return above_usual(scores, self.usual), _filled(self.scale.apply(X))
+        return above_usual(scores, self.usual), without_holes(self.scale.apply(X))
 
-    def _rebuilt(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not isinstance(self.detector, FactorDetector):
             raise AttributeError(
                 f"{type(self.detector).__name__} rebuilds no rows, so that nothing is known of what a sensor should "
@@ -107,28 +84,16 @@ class OverTimeModel:
 
 
 def rebuilt_residuals(
-    detector: FactorDetector,
-    X: FloatArray,
-    scale: Scale,
-    held: FloatArray | None,
-    weights: FloatArray | None = None,
+    detector: FactorDetector, X: FloatArray, scale: Scale, held: FloatArray | None, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return residuals (n, p), and readings with rebuilt values where one is missing (n, p), in units of `scale`.
 
-    Parameters
-    ----------
-    detector : FactorDetector
-        Fitted.
-    X : array of shape (n, p)
-        Readings; NaN where one is missing. A row without any has residuals of 0.
-    scale : Scale
-    held : array of shape (k, k) or None
-        Of `held_apart_from_readings`.
-    weights : array, optional
-        Of the rows that have a reading; found by `detector.transform` if None.
+    X : (n, p) readings; NaN where one is missing. A row without any has residuals of 0.
+    held : of `held_apart_from_readings`.
+    weights : of the rows that have a reading; found by `detector.transform` if None.
     """
     Z = scale.apply(X)
-    residuals, filled, there = np.zeros(X.shape), _filled(Z), _with_readings(X)
+    residuals, filled, there = np.zeros(X.shape), without_holes(Z), _with_readings(X)
     if not there.any():
         return residuals, filled
     W, H = detector.transform(X[there]) if weights is None else weights, detector.components_
@@ -178,10 +143,6 @@ def _named(table: FloatArray, there: BoolArray, index: Any) -> Any:
 
 def _with_readings(X: FloatArray) -> BoolArray:
     return np.asarray(~np.isnan(X).all(axis=1))
-
-
-def _filled(Z: FloatArray) -> FloatArray:
-    return np.where(np.isnan(Z), 0.0, Z)
 
 
 class OverTime(SeriesDetector):
@@ -288,7 +249,8 @@ class OverTime(SeriesDetector):
             usual = _usual(detector.scores_)
             scores = np.full(len(table), usual[0])
             scores[there] = detector.scores_
-            R, filled, judged = above_usual(scores, usual), _filled(scale.apply(table)), np.ones(1, dtype=np.bool_)
+            R, filled = above_usual(scores, usual), without_holes(scale.apply(table))
+            judged = np.ones(1, dtype=np.bool_)
         kept = np.ones(len(table), dtype=np.bool_)
         first = judge_both_sides(R, filled, spacing, kept, judged).scores
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)

@@ -35,18 +35,12 @@ _FEWEST_ROWS = 100
 
 @dataclass(frozen=True, eq=False)
 class ViewsModel:
-    """What a `Detector` has learnt.
+    """What a `Detector` has learnt."""
 
-    copies : which training rows were fitted.
-    tree : the spanning tree of all training rows.
-    views : the four views of any row.
-    parts : (n, 4) of the training rows.
-    """
-
-    copies: Copies
-    tree: Tree
-    views: Composite
-    parts: FloatArray
+    copies: Copies  # which training rows were fitted
+    tree: Tree  # the spanning tree of all training rows
+    views: Composite  # the four views of any row
+    parts: FloatArray  # (n, 4) of the training rows
 
     @cached_property
     def scores_as_new(self) -> FloatArray:

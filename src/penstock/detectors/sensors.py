@@ -97,10 +97,12 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            scores = self._fit_series(table, seconds, labels, pandas_index(X))
+            scores = self.learn_rows(table, seconds, labels, pandas_index(X))
             return self.finish_fit(scores, seen=shares_seen(table), table=X)
 
-    def learn_rows(self, table: FloatArray, time: FloatArray | None = None, runs: Any = None) -> FloatArray:
+    def learn_rows(
+        self, table: FloatArray, time: FloatArray | None = None, runs: Any = None, index: Any = None
+    ) -> FloatArray:
         """Learn from checked rows, and return their scores for `finish_fit`: a step of a fit outside `fit`.
 
         Parameters
@@ -109,18 +111,13 @@ class SeriesDetector(BaseDetector):
         time : ndarray of shape (n,), default=None
             In seconds, or any unit.
         runs : ndarray of shape (n,), default=None
+        index : pandas Index, default=None
+            Names rows in messages.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._fit_series(table, time, runs, None)
-
-    def _fit_rows(self, A: FloatArray) -> FloatArray:
-        return self._fit_series(A, None, None, None)
-
-    def _fit_series(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> FloatArray:
-        """Learn from rows in order of time, and return their scores."""
         learnt = self._learn(table, time, runs, index)
         self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
         starts = learnt.model.clock.follow(len(table), time, runs).starts
@@ -129,6 +126,9 @@ class SeriesDetector(BaseDetector):
         self.later_rate_ = learn_rate(self.as_new_, starts)
         self.alone_ = bounded(join_blocks(self.model_.score_alone, table))
         return learnt.judgement.scores
+
+    def _fit_rows(self, A: FloatArray) -> FloatArray:
+        return self.learn_rows(A)
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows, each by itself.
@@ -379,13 +379,11 @@ class SensorDetector(SeriesDetector):
         return learn_series(table, time, runs, np.random.RandomState(seed % 2**32))
 
     def _pack_series(self) -> dict[str, Any]:
-        packed: dict[str, Any] = pack(self.model_)
-        return packed
+        return dict(pack(self.model_))
 
     def _unpack_series(self, record: Record) -> SensorModel:
         p = self.n_features_in_
-        model: SensorModel = unpack(SensorModel, record, {"p": p, "r": p})
-        return model
+        return unpack(SensorModel, record, {"p": p, "r": p})
 
 
 class SeriesMonitor:
@@ -450,15 +448,10 @@ class SeriesMonitor:
         found = Judgement(np.empty(len(table)), np.empty((len(table), len(self.detector.model_.layer.judged))))
         for start in range(0, len(table), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
-            part = self._score(
-                table[some], None if seconds is None else seconds[some], None if labels is None else labels[some]
-            )
-            found.scores[some], found.evidence[some] = part.scores, part.evidence
+            its_time, its_runs = (None if each is None else each[some] for each in (seconds, labels))
+            part = self.detector.model_.score(table[some], self._state, its_time, its_runs)
+            found.scores[some], found.evidence[some] = bounded(part.scores), part.evidence
         return found
-
-    def _score(self, table: FloatArray, time: FloatArray | None, runs: Any) -> Judgement:
-        found = self.detector.model_.score(table, self._state, time, runs)
-        return Judgement(bounded(found.scores), found.evidence)
 
     def copy(self) -> SeriesMonitor:
         """Return a monitor that stands where this one does and goes on by itself."""
@@ -496,15 +489,9 @@ def restore_monitor(state: dict[str, Any]) -> SeriesMonitor:
 
 
 def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
-    """Return the time of each row in seconds (numbers stay what they are); None if there is none.
+    """Return the time of each of n rows in seconds (numbers stay what they are); None if there is none.
 
-    Parameters
-    ----------
-    X : table
-        The DatetimeIndex of a pandas DataFrame is taken if `time` is None.
-    time : array-like of shape (n,), or None
-    n : int
-        Number of rows.
+    If `time` is None, the DatetimeIndex of the table X is taken, if it has one.
     """
     pandas = sys.modules.get("pandas")
     if time is None:

@@ -21,20 +21,7 @@ from numpy.typing import NDArray
 from penstock._progress import set_stage
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.detectors._view_kernels import (
-    add_columns,
-    add_surprises,
-    count_bins,
-    distances_to_nodes,
-    encode_rows,
-    gaps_to_nodes,
-    means_to_nodes,
-    standardise,
-    sum_excesses,
-    surprises_of,
-    take_different,
-    two_largest,
-)
+from penstock.detectors import _view_kernels as kernels
 from penstock.graph.edges import nearest_by_tree, pair_distances, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.points import tiles_of
@@ -58,11 +45,11 @@ _SUMMED = 1 << 22  # distances and columns, below which a thread costs more than
 _LARGEST_LOG, _SMALLEST_SPREAD = 1000.0, 1e-20  # no logarithm of a float is larger; below it, scores may overflow
 
 
-def block_sums(rows: FloatArray, add: Callable[[FloatArray, int, int, FloatArray], None]) -> FloatArray:
-    """Return (blocks, p): what `add` adds to the sums of the columns for each block of rows."""
+def block_sums(rows: FloatArray, add: Callable[[int, int, FloatArray], None]) -> FloatArray:
+    """Return (blocks, p): what `add` adds to the sums of the columns for each block of rows, from its first to last."""
     sums = np.zeros((-(-len(rows) // BLOCK), rows.shape[1]))
     for place, start in enumerate(range(0, len(rows), BLOCK)):
-        add(rows, start, min(start + BLOCK, len(rows)), sums[place])
+        add(start, min(start + BLOCK, len(rows)), sums[place])
     return sums
 
 
@@ -70,22 +57,19 @@ def block_sums(rows: FloatArray, add: Callable[[FloatArray, int, int, FloatArray
 class LogEncoding:
     """sign(z)·log(1 + |z|), where z = (x − median)/standard deviation of a column; NaN stays NaN.
 
-    unit : what readings are divided by first, so that no square of them overflows.
-    center, spread : median and standard deviation in that unit; a constant column has a spread of 1.
-
     >>> rows = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
     >>> learn_encoding(rows).apply(rows).round(2).ravel().tolist()
     [-0.05, -0.03, 0.0, 0.03, 1.25]
     """
 
-    unit: FloatArray
-    center: FloatArray
-    spread: FloatArray
+    unit: FloatArray  # what readings are divided by first, so that no square of them overflows
+    center: FloatArray  # median in that unit
+    spread: FloatArray  # standard deviation in that unit; 1 for a constant column
 
     def apply(self, A: FloatArray) -> FloatArray:
         """Encode rows."""
         out = np.empty(A.shape)
-        encode_rows(A, self.unit, self.center, self.spread, out)
+        kernels.encode_rows(A, self.unit, self.center, self.spread, out)
         return out
 
 
@@ -125,12 +109,12 @@ def sums_in_units(A: FloatArray, unit: FloatArray) -> FloatArray:
     [[2048.0, 1024.0], [952.0, 476.0]]
     """
     nothing = np.zeros(len(unit))
-    return block_sums(A, lambda rows, start, stop, out: add_columns(rows, start, stop, unit, nothing, False, out))
+    return block_sums(A, lambda start, stop, out: kernels.add_columns(A, start, stop, unit, nothing, False, out))
 
 
 def sums_of_squares(A: FloatArray, unit: FloatArray, mean: FloatArray) -> FloatArray:
     """Return the sums of squares around the mean by blocks of rows."""
-    return block_sums(A, lambda rows, start, stop, out: add_columns(rows, start, stop, unit, mean, True, out))
+    return block_sums(A, lambda start, stop, out: kernels.add_columns(A, start, stop, unit, mean, True, out))
 
 
 @dataclass(frozen=True)
@@ -149,7 +133,7 @@ class LogStandard:
     def apply(self, values: FloatArray) -> FloatArray:
         """Put values on the scale; NaN becomes 0."""
         out = np.empty(len(values))
-        standardise(values, self.floor, self.mean, self.spread, out)
+        kernels.standardise(values, self.floor, self.mean, self.spread, out)
         return out
 
 
@@ -172,15 +156,13 @@ def learn_standard(values: FloatArray) -> LogStandard:
 class Places:
     """Where rows are among the fitted ones.
 
-    near : the nearest fitted row; −1 if none shares a column with the row.
-    distance : to it.
     apart : 0 if the row *is* that fitted row, 1 if it is as far from it as a tenth of the distance to its nearest
         neighbour or farther. In between a view blends what it says of the fitted row and of a new row, so that values
         do not jump.
     """
 
-    near: IndexArray
-    distance: FloatArray
+    near: IndexArray  # the nearest fitted row; −1 if none shares a column with the row
+    distance: FloatArray  # to it
     apart: FloatArray
 
 
@@ -190,19 +172,13 @@ class Joining:
 
     By the cut property the first is the distance to the nearest row. A fitted row's own edge counts once, and not among
     those of the row that it joins.
-
-    search : the fitted rows, all different.
-    reach : (m,) how near a new row must be to a fitted one to be taken for it in part.
-    around : (m,) mean length of its edges.
-    own : (m,) value of this view for it.
-    joins : (m,) its nearest other row.
     """
 
-    search: FittedSearch
-    reach: FloatArray
-    around: FloatArray
-    own: FloatArray
-    joins: IndexArray
+    search: FittedSearch  # the fitted rows, all different
+    reach: FloatArray  # (m,) how near a new row must be to a fitted one to be taken for it in part
+    around: FloatArray  # (m,) mean length of its edges
+    own: FloatArray  # (m,) value of this view for it
+    joins: IndexArray  # (m,) its nearest other row
 
     def places(self, Q: FloatArray, likely: IndexArray | None = None) -> Places:
         """Find rows. A row that equals fitted ones is the one in `likely`, if that is among them, else the first."""
@@ -274,8 +250,7 @@ def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
 
 def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
     """Return whether each row equals the other, missing readings included."""
-    same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
-    return same
+    return np.asarray(((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,18 +259,13 @@ class Sampling:
 
     A few rows of a table with few anomalies hold none most of the time: anomalies do not hide each other. A row is in
     many draws; its distance is computed once.
-
-    coarse, fine : (draws, size) which of the fitted rows.
-    times : (m,) how many training rows each fitted row stands for.
-    drawn : (k,) the fitted rows that are in a draw, each once, ascending.
-    nodes : (k, p) these rows.
     """
 
-    coarse: IndexArray
-    fine: IndexArray
-    times: IndexArray
-    drawn: IndexArray
-    nodes: FloatArray
+    coarse: IndexArray  # (draws, size) which of the fitted rows
+    fine: IndexArray  # (draws, size) which of the fitted rows
+    times: IndexArray  # (m,) how many training rows each fitted row stands for
+    drawn: IndexArray  # (k,) the fitted rows that are in a draw, each once, ascending
+    nodes: FloatArray  # (k, p) these rows
 
     @cached_property
     def _tiles(self) -> FloatArray:
@@ -315,30 +285,24 @@ class Sampling:
 
         One of c equal training rows is left out: the others are nodes at a distance of 0.
         """
-        coarse, fine = np.empty(len(Q)), np.empty(len(Q))
-
-        def measure(start: int, distances: FloatArray, twins: IndexArray, apart: FloatArray) -> None:
-            for draws, out in zip(self._draws, (coarse, fine), strict=True):
-                means_to_nodes(distances, draws, twins, apart, start, out)
-
-        self._for_each_block(Q, places, measure)
-        return coarse, fine
+        found = np.empty(len(Q)), np.empty(len(Q))
+        self._for_each_block(Q, places, found, kernels.means_to_nodes)
+        return found
 
     def gaps(self, Q: FloatArray, places: Places) -> tuple[FloatArray, FloatArray]:
         """Return twice (n, p): what each variable adds to `values`."""
-        coarse, fine = np.empty(Q.shape), np.empty(Q.shape)
+        found = np.empty(Q.shape), np.empty(Q.shape)
 
-        def measure(start: int, distances: FloatArray, twins: IndexArray, apart: FloatArray) -> None:
-            for draws, out in zip(self._draws, (coarse, fine), strict=True):
-                gaps_to_nodes(Q, self.nodes, distances.copy(), draws, twins, apart, start, out)
+        def measure(distances: FloatArray, *arguments: Any) -> None:
+            kernels.gaps_to_nodes(Q, self.nodes, distances.copy(), *arguments)
 
-        self._for_each_block(Q, places, measure)
-        return coarse, fine
+        self._for_each_block(Q, places, found, measure)
+        return found
 
     def _for_each_block(
-        self, Q: FloatArray, places: Places, measure: Callable[[int, FloatArray, IndexArray, FloatArray], None]
+        self, Q: FloatArray, places: Places, views: tuple[FloatArray, FloatArray], measure: Callable[..., None]
     ) -> None:
-        """Call `measure` with the first row of a block, distances of the block to all nodes, and twins of all rows."""
+        """Let `measure`, called as `means_to_nodes` is, fill the values of both views, block after block of rows."""
         found = np.minimum(np.searchsorted(self.drawn, places.near), len(self.drawn) - 1)
         twins = np.where(self.drawn[found] == places.near, found, -1)
         apart = 1.0 - (1.0 - places.apart) / self.times[places.near]
@@ -348,8 +312,9 @@ class Sampling:
             distances = np.empty((min(_ROWS_MEASURED, stop - start), tiles.shape[0] * tiles.shape[2]))
             for first in range(start, stop, _ROWS_MEASURED):
                 last = min(first + _ROWS_MEASURED, stop)
-                distances_to_nodes(Q, first, last, tiles, holes, distances)
-                measure(first, distances[: last - first], twins, apart)
+                kernels.distances_to_nodes(Q, first, last, tiles, holes, distances)
+                for draws, out in zip(self._draws, views, strict=True):
+                    measure(distances[: last - first], draws, twins, apart, first, out)
 
         for_each_range(measure_range, len(Q), smallest=1 + _SUMMED // (tiles.size + 1))
 
@@ -378,7 +343,7 @@ def draw_numbers(n: int, draws: int, size: int, rng: np.random.Generator) -> Ind
     """
     size = min(size, n)
     members: IndexArray = rng.integers(0, np.arange(n - size + 1, n + 1), (draws, size), dtype=np.intp)
-    take_different(members, n - size)
+    kernels.take_different(members, n - size)
     return members
 
 
@@ -388,18 +353,13 @@ class Margins:
 
     max(0, −log share − usual). The share is that of a histogram with about log₂ n bins, interpolated between the
     middles of the bins and down to 0 beyond the ends. With missing readings the sum is scaled up to all variables.
-
-    low, width : (p,) of the bins.
-    counts : (p, bins + 2) with an empty bin at either end.
-    total : (p,) readings.
-    usual : (p,) the mean surprise of the readings learnt from.
     """
 
-    low: FloatArray
-    width: FloatArray
-    counts: FloatArray
-    total: FloatArray
-    usual: FloatArray
+    low: FloatArray  # (p,) where the bins begin
+    width: FloatArray  # (p,) of a bin
+    counts: FloatArray  # (p, bins + 2) with an empty bin at either end
+    total: FloatArray  # (p,) readings
+    usual: FloatArray  # (p,) the mean surprise of the readings learnt from
 
     def surprises(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return (n, p): −log share of each reading.
@@ -407,18 +367,17 @@ class Margins:
         own : (n, p) training rows, of which as much as `share` (n,) is left out: all of a row that is looked at itself.
         """
         out = np.empty(Q.shape)
-        surprises_of(Q, own, share, self.low, self.width, self.counts, self.total, out)
+        kernels.surprises_of(Q, own, share, self.low, self.width, self.counts, self.total, out)
         return out
 
     def excesses(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return (n, p): how much more surprising than usual each reading is; NaN where it is missing."""
-        excess: FloatArray = np.maximum(self.surprises(Q, own, share) - self.usual, 0.0)
-        return excess
+        return np.maximum(self.surprises(Q, own, share) - self.usual, 0.0)
 
     def values(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return the view's values."""
         out = np.empty(len(Q))
-        sum_excesses(Q, own, share, self.low, self.width, self.counts, self.total, self.usual, out)
+        kernels.sum_excesses(Q, own, share, self.low, self.width, self.counts, self.total, self.usual, out)
         return out
 
 
@@ -443,7 +402,7 @@ def empty_bins(n: int, low: FloatArray, high: FloatArray) -> Margins:
 def count_readings(margins: Margins, rows: FloatArray) -> FloatArray:
     """Return (p, bins + 2): how many readings of these rows are in each bin."""
     counts = np.zeros_like(margins.counts)
-    count_bins(rows, margins.low, margins.width, counts)
+    kernels.count_bins(rows, margins.low, margins.width, counts)
     return counts
 
 
@@ -454,12 +413,8 @@ def with_counts(margins: Margins, counts: FloatArray) -> Margins:
 
 def sums_of_surprises(margins: Margins, rows: FloatArray) -> FloatArray:
     """Return the sums of surprises by blocks of rows, each row without itself."""
-    return block_sums(
-        rows,
-        lambda rows, start, stop, out: add_surprises(
-            rows, start, stop, margins.low, margins.width, margins.counts, margins.total, out
-        ),
-    )
+    bins = margins.low, margins.width, margins.counts, margins.total
+    return block_sums(rows, lambda start, stop, out: kernels.add_surprises(rows, start, stop, *bins, out))
 
 
 def with_usual(margins: Margins, surprise: FloatArray) -> Margins:
@@ -486,20 +441,15 @@ _MARGINS = tuple(field.name for field in fields(Margins))
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """Four views of any row.
-
-    plain, logged : the local view, of readings as they are and as `encoding` makes them.
-    sampled, marginal : of encoded readings; `sampled` has the coarse and the fine view.
-    edition : 1 for views of files that were saved when a training row was in its own histogram.
-    """
+    """Four views of any row."""
 
     encoding: LogEncoding
-    plain: Joining
-    logged: Joining
-    sampled: Sampling
-    marginal: Margins
+    plain: Joining  # the local view, of readings as they are
+    logged: Joining  # the local view, of encoded readings
+    sampled: Sampling  # the coarse and the fine view, of encoded readings
+    marginal: Margins  # of encoded readings
     standards: Standards
-    edition: int = 2
+    edition: int = 2  # 1 for views of files that were saved when a training row was in its own histogram
 
     def parts(self, A: FloatArray) -> FloatArray:
         """Return (n, 4): how odd each row is in each view; 0 is usual, 1 a standard deviation above it."""
@@ -607,14 +557,13 @@ def counted(parts: FloatArray) -> FloatArray:
     [[3.0, 0.0, 2.0, 0.0]]
     """
     out = np.empty(parts.shape)
-    two_largest(np.ascontiguousarray(parts), out)
+    kernels.two_largest(np.ascontiguousarray(parts), out)
     return out
 
 
 def total_of(parts: FloatArray) -> FloatArray:
     """Return the sum of the parts of each row, added in the order of the views."""
-    total: FloatArray = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
-    return total
+    return ((parts[:, 0] + parts[:, 1]) + parts[:, 2]) + parts[:, 3]
 
 
 def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
@@ -622,8 +571,7 @@ def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
     largest = gaps.max(axis=1, initial=0.0)
     scaled = gaps / np.where(largest > 0, largest, 1.0)[:, None]  # so that no sum overflows
     even = np.where((largest > 0)[:, None], scaled, seen)
-    shares: FloatArray = even / even.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(even / even.sum(axis=1, keepdims=True))
 
 
 def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:

@@ -382,7 +382,7 @@ def entries_loss(table: Array, W: Array, Ht: Array, rows: Array, columns: Array)
     return loss
 
 
-Forms = tuple[float, float, float]
+Forms = tuple[float, float, float]  # of Y with itself, of Y with D, of D with itself, for a step D = moved − Y
 _RUN = 256  # rows whose terms are summed before they are added to the rest
 
 

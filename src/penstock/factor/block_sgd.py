@@ -12,7 +12,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -85,47 +84,6 @@ def step_scales(terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, 
     return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
 
 
-@dataclass
-class Course:
-    """How a run has gone so far: all that its rules to stop look at."""
-
-    settings: BlockSGD
-    first: float
-    value: float
-    rounds: int = 0
-    stalls: int = 0
-
-    def note(self, value: float, rounds: int) -> None:
-        """Note the objective after some more rounds; raise an error if it says that the steps are too long."""
-        self.rounds += rounds
-        if not value <= _EXPLODED * self.first:  # NaN is not, either
-            raise FloatingPointError(
-                f"Block SGD exploded by round {self.rounds}: its steps are too long for these similarities. Use "
-                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
-            )
-        self.stalls = self.stalls + 1 if self.value - value < self.settings.stall * self.value else 0
-        self.value = value
-
-    @property
-    def rounds_to_check(self) -> range:
-        """The rounds up to the next evaluation of the objective."""
-        return range(self.rounds, min(self.rounds + self.settings.rounds_per_check, self.settings.rounds))
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        return self._stalled or self.rounds >= self.settings.rounds
-
-    @property
-    def settled(self) -> bool:
-        """Whether it is done rather than out of rounds: without a stall rule all rounds were wanted."""
-        return self._stalled or (self.settings.stall == 0 and self.rounds >= self.settings.rounds)
-
-    @property
-    def _stalled(self) -> bool:
-        return self.settings.stall > 0 and self.stalls >= 2
-
-
 def write_draws(rng: Any) -> str:
     """Write the state of a source of random numbers as text, so that a run can go on drawing where it stopped."""
     is_generator = isinstance(rng, np.random.Generator)
@@ -150,17 +108,42 @@ def read_draws(text: str) -> Any:
 
 
 class _SGDDescent(Descent):
-    """What the two runs have in common."""
+    """What the two runs have in common: the rules to stop, and all that they look at."""
 
-    _course: Course
+    _settings: BlockSGD
+    _first: float  # value of the objective
+    _last: float
+    _rounds = 0
+    _stalls = 0
+
+    def _note(self, value: float, rounds: int) -> None:
+        """Note the objective after some more rounds; raise an error if it says that the steps are too long."""
+        self._rounds += rounds
+        if not value <= _EXPLODED * self._first:  # NaN is not, either
+            raise FloatingPointError(
+                f"Block SGD exploded by round {self._rounds}: its steps are too long for these similarities. Use "
+                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
+            )
+        self._stalls = self._stalls + 1 if self._last - value < self._settings.stall * self._last else 0
+        self._last = value
+
+    @property
+    def _rounds_to_check(self) -> range:
+        """The rounds up to the next evaluation of the objective."""
+        return range(self._rounds, min(self._rounds + self._settings.rounds_per_check, self._settings.rounds))
 
     @property
     def finished(self) -> bool:
-        return self._course.finished
+        return self._stalled or self._rounds >= self._settings.rounds
 
     @property
     def settled(self) -> bool:
-        return self._course.settled
+        """Whether it is done rather than out of rounds: without a stall rule all rounds were wanted."""
+        return self._stalled or (self._settings.stall == 0 and self._rounds >= self._settings.rounds)
+
+    @property
+    def _stalled(self) -> bool:
+        return self._settings.stall > 0 and self._stalls >= 2
 
 
 class BlockSGDDescent(_SGDDescent, InMemoryDescent):
@@ -192,8 +175,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         self._piece_slopes = np.empty((len(self._pieces), int(np.diff(self._columns).max()), K))
         G, Q = start.W.T @ start.W, start.H @ start.H.T
         self._scale_W, self._scale_H = step_scales(objective.terms, G, Q, settings, self._B)
-        value = objective.value(start)
-        self._course = Course(settings, value, value)
+        self._first = self._last = objective.value(start)
 
     @property
     def factors(self) -> Factors:
@@ -203,16 +185,14 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         """Take a few rounds, then evaluate the objective: Algorithm 1 as ALAD runs it."""
         if self.objective.refill(self._W, self._Ht.T):
             self._A = _column_blocks(self.objective, self._columns)
-        rounds, threads = self._course.rounds_to_check, thread_count()
+        rounds, threads = self._rounds_to_check, thread_count()
         with ThreadPoolExecutor(threads) as pool:
             for number in rounds:
                 self.take_round(draw_instances(self._B, self._rng), number, pool, threads)
-            attributes = pool.submit(
-                self.objective.attributes_by, self._W
-            )  # at the same time as the other large product
+            attributes = pool.submit(self.objective.attributes_by, self._W)  # while this thread computes SW
             SW = self.objective.spread(self._W)
             value = self.objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
-        self._course.note(value, len(rounds))
+        self._note(value, len(rounds))
         return value
 
     def take_round(
@@ -315,14 +295,13 @@ class ExecutorSGDDescent(_SGDDescent):
         if snapshot is not None:
             self._grams = np.asarray(snapshot["grams"], dtype=np.float64)
             self._scales = float(snapshot["scales"][0]), float(snapshot["scales"][1])
-            first, last = float(snapshot["history"][0]), float(snapshot["history"][-1])
-            self._course = Course(settings, first, last, int(snapshot["rounds"]), int(snapshot["stalls"]))
+            self._first, self._last = float(snapshot["history"][0]), float(snapshot["history"][-1])
+            self._rounds, self._stalls = int(snapshot["rounds"]), int(snapshot["stalls"])
             return
         self._grams = np.array([place.G for place in places])
         G, Q = self._grams.sum(axis=0), H @ H.T
         self._scales = step_scales(problem.terms, G, Q, settings, problem.executor.n_blocks)
-        value = self._measure()
-        self._course = Course(settings, value, value)
+        self._first = self._last = self._measure()
 
     @classmethod
     def drawn(cls, problem: BlockProblem, settings: BlockSGD, n_components: int, random_state: Any) -> Any:
@@ -345,8 +324,8 @@ class ExecutorSGDDescent(_SGDDescent):
             "H": self.H,
             "grams": self._grams,
             "scales": list(self._scales),
-            "rounds": self._course.rounds,
-            "stalls": self._course.stalls,
+            "rounds": self._rounds,
+            "stalls": self._stalls,
             "draws": write_draws(self._rng),
         }
 
@@ -355,18 +334,18 @@ class ExecutorSGDDescent(_SGDDescent):
         return np.ascontiguousarray(self._Ht.T)
 
     def value(self) -> float:
-        return self._course.value
+        return self._last
 
     def kkt_residual(self) -> float:
         return self._problem.judge(self.H)[1]
 
     def step(self) -> float:
         """Take a few rounds, then evaluate the objective: Algorithm 1 as ALAD runs it."""
-        rounds = self._course.rounds_to_check
+        rounds = self._rounds_to_check
         for number in rounds:
             self._take_round(draw_instances(self._problem.executor.n_blocks, self._rng), number)
-        self._course.note(self._measure(), len(rounds))
-        return self._course.value
+        self._note(self._measure(), len(rounds))
+        return self._last
 
     def _measure(self) -> float:
         """Compute the objective from the blocks' sums."""

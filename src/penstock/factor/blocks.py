@@ -24,7 +24,7 @@ from scipy import sparse
 
 from penstock._threads import thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
-from penstock.factor._kernels import agreement_forms, roughness_forms, sweep_rows
+from penstock.factor._kernels import Forms, agreement_forms, roughness_forms, sweep_rows
 from penstock.factor.descent import NEGLIGIBLE, own_curvature, reach, scale_weights
 from penstock.factor.objectives import Objective, fill_with_means
 from penstock.factor.terms import Sums, Terms, weight_parts, weight_residuals
@@ -244,9 +244,6 @@ class LocalExecutor:
 
     def gather(self, name: str) -> list[FloatArray]:
         return [state[name] for state in self._states]
-
-
-Forms = tuple[float, float, float]  # of y with itself, of y with D, of D with itself, for a step D = moved − y
 
 
 @dataclass(frozen=True, eq=False)

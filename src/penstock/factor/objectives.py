@@ -340,10 +340,7 @@ def gnmf(A: FloatArray, S: SparseMatrix, penalty: float, *, row_bound: float | N
 
     Parameters
     ----------
-    A : array of shape (n, p)
-        The table.
-    S : sparse matrix of shape (n, n)
-        Symmetric similarities ≥ 0.
+    A, S : as in `Objective`
     penalty : float
         Weight of the graph. With 0 it is NMF, without a bound.
     row_bound : float or None, default None
@@ -387,10 +384,7 @@ def nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8, gamma: float = 0.2
 
     Parameters
     ----------
-    A : array of shape (n, p)
-        The table.
-    S : sparse matrix of shape (n, n)
-        Symmetric similarities ≥ 0.
+    A, S : as in `Objective`
     alpha : float, default 0.8
         Weight of the table.
     gamma : float, default 0.2
@@ -415,10 +409,7 @@ def laplacian_nsnmf(A: FloatArray, S: SparseMatrix, alpha: float = 0.8) -> Objec
 
     Parameters
     ----------
-    A : array of shape (n, p)
-        The table.
-    S : sparse matrix of shape (n, n)
-        Symmetric similarities ≥ 0.
+    A, S : as in `Objective`
     alpha : float, default 0.8
         Weight of the table.
 

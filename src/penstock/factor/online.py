@@ -9,28 +9,18 @@ import numpy as np
 from scipy import sparse
 
 from penstock._types import Factors, FloatArray, SparseMatrix, Tree
-from penstock.factor._online_kernels import (
-    BINARY,
-    FLOOR,
-    INVERSE,
-    NORMALIZED,
-    RELATIVE,
-    Memory,
-    StepSettings,
-    accept_proposal,
-    advance,
-    grow_local_tree,
-    measure_buffer,
-    memory_size,
-    open_memory,
-    proposal_size,
-)
+from penstock.factor import _online_kernels as kernels
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.similarities import Kind, normalize, similarity
 from penstock.storage import Record
 
 _NO_ROWS = np.empty((0, 0))
-_KINDS: dict[Kind, int] = {"inverse": INVERSE, "binary": BINARY, "relative": RELATIVE, "normalized": NORMALIZED}
+_KINDS: dict[Kind, int] = {
+    "inverse": kernels.INVERSE,
+    "binary": kernels.BINARY,
+    "relative": kernels.RELATIVE,
+    "normalized": kernels.NORMALIZED,
+}
 _MOST = 1e200  # what numbers in a state may be; products of two are finite
 
 
@@ -58,14 +48,14 @@ class OnlineFactors:
         self.settings = settings
         # Equal samples get the limit for a vanishing length, so that a copy is treated like what is nearly one.
         of_copies = 1.0 if settings.similarity == "binary" else LARGEST_SIMILARITY
-        self._step = StepSettings(
+        self._step = kernels.StepSettings(
             _KINDS[settings.similarity], of_copies if settings.duplicates == "join" else 0.0, float(settings.alpha),
             float(settings.forgetting), settings.refresh_every, float(settings.tol), settings.max_iter,
         )  # fmt: skip
         self._shape = (capacity, n_columns, n_components)
         self._ring = np.zeros(3, dtype=np.int64)
-        self._store = np.zeros(memory_size(*self._shape))
-        self._proposed = np.zeros(proposal_size(*self._shape))
+        self._store = np.zeros(kernels.memory_size(*self._shape))
+        self._proposed = np.zeros(kernels.proposal_size(*self._shape))
         self._has_proposal = False
         self._is_measured = True  # whether the distances between buffered samples are in memory
 
@@ -75,8 +65,8 @@ class OnlineFactors:
         self.__dict__.update(state | arrays)
 
     @property
-    def _memory(self) -> Memory:
-        return open_memory(self._ring, self._store, *self._shape)
+    def _memory(self) -> kernels.Memory:
+        return kernels.open_memory(self._ring, self._store, *self._shape)
 
     def fill(self, rows: FloatArray) -> None:
         """Put the first samples (NaN where a reading is missing) into the empty buffer."""
@@ -92,7 +82,7 @@ class OnlineFactors:
 
     def _measure(self) -> None:
         if not self._is_measured:
-            measure_buffer(self._memory)
+            kernels.measure_buffer(self._memory)
             self._is_measured = True
 
     def tree(self) -> Tree:
@@ -101,7 +91,7 @@ class OnlineFactors:
         n = int(memory.ring[1]) - 1  # the newest is the root
         parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
         if n:
-            grow_local_tree(memory, n, memory.distances[n].copy(), parent, length, left)
+            kernels.grow_local_tree(memory, n, memory.distances[n].copy(), parent, length, left)
         edges = np.sort(np.column_stack([np.arange(n), parent]), axis=1)
         order = np.lexsort((edges[:, 1], edges[:, 0], length))
         return Tree(edges[order].astype(np.intp), length[order])
@@ -121,7 +111,7 @@ class OnlineFactors:
     def begin(self, factors: Factors) -> None:
         """Take over what was fitted to the buffered samples: U = WᵀW and V = WᵀA."""
         memory, n = self._memory, len(factors.W)
-        W, H = np.maximum(factors.W, FLOOR), np.maximum(factors.H, FLOOR)
+        W, H = np.maximum(factors.W, kernels.FLOOR), np.maximum(factors.H, kernels.FLOOR)
         rows = memory.rows[:n]
         memory.weights[:n], memory.H[:] = W, H
         memory.U[:], memory.V[:] = W.T @ W, W.T @ np.where(np.isnan(rows), W @ H, rows)
@@ -177,7 +167,7 @@ class OnlineFactors:
         """Learn the row proposed last. A row without readings teaches nothing."""
         z, p, K = self._shape
         if self._has_proposal and self.proposed_gap < p:
-            accept_proposal(self._ring, self._store, self._proposed, z, p, K, self.settings.forgetting)
+            kernels.accept_proposal(self._ring, self._store, self._proposed, z, p, K, self.settings.forgetting)
         self._has_proposal = False
 
     def _advance(
@@ -186,7 +176,7 @@ class OnlineFactors:
         (z, _, K), scores = self._shape, np.empty(len(X))
         self._measure()
         expected = _NO_ROWS if expected is None else expected
-        advance(self._ring, self._store, room, z, K, X, A, learn, self._step, scores, expected)
+        kernels.advance(self._ring, self._store, room, z, K, X, A, learn, self._step, scores, expected)
         return scores
 
     def get_state(self) -> dict[str, FloatArray | int]:

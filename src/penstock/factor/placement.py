@@ -95,8 +95,7 @@ def _gram(factors: Factors) -> FloatArray:
         W = np.ascontiguousarray(factors.W)
         with one_blas_thread():
             own["_gram"] = W.T @ W
-    gram: FloatArray = own["_gram"]
-    return gram
+    return np.asarray(own["_gram"])
 
 
 def settle_rows(objective: Objective, factors: Factors, A: FloatArray) -> FloatArray:

@@ -14,23 +14,8 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.factor.blocks import (
-    BlockCoupling,
-    BlockExecutor,
-    Place,
-    Standing,
-    Swept,
-    advance,
-    begin,
-    choose_start,
-    draw,
-    find_gaps,
-    judge,
-    look,
-    multiply,
-    rescale,
-    sweep,
-)
+from penstock.factor import blocks
+from penstock.factor.blocks import BlockCoupling, BlockExecutor, Place, Standing, Swept
 from penstock.factor.descent import FLOOR, Descent, check_finite, next_pace, reach, scale_profiles, update_profiles
 from penstock.factor.settings import Auto, Multiplicative, RowBlocks
 from penstock.factor.start import best_scales, draw_seed, draws_from
@@ -95,7 +80,7 @@ class BlockProblem:
 
     def gaps_after(self, H: FloatArray, G: FloatArray, steps: FloatArray, offered: FloatArray) -> Gaps:
         """Sum the residuals themselves once each block has taken its step, which takes a pass over all rows."""
-        reports = self.executor.each(find_gaps, self.terms, H, apart=[(float(t),) for t in steps])
+        reports = self.executor.each(blocks.find_gaps, self.terms, H, apart=[(float(t),) for t in steps])
         attributes, on_graph, square, entries = (sum(column) for column in zip(*reports, strict=True))
         if not self.terms.symmetric:
             return Gaps(attributes, 0.0, 0.0)
@@ -108,9 +93,9 @@ class BlockProblem:
     def judge(self, H: FloatArray) -> tuple[float, float]:
         """Compute the objective and the KKT residual of W and H. See `Objective.kkt_residual`."""
         terms = self.terms
-        places = self.executor.each(look, "W")
+        places = self.executor.each(blocks.look, "W")
         G = gram_of(places)
-        reports = self.executor.each(judge, terms, H, G, self.mean(places), apart=self.borders(places))
+        reports = self.executor.each(blocks.judge, terms, H, G, self.mean(places), apart=self.borders(places))
         residual = math.sqrt(sum(squares for squares, _ in reports) / terms.n_rows)
         offered = offers_of(places)
         sums = self.add_up(offered, [sums for _, sums in reports])
@@ -298,7 +283,7 @@ class RowBlockDescent(Descent):
         run._pace, run._push = float(snapshot["pace"]), float(snapshot["push"])
         if snapshot["value"] is not None:  # not before the first step
             run._value, run._residual = float(snapshot["value"]), float(snapshot["residual"])
-            run._places = problem.executor.each(look, "y")
+            run._places = problem.executor.each(blocks.look, "y")
         return run
 
     def snapshot(self) -> dict[str, Any]:
@@ -321,16 +306,16 @@ class RowBlockDescent(Descent):
         """Take one iteration; return the objective, and leave in `residual` how far from stationary it began."""
         executor, terms = self._problem.executor, self._problem.terms
         if not self._places:
-            self._places = executor.each(begin)
+            self._places = executor.each(blocks.begin)
         value = self._sweep()
         if self._push > 0.0 and has_risen(terms, value, self._value):
             self._pace, self._reached = 1.0, self.H
-            self._places = executor.each(begin)
+            self._places = executor.each(blocks.begin)
             value = self._sweep()
         self._pace, self._push = next_pace(self._pace)
         self._reached = shorten_rows(reach(self._next, self.H, self._push), terms.row_bound)
         self.H, self._value, self._judged = self._next, value, None
-        self._places = executor.each(advance, self._push, apart=[(float(t),) for t in self._steps])
+        self._places = executor.each(blocks.advance, self._push, apart=[(float(t),) for t in self._steps])
         return value
 
     def value(self) -> float:
@@ -348,7 +333,7 @@ class RowBlockDescent(Descent):
         """Sweep from y; leave the steps to take and the H to go with them, and return the objective there."""
         problem, terms, H, places = self._problem, self._problem.terms, self._reached, self._places
         mean, borders = problem.mean(places), problem.borders(places)
-        swept = problem.executor.each(sweep, terms, H, gram_of(places), mean, apart=borders)
+        swept = problem.executor.each(blocks.sweep, terms, H, gram_of(places), mean, apart=borders)
         self._steps = steps = problem.joint_steps(H, places, swept).choose()
         self._residual = math.sqrt(sum(report.residual for report in swept) / terms.n_rows)
         sums = problem.sums_after(places, swept, steps)
@@ -382,7 +367,7 @@ def find_start(
         return BlockStart(_drawn(problem, start, draw_seed(draws_from(random_state)), 0, keep=False, floor=0.0)[0])
     executor, burn_in = problem.executor, min(settings.burn_in, max_iter // 2)
     if isinstance(start, np.ndarray):
-        return _burn_in(problem, start, executor.each(rescale, problem.terms, 1.0, FLOOR), burn_in)
+        return _burn_in(problem, start, executor.each(blocks.rescale, problem.terms, 1.0, FLOOR), burn_in)
     seed = draw_seed(draws_from(random_state))
     best, keep = BlockStart(np.zeros((0, 0))), False
     ends: list[float] = []
@@ -392,7 +377,7 @@ def find_start(
         keep = not ends or tried.history[-1] < best.history[-1]
         best = tried if keep else best
         ends.append(tried.history[-1])
-    executor.each(choose_start, keep)
+    executor.each(blocks.choose_start, keep)
     return BlockStart(best.H, best.history, np.array(ends))
 
 
@@ -406,10 +391,10 @@ def _drawn(
     terms, executor = problem.terms, problem.executor
     H = np.random.default_rng([seed, start]).random((n_components, terms.n_columns))
     numbers = [(number,) for number in range(executor.n_blocks)]
-    sums = problem.sums_of(executor.each(draw, terms, n_components, seed, start, keep, apart=numbers))
+    sums = problem.sums_of(executor.each(blocks.draw, terms, n_components, seed, start, keep, apart=numbers))
     fit, energy = float(np.vdot(sums.V, H)), float(np.vdot(sums.G, H @ H.T))
     t, u = best_scales(terms, sums.G, H, fit, energy, sums.agreement)
-    return shorten_rows(u * H, terms.row_bound), executor.each(rescale, terms, t, floor)
+    return shorten_rows(u * H, terms.row_bound), executor.each(blocks.rescale, terms, t, floor)
 
 
 def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing], steps: int) -> BlockStart:
@@ -421,7 +406,7 @@ def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing]
     history = [check_finite(problem.value(H, sums, offers_of(standings)))]
     for _ in range(steps):
         borders = problem.borders(standings)
-        standings = problem.executor.each(multiply, terms, H, sums.G, exponent, apart=borders)
+        standings = problem.executor.each(blocks.multiply, terms, H, sums.G, exponent, apart=borders)
         sums = problem.sums_of(standings)
         if terms.alpha:
             H = H.copy()  # what blocks received stays as it was: a cluster may send it again

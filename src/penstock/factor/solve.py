@@ -51,14 +51,7 @@ def solve(
         What is to be minimised.
     start : Factors
         W of shape (n, K) and H of shape (K, p), finite and ≥ 0.
-    settings : Auto, Coordinate, RowBlocks, Multiplicative or BlockSGD, default Auto()
-        The solver.
-    max_iter : int, default 300
-        Most iterations.
-    tol : float, default 1e-4
-        The run stops when the KKT residual (`Objective.kkt_residual`) is at most this.
-    progress : callable, optional
-        Called with the iteration and the objective.
+    settings, max_iter, tol, progress : as in `fit_factors`
     random_state : int, RandomState, Generator or None, default 0
         Used by `BlockSGD` only.
 

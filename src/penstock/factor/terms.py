@@ -119,9 +119,7 @@ def weight_residuals(
 ) -> FloatArray:
     """Compute the squared KKT residual of each of these rows; `sizes` are the squared norms of all of W's columns.
 
-    One projected gradient step, x⁺ = P(x − ∇f/ℓ) with ℓ the coordinate's curvature, stands still exactly at a
-    Karush-Kuhn-Tucker point. A row's residual is ‖ℓ(x − x⁺)‖ over ‖p + q + ℓm‖, where ∇f = p − q with p, q ≥ 0 and m is
-    the factor's mean entry.
+    See `Objective.kkt_residual`; `mean` is W's mean entry.
     """
     rise, fall = parts
     squares = W**2

@@ -195,16 +195,6 @@ def project_tile(tile: Array, axis: Array, projection: Array) -> None:
 
 
 @kernel
-def center_tiles(tiles: Array, centers: Array) -> None:
-    for tile in range(tiles.shape[0]):
-        for d in range(tiles.shape[1]):
-            total = tiles.dtype.type(0.0)
-            for t in range(TILE):
-                total += tiles[tile, d, t]
-            centers[tile, d] = total / tiles.dtype.type(TILE)
-
-
-@kernel
 def leaf_node(leaf: int, n_leaves: int) -> int:
     """The node that is this leaf."""
     node = 0

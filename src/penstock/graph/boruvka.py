@@ -256,14 +256,6 @@ class _Found(NamedTuple):
     enter: int
 
 
-class _Pair(NamedTuple):
-    """Two clumps: compares by how near they may be."""
-
-    nearest: float
-    host: int
-    guest: int
-
-
 class _Joining:
     """The first edges between pairs of clumps, as far as the spanning tree may need them.
 
@@ -292,20 +284,19 @@ class _Joining:
         for place, host in enumerate(by_size):
             for guest in by_size[:place]:  # the smaller one asks
                 gaps = self.clumps[host].leaf_gaps(self.clumps[guest])
-                pairs.append(_Pair(float(gaps.min()), host, guest))  # all pairs' gaps at once would be too many to keep
-        for pair in sorted(pairs):
-            found = self._search_pair(pair)
+                pairs.append((float(gaps.min()), host, guest))  # all pairs' gaps at once would be too many to keep
+        for nearest, host, guest in sorted(pairs):
+            bound = self.widest[host, [guest]]
+            found = self._search_pair(self.clumps[host], self.clumps[guest], nearest, bound)
             if found is not None:
-                self.connect(pair.host, pair.guest, found.square)
-                self.ends.append((pair.host, pair.guest))
+                self.connect(host, guest, found.square)
+                self.ends.append((host, guest))
                 self.found.append(found)
 
-    def _search_pair(self, pair: _Pair) -> _Found | None:
-        """Find the first edge between two clumps, or none if the spanning tree cannot contain it."""
-        host, guest = self.clumps[pair.host], self.clumps[pair.guest]
+    def _search_pair(self, host: Clump, guest: Clump, nearest: float, bound: FloatArray) -> _Found | None:
+        """Find the first edge between two clumps within `bound`, beyond which the spanning tree cannot contain it."""
         shift, stretch = host.slack(guest)
-        bound = self.widest[pair.host, [pair.guest]]
-        if pair.nearest > search_limit(bound[0], shift, stretch):
+        if nearest > search_limit(bound[0], shift, stretch):
             return None
         gaps = host.leaf_gaps(guest)
         leaves = np.flatnonzero(gaps <= search_limit(bound[0], shift, stretch))

@@ -81,8 +81,6 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
     Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall into groups that share none, no such
     tree exists, and the error names two rows of different groups.
 
-    Examples
-    --------
     >>> tree = spanning_tree_of_comparable(np.array([[0.0, np.nan], [3.0, 1.0], [np.nan, 2.0]]))
     >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
     ([[1, 2], [0, 1]], [2.0, 18.0])

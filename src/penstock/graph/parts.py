@@ -84,20 +84,10 @@ def common_frame(minimum: FloatArray, maximum: FloatArray, sample: FloatArray, n
 def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximate: Approximation | None = None) -> Part:
     """Build the search tree and the spanning tree of one part.
 
-    Parameters
-    ----------
-    rows : array of shape (m, p)
-        Distinct rows, m ≥ 1, without missing values.
-    numbers : array of shape (m,)
-        Their numbers in the whole table, ascending.
-    frame : Frame
-        From `common_frame`.
-    approximate : Approximation, optional
-        Accept a spanning tree that may be a little longer.
-
-    Returns
-    -------
-    Part
+    rows : (m, p) distinct rows, m ≥ 1, without missing values.
+    numbers : (m,) their numbers in the whole table, ascending.
+    frame : from `common_frame`.
+    approximate : accept a spanning tree that may be a little longer.
     """
     if len(numbers) != len(rows) or (np.diff(numbers) <= 0).any():
         raise ValueError("The rows of a part need one number each, in ascending order.")
@@ -246,19 +236,10 @@ def skippable_pairs(low: FloatArray, high: FloatArray, longest: FloatArray, join
     of two parts if their boxes are farther apart than the longest step of a way through parts: the longest edges of the
     trees of the parts on it, the two included, and the shortest distances from one to the next.
 
-    Parameters
-    ----------
-    low, high : arrays of shape (P, p)
-        The smallest and the largest value of each column in each part.
-    longest : array of shape (P,)
-        The longest edge of a spanning tree of each part.
-    joined : array of shape (P, P)
-        For each pair the distance of two of their rows, the shorter the better; infinite where none is known.
-        All in the same units, those of the data or of the frame.
-
-    Returns
-    -------
-    array of bool
+    low, high : (P, p) the smallest and the largest value of each column in each part.
+    longest : (P,) the longest edge of a spanning tree of each part.
+    joined : (P, P) for each pair the distance of two of their rows, the shorter the better; infinite where none is
+        known. All in the same units, those of the data or of the frame.
     """
     step = np.maximum(np.minimum(joined, joined.T), np.maximum(longest[:, None], longest[None, :]))
     np.fill_diagonal(step, longest)

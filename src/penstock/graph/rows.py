@@ -19,8 +19,6 @@ def first_copies(X: FloatArray) -> IndexArray:
     Rows with missing values (NaN) are equal if they lack the same values and are equal elsewhere; −0.0 equals 0.0.
     Takes time O(np + n log n).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> first_copies(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]]))
     array([0, 1, 0, 0])

@@ -128,24 +128,10 @@ def tree_over(points: Points) -> PointTree:
     kernels.fill_tiles(points.search, order, tiles)
     boxes = np.empty((2 * n_leaves - 1, 2, width), dtype=points.search.dtype)
     kernels.bound_nodes(tiles, boxes, 0, 0, n_leaves)
-    centers = np.empty((n_leaves, width), dtype=points.search.dtype)
-    kernels.center_tiles(tiles, centers)
+    centers = tiles.mean(axis=2)
     return PointTree(
         points.frame, points.exact[order], order, tiles, boxes, centers, points.radius, points.error, points.stretch
     )
-
-
-class Search(Protocol):
-    """The methods that `PointTree` and `RowSearch` have in common."""
-
-    @property
-    def frame(self) -> Frame: ...
-
-    def rows(self) -> FloatArray: ...
-
-    def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]: ...
-
-    def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]: ...
 
 
 class FittedSearch(Protocol):

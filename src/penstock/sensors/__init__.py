@@ -4,57 +4,21 @@
 source to evidence per sensor and a score per row; `novelty` finds states that are new; `judge` puts them together.
 """
 
-from penstock.sensors.evidence import (
-    Activity,
-    ActivityState,
-    BothSides,
-    Calibration,
-    LayerState,
-    Surprise,
-    TimeLayer,
-    judge_both_sides,
-    learn_surprise,
-    learn_time_layer,
-)
-from penstock.sensors.judge import (
-    Blend,
-    Judgement,
-    Learnt,
-    Past,
-    PastState,
-    ResidualState,
-    SensorModel,
-    SeriesModel,
-    SeriesState,
-    learn_series,
-)
-from penstock.sensors.novelty import Novelty, NoveltyState
+from penstock.sensors.evidence import TimeLayer, judge_both_sides, learn_surprise, learn_time_layer
+from penstock.sensors.judge import Judgement, Learnt, ResidualState, SensorModel, SeriesModel, learn_series
 from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
-from penstock.sensors.residuals import LeaveOneOut, learn_leave_one_out
+from penstock.sensors.residuals import learn_leave_one_out
 
 __all__ = [
-    "Activity",
-    "ActivityState",
-    "Blend",
-    "BothSides",
-    "Calibration",
     "Clock",
     "Judgement",
     "LastRow",
-    "LayerState",
     "Learnt",
-    "LeaveOneOut",
-    "Novelty",
-    "NoveltyState",
-    "Past",
-    "PastState",
     "ResidualState",
     "Scale",
     "SensorModel",
     "SeriesModel",
-    "SeriesState",
     "Spacing",
-    "Surprise",
     "TimeLayer",
     "judge_both_sides",
     "learn_clock",

@@ -83,11 +83,7 @@ def two_sided_means(
     `state` (p,) is overwritten.
     """
     n, p = values.shape
-    for i in range(n):
-        for j in range(p):
-            before = 0.0 if starts[i] else state[j]
-            state[j] = before + shares[i] * (values[i, j] - before)
-            out[i, j] = state[j]
+    moving_means(values, starts, shares, state, out)
     for k in range(n):
         i = n - 1 - k
         for j in range(p):

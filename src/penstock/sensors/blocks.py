@@ -67,7 +67,7 @@ class Here:
         return rows
 
 
-_where: ContextVar[Any] = ContextVar("blocks of rows", default=Here())  # noqa: B039
+_where: ContextVar[Here] = ContextVar("blocks of rows", default=Here())  # noqa: B039
 
 
 @contextmanager
@@ -82,8 +82,7 @@ def work_elsewhere(blocks: Any) -> Iterator[None]:
 
 def each_block(work: Work, *arrays: Any) -> list[Any]:
     """Return ``work(*rows of the arrays)`` of each block of rows; work may change the rows in place."""
-    found: list[Any] = _where.get().each(work, arrays)
-    return found
+    return _where.get().each(work, arrays)
 
 
 def add_up(work: Work, *arrays: Any) -> Any:
@@ -104,23 +103,19 @@ def fill_blocks(columns: int, work: Work, *arrays: Any, around: int = 0) -> Floa
 
     around : how many rows before and after a block are given to work as well; it returns values for them too.
     """
-    found: FloatArray = _where.get().fill(columns, work, arrays, around)
-    return found
+    return _where.get().fill(columns, work, arrays, around)
 
 
 def follow_blocks(columns: int, work: Work, state: Any, *arrays: Any) -> tuple[FloatArray, Any]:
     """Like `fill_blocks`, with a state that goes on from block to block; also return the last one."""
-    found: tuple[FloatArray, Any] = _where.get().follow(columns, work, state, arrays)
-    return found
+    return _where.get().follow(columns, work, state, arrays)
 
 
 def take_rows(array: Any, places: Any) -> FloatArray:
     """Return the rows of an array at these places, an index or a slice, in memory."""
-    rows: FloatArray = _where.get().take(array, places)
-    return rows
+    return _where.get().take(array, places)
 
 
 def each_column(work: Work, arrays: tuple[Any, ...], *vectors: Any) -> list[Any]:
     """Return ``work(*that column of the arrays, *vectors)`` of each column of arrays (n, p)."""
-    found: list[Any] = _where.get().each_column(work, arrays, vectors)
-    return found
+    return _where.get().each_column(work, arrays, vectors)

@@ -15,11 +15,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     activity_rows,
     compare_channel,
@@ -30,7 +29,7 @@ from penstock.sensors._kernels import (
     two_sided_means,
 )
 from penstock.sensors.blocks import add_up, each_block, fill_blocks, join_blocks, take_rows
-from penstock.sensors.readings import BoolArray, Spacing
+from penstock.sensors.readings import Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
@@ -54,26 +53,19 @@ class Activity:
 
     variance_j(t) = F(t)·c_j ≥ floor_j with c_j ≥ 0 and F = [1, a, mean of a over 4 rows, over 16, e^(−s/4), e^(−s/24)];
     a is the mean squared step of the first three principal directions, s the rows since the history began anew.
-
-    center : (p,).
-    directions : (p, d).
-    typical : (6,) the mean of each feature, by which it is divided.
-    coefficients : (6, p).
-    floors : (p,).
     """
 
-    center: FloatArray
-    directions: FloatArray
-    typical: FloatArray
-    coefficients: FloatArray
-    floors: FloatArray
+    center: FloatArray  # (p,)
+    directions: FloatArray  # (p, d)
+    typical: FloatArray  # (6,) the mean of each feature, by which it is divided
+    coefficients: FloatArray  # (6, p)
+    floors: FloatArray  # (p,)
 
     def spread(self, features: FloatArray) -> FloatArray:
         """Return the usual size of residuals (n, p) for features (n, 6) that are divided by `typical`."""
         variances = np.empty((len(features), self.coefficients.shape[1]))
         multiply_rows(features, self.coefficients, variances)
-        sizes: FloatArray = np.sqrt(np.maximum(variances, self.floors))
-        return sizes
+        return np.sqrt(np.maximum(variances, self.floors))
 
 
 @dataclass
@@ -125,8 +117,7 @@ def _places(center: FloatArray, directions: FloatArray, Z: FloatArray) -> FloatA
 
 
 def _sum_of_kept(Z: FloatArray, kept: BoolArray) -> FloatArray:
-    total: FloatArray = Z[kept].sum(axis=0)
-    return total
+    return np.asarray(Z[kept].sum(axis=0))
 
 
 def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = None) -> FloatArray:
@@ -154,18 +145,16 @@ def _some_rows(array: Any) -> Any:
 class Calibration:
     """What channels and scores are divided by: quantiles of their maxima over blocks of time.
 
-    channels : (number of horizons, p).
     powers : (number of horizons, p) of ratios above 1, at most 1: below where the block maxima of a sensor differ much,
         as bursts are usual then.
     edges : (number of horizons, p) what is divided by for evidence: from the third quartile, which a fault of the
         sensor itself does not move.
-    tops : (number of horizons, 2) of the mean of the one and of the five largest sensors.
     """
 
-    channels: FloatArray
+    channels: FloatArray  # (number of horizons, p)
     powers: FloatArray
     edges: FloatArray
-    tops: FloatArray
+    tops: FloatArray  # (number of horizons, 2) of the mean of the one and of the five largest sensors
 
     def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
@@ -281,8 +270,7 @@ class Surprise:
 
     def apply(self, scores: FloatArray) -> FloatArray:
         """Return how far scores stand above the usual block maximum, in spreads of block maxima."""
-        surprise: FloatArray = (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
-        return surprise
+        return (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
 
 
 def learn_surprise(scores: FloatArray) -> Surprise:
@@ -305,12 +293,11 @@ class LayerState:
 class TimeLayer:
     """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
 
-    judged : (p,) sensors that are judged.
     activity, calibration, surprise : what is usual, learnt from the training rows.
     usual : median score of the training rows. A level above it that stays, as in another season, is divided out.
     """
 
-    judged: BoolArray
+    judged: BoolArray  # (p,) sensors that are judged
     activity: Activity
     calibration: Calibration
     surprise: Surprise
@@ -351,7 +338,7 @@ class TimeLayer:
         return self.surprise.apply(relative), self.on_all_sensors(evidence)
 
     @cached_property
-    def _columns(self) -> NDArray[np.intp]:
+    def _columns(self) -> IndexArray:
         return np.flatnonzero(self.judged)
 
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
@@ -380,7 +367,7 @@ def learn_time_layer(
     E = standardise(residuals, Z, spacing, activity, judged)
     calibration, scores, _ = calibrate(trailing_blocks(E, spacing))
     usual = max(float(np.median(scores)), _SMALLEST)
-    relative = over_slow_level(scores, usual, np.array([usual]))
+    relative = over_slow_level(scores, usual)
     surprise = learn_surprise(relative)
     return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
 
@@ -389,15 +376,13 @@ def learn_time_layer(
 class BothSides:
     """What residuals say of training rows by what came before and after each.
 
-    scores, trailing : (n,) scores, and the surprise by what came before alone.
-    evidence : (n, number of judged sensors).
     tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual.
     """
 
-    scores: FloatArray
-    trailing: FloatArray
-    evidence: FloatArray
+    scores: FloatArray  # (n,)
+    trailing: FloatArray  # (n,) the surprise by what came before alone
+    evidence: FloatArray  # (n, number of judged sensors)
     tail: float
 
 
@@ -415,11 +400,7 @@ def judge_both_sides(
 
 
 def standardise(
-    residuals: FloatArray,
-    Z: FloatArray,
-    spacing: Spacing,
-    activity: Activity,
-    judged: BoolArray,
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, judged: BoolArray
 ) -> FloatArray:
     """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
     state = ActivityState(np.zeros(activity.directions.shape[1]))
@@ -431,24 +412,22 @@ def _over_spread(activity: Activity, judged: BoolArray, residuals: FloatArray, f
     return (residuals / activity.spread(features / activity.typical))[:, judged]
 
 
-def over_slow_level(scores: FloatArray, usual: float, level: FloatArray) -> FloatArray:
-    """Return scores over their level of about the last 1,000 rows, which is at least `usual`.
+def over_slow_level(scores: FloatArray, usual: float) -> FloatArray:
+    """Return scores over their level of about the last 1,000 rows, which begins as `usual` and is at least that.
 
-    A level that stays, as in another season, is no fault; peaks hardly move it. `level` (1,) goes on from row to row.
+    A level that stays, as in another season, is no fault; peaks hardly move it.
     """
     levels = np.empty(len(scores))
-    slow_levels(scores, SLOW, usual, level, levels)
-    relative: FloatArray = scores / levels
-    return relative
+    slow_levels(scores, SLOW, usual, np.array([usual]), levels)
+    return scores / levels
 
 
 def block_maxima(values: FloatArray) -> FloatArray:
     """Return the largest value of each column in each of at most 50 blocks of consecutive rows."""
-    maxima: FloatArray = np.maximum.reduceat(values, _block_edges(len(values))[:-1], axis=0)
-    return maxima
+    return np.maximum.reduceat(values, _block_edges(len(values))[:-1], axis=0)
 
 
-def _block_edges(n: int) -> NDArray[np.intp]:
+def _block_edges(n: int) -> IndexArray:
     count = int(min(_BLOCKS, max(4, n // _FEWEST_ROWS), n))
     return np.arange(count + 1) * n // count
 
@@ -463,7 +442,7 @@ def _channel_maxima(channel: FloatArray) -> FloatArray:
     return maxima
 
 
-def _maxima_by_number(channel: FloatArray, numbers: NDArray[np.intp]) -> tuple[int, FloatArray]:
+def _maxima_by_number(channel: FloatArray, numbers: IndexArray) -> tuple[int, FloatArray]:
     """Return the first of these numbers, which rise, and the largest values of each number's rows."""
     begins = np.append(0, np.flatnonzero(np.diff(numbers)) + 1)
     return int(numbers[0]), np.maximum.reduceat(channel, begins, axis=0)
@@ -480,5 +459,4 @@ def _largest(
 
 def _squares(largest: FloatArray, tops: FloatArray) -> FloatArray:
     """Return the sum of squares (n,) of the means of the largest sensors, each divided by what is usual."""
-    squares: FloatArray = ((largest / tops) ** 2).sum(axis=1)
-    return squares
+    return np.asarray(((largest / tops) ** 2).sum(axis=1))

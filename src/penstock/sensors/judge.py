@@ -8,15 +8,15 @@ surprise is measured in spreads of the view's own maxima over blocks of time: 0 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock._progress import set_stage
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import compare_with_past
 from penstock.sensors.blocks import add_up, each_column, fill_blocks, follow_blocks
 from penstock.sensors.evidence import (
@@ -33,7 +33,7 @@ from penstock.sensors.evidence import (
     trailing_channels,
 )
 from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
-from penstock.sensors.readings import BoolArray, Clock, LastRow, Scale, Spacing, learn_clock, learn_scale
+from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale, without_holes
 from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
 
 _ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
@@ -57,11 +57,9 @@ class Blend:
 
     Where a new state counts little, so does what came before a training row alone: after the end of a fault it still
     says that the fault is there, and what comes after the row does not.
-
-    weight : 0.25 to 1.
     """
 
-    weight: float
+    weight: float  # 0.25 to 1
     added: float = _ADDED
     most: float = _MOST_ADDED
 
@@ -74,8 +72,7 @@ class Blend:
         array([6., 6.])
         """
         most = np.inf if self.weight >= 1 else _AFTERWARDS / (1 - self.weight)
-        larger: FloatArray = np.maximum(both, np.minimum(before, both + most))
-        return larger
+        return np.maximum(both, np.minimum(before, both + most))
 
     def combine(self, views: list[FloatArray], novelty: FloatArray | None) -> FloatArray:
         """Return the score of each row (n,) from its surprises by each view; None if there is no novelty.
@@ -149,31 +146,41 @@ class ResidualState:
     last: LastRow = field(default_factory=LastRow)
 
 
-class SeriesModel(Protocol):
-    """What was learnt from a series, whatever the source of residuals; `SensorModel` says what each part does."""
+class SeriesModel(ABC):
+    """What was learnt from a series, whatever the source of residuals."""
 
-    @property
-    def scale(self) -> Scale: ...
+    scale: Scale
+    clock: Clock
+    layer: TimeLayer
 
-    @property
-    def clock(self) -> Clock: ...
+    @abstractmethod
+    def start(self) -> Any:
+        """Return the state of a series that begins after the training rows."""
 
-    @property
-    def layer(self) -> TimeLayer: ...
+    @abstractmethod
+    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> Judgement:
+        """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
 
-    def start(self) -> Any: ...
+    @abstractmethod
+    def score_alone(self, X: FloatArray) -> FloatArray:
+        """Score rows without history, each by itself: as the first row of a series that moves as usual."""
 
-    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> Judgement: ...
+    @abstractmethod
+    def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return scaled residuals (n, p) that can be compared between rows, and scaled readings without holes (n, p)."""
 
-    def score_alone(self, X: FloatArray) -> FloatArray: ...
+    def expected(self, X: FloatArray) -> FloatArray:
+        """Return what each sensor should read given the others; for a missing reading its expected value."""
+        residuals, filled = self.residuals_of(X)
+        return (filled - residuals) * self.scale.width + self.scale.center
 
-    def expected(self, X: FloatArray) -> FloatArray: ...
-
-    def deviations(self, X: FloatArray) -> FloatArray: ...
+    def deviations(self, X: FloatArray) -> FloatArray:
+        """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
+        return self.residuals_of(X)[0] / self.layer.activity.spread(np.ones((1, 6)))
 
 
 @dataclass(frozen=True)
-class SensorModel:
+class SensorModel(SeriesModel):
     """What was learnt from a series; scores later rows with a `SeriesState`."""
 
     scale: Scale
@@ -186,7 +193,6 @@ class SensorModel:
     blend: Blend
 
     def start(self) -> SeriesState:
-        """Return the state of a series that begins after the training rows."""
         return SeriesState(
             self.layer.start(),
             NoveltyState(level=np.array([1.0 if self.novelty is None else self.novelty.usual])),
@@ -194,7 +200,6 @@ class SensorModel:
         )
 
     def score(self, X: FloatArray, state: SeriesState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
-        """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
         spacing = self.clock.follow(len(X), time, runs, state.last)
         Z = self.scale.apply(X)
         residuals, filled = self.residuals.judge(Z)
@@ -206,35 +211,25 @@ class SensorModel:
         return Judgement(self.blend.combine(views, novelty), evidence)
 
     def score_alone(self, X: FloatArray) -> FloatArray:
-        """Score rows without history, each by itself: as the first row of a series that moves as usual."""
-        residuals, filled = self.residuals.judge(self.scale.apply(X))
+        residuals, filled = self.residuals_of(X)
         own = self.layer.judge_alone(residuals)
         return self.blend.combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
 
-    def expected(self, X: FloatArray) -> FloatArray:
-        """Return what each sensor should read given the others; for a missing reading its expected value."""
-        Z = self.scale.apply(X)
-        scaled = self.residuals.fill(Z) - self.residuals.residuals(Z)
-        expected: FloatArray = scaled * self.scale.width + self.scale.center
-        return expected
+    def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.residuals.judge(self.scale.apply(X))
 
-    def deviations(self, X: FloatArray) -> FloatArray:
-        """Return residuals in units of what is usual for each sensor when the plant moves as usual."""
-        usual: FloatArray = self.layer.activity.spread(np.ones((1, 6)))
-        return self.residuals.comparable(self.scale.apply(X)) / usual
+    def expected(self, X: FloatArray) -> FloatArray:
+        Z = self.scale.apply(X)
+        return (self.residuals.fill(Z) - self.residuals.residuals(Z)) * self.scale.width + self.scale.center
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """A model, what it says of its training rows, and how they score as if each were new.
-
-    judgement : of the training rows, by what came before and after each.
-    as_new : (n,) their scores by what came before, by sensors' models of other blocks of time.
-    """
+    """A model, what it says of its training rows, and how they score as if each were new."""
 
     model: SeriesModel
-    judgement: Judgement
-    as_new: FloatArray
+    judgement: Judgement  # of the training rows, by what came before and after each
+    as_new: FloatArray  # (n,) their scores by what came before, by sensors' models of other blocks of time
 
 
 def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.random.RandomState) -> Learnt:
@@ -253,7 +248,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
     p, judged, Z = X.shape[1], scale.judged, fill_blocks(X.shape[1], scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
-    filled = fill_blocks(p, _with_zeros, Z) if has_holes else Z
+    filled = fill_blocks(p, without_holes, Z) if has_holes else Z
     for number in range(_PASSES):
         set_stage("pass", number + 1, _PASSES)
         model = learn_leave_one_out(filled, kept.astype(np.float64))
@@ -298,10 +293,6 @@ def _count_missing(Z: FloatArray) -> int:
     return int(np.isnan(Z).sum())
 
 
-def _with_zeros(Z: FloatArray) -> FloatArray:
-    return np.where(np.isnan(Z), 0.0, Z)
-
-
 def _with_expected_where_out(judged: BoolArray, Z: FloatArray, R: FloatArray, evidence: FloatArray) -> FloatArray:
     """Return readings without holes in which those outside the usual are what the other sensors of the row expect.
 
@@ -328,7 +319,7 @@ def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArra
 
 
 def _sums_by_fold(
-    n_folds: int, Z: FloatArray, weights: FloatArray, folds: NDArray[np.intp]
+    n_folds: int, Z: FloatArray, weights: FloatArray, folds: IndexArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `weighted_sums` of the rows of each fold."""
     p = Z.shape[1]
@@ -338,7 +329,7 @@ def _sums_by_fold(
     return sums
 
 
-def _residuals_by_fold(models: list[LeaveOneOut], Z: FloatArray, folds: NDArray[np.intp]) -> FloatArray:
+def _residuals_by_fold(models: list[LeaveOneOut], Z: FloatArray, folds: IndexArray) -> FloatArray:
     R = np.empty(Z.shape)
     for fold in np.unique(folds):
         R[folds == fold] = models[fold].comparable(Z[folds == fold])

@@ -6,7 +6,7 @@ time are left out, as a lasting fault is near itself; a level that stays (anothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -28,22 +28,14 @@ _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training ro
 
 @dataclass(frozen=True)
 class Novelty:
-    """Reference rows in half-whitened principal directions.
+    """Reference rows in half-whitened principal directions."""
 
-    center : (p,).
-    directions : (p, d) principal directions, each divided by the fourth root of its variance.
-    references : (m, d).
-    places : (m,) their row numbers in training.
-    zone : references closer to a training row than so many rows are left out.
-    usual : median distance of the training rows; the slow level is at least this.
-    """
-
-    center: FloatArray
-    directions: FloatArray
-    references: FloatArray
-    places: np.ndarray
-    zone: int
-    usual: float
+    center: FloatArray  # (p,)
+    directions: FloatArray  # (p, d) principal directions, each divided by the fourth root of its variance
+    references: FloatArray  # (m, d)
+    places: np.ndarray  # (m,) their row numbers in training
+    zone: int  # references closer to a training row than so many rows are left out
+    usual: float  # median distance of the training rows; the slow level is at least this
     surprise: Surprise
 
     def score(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
@@ -104,16 +96,15 @@ def learn_novelty(
     found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
     distances = join_blocks(found.distances, Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)
-    relative = _relative(distances, spacing, usual, NoveltyState(level=np.array([usual])))
+    relative = _relative(distances, spacing, usual)
     surprise = learn_surprise(relative)
-    novelty = Novelty(center, directions, references, places, found.zone, usual, surprise)
-    after = _relative(distances[::-1].copy(), spacing.reversed(), usual, NoveltyState(level=np.array([usual])))[::-1]
-    smaller = np.minimum(relative, after)
+    smaller = np.minimum(relative, _relative(distances[::-1].copy(), spacing.reversed(), usual)[::-1])
+    novelty = replace(found, usual=usual, surprise=surprise)
     return novelty, learn_surprise(smaller).apply(smaller), surprise.apply(relative)
 
 
-def _relative(distances: FloatArray, spacing: Spacing, usual: float, state: NoveltyState) -> FloatArray:
+def _relative(distances: FloatArray, spacing: Spacing, usual: float) -> FloatArray:
     """Return trailing means of distances over their slow level."""
     means = np.empty((len(distances), 1))
-    moving_means(distances[:, None].copy(), spacing.starts, spacing.shares(_HORIZON), state.mean, means)
-    return over_slow_level(means[:, 0].copy(), usual, state.level)
+    moving_means(distances[:, None].copy(), spacing.starts, spacing.shares(_HORIZON), np.zeros(1), means)
+    return over_slow_level(means[:, 0].copy(), usual)

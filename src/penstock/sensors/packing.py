@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from penstock.sensors.rates import EpisodeRate
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
 from penstock.sensors.residuals import RIDGE, LeaveOneOut
 from penstock.storage import Record, StorageError
+
+T = TypeVar("T")
 
 _LEAST = 1e-300  # of what is divided by
 _LARGEST = 1e40  # of what is not in the user's units: squares and their products do not overflow
@@ -88,7 +90,7 @@ def pack(record: Any) -> Any:
     return {each.name: pack(getattr(record, each.name)) for each in fields(record)}
 
 
-def unpack(cls: type, record: Record, lengths: dict[str, int]) -> Any:
+def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     """Return the record of a class from what `pack` gave; a StorageError if something does not fit.
 
     cls : one of the records of this room.

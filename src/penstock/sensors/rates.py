@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock._types import FloatArray
-from penstock.sensors.readings import BoolArray
+from penstock._types import BoolArray, FloatArray
 
 WELL_ABOVE_USUAL = 3.0  # a score, in spreads of block maxima, for where no rate is known
 FEWEST_BLOCKS = 25  # fewer say nothing about how rare a maximum is
@@ -23,22 +22,12 @@ _SMALLEST_SLOPE = 0.05
 
 @dataclass(frozen=True)
 class EpisodeRate:
-    """How often a score is reached by chance.
+    """How often a score is reached by chance: Gumbel's distribution of block maxima."""
 
-    Attributes
-    ----------
-    block : int
-        Rows in a block.
-    location, slope : float
-        Of Gumbel's distribution of block maxima.
-    blocks : int
-        How many it was learnt from.
-    """
-
-    block: int
+    block: int  # rows in a block
     location: float
     slope: float
-    blocks: int
+    blocks: int  # that it was learnt from
 
     def expected(self, scores: FloatArray, n_rows: int) -> FloatArray:
         """Return how many episodes of at least this score n_rows normal rows are expected to have.
@@ -50,8 +39,7 @@ class EpisodeRate:
         array([4.86, 0.67, 0.01])
         """
         excess = np.clip((np.asarray(scores) - self.location) / self.slope, -5.0, 700.0)
-        found: FloatArray = max(n_rows / self.block, 1.0) * -np.expm1(-np.exp(-excess))
-        return found
+        return max(n_rows / self.block, 1.0) * -np.expm1(-np.exp(-excess))
 
     def score_expected(self, episodes: float, n_rows: int) -> float:
         """Return the score that this many episodes in n_rows normal rows are expected to reach."""
@@ -62,16 +50,11 @@ class EpisodeRate:
 def learn_rate(scores: FloatArray, starts: BoolArray, *, without_highest: bool = False) -> EpisodeRate | None:
     """Learn from scores of rows in order of time; None if they are too few for 25 blocks.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-    starts : array of bool of shape (n,)
-        Where the history begins anew.
-    without_highest : bool, default=False
-        Leave the highest block out, where these rows are judged by the rate: an episode must not decide how rare it is.
+    starts : (n,) where the history begins anew.
+    without_highest : leave the highest block out, where these rows are judged by the rate: an episode must not decide
+        how rare it is.
     """
-    memory = _memory(scores, starts)
-    block = max(memory, len(scores) // _MOST_BLOCKS, 1)
+    block = max(_memory(scores, starts), len(scores) // _MOST_BLOCKS, 1)
     count = len(scores) // block
     if count < FEWEST_BLOCKS:
         return None

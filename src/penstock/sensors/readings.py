@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import scale_rows
 from penstock.sensors.blocks import each_column
 
-BoolArray = NDArray[np.bool_]
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
 _GAP = 3.0  # steps longer than so many of the longest usual ones are gaps
 _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
@@ -24,21 +22,22 @@ _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows is a
 
 @dataclass(frozen=True)
 class Scale:
-    """Center and width of each sensor, and which sensors are judged.
+    """Center and width of each sensor, and which sensors are judged."""
 
-    center, width : (p,) scaled readings are (reading − center) / width, cut at ±50.
-    judged : (p,) false for settings and constant columns: they explain others and are never evidence themselves.
-    """
-
-    center: FloatArray
-    width: FloatArray
-    judged: BoolArray
+    center: FloatArray  # (p,) scaled readings are (reading − center) / width, cut at ±50
+    width: FloatArray  # (p,)
+    judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
         scaled: FloatArray = np.empty(X.shape)
         scale_rows(X, self.center, self.width, LARGEST_READING, scaled)
         return scaled
+
+
+def without_holes(Z: FloatArray) -> FloatArray:
+    """Return scaled readings with 0, the center, where one is missing."""
+    return np.where(np.isnan(Z), 0.0, Z)
 
 
 def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
@@ -84,24 +83,18 @@ def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
 
 @dataclass(frozen=True)
 class Spacing:
-    """How rows follow each other.
+    """How rows follow each other; the history begins anew after a gap, where the clock goes back, and in a new run."""
 
-    starts : (n,) where the history begins anew: at the first row, after a gap, where the clock goes back, in a new run.
-    steps : (n,) time since the row before in usual steps; 1 where rows are evenly spaced.
-    even : whether all steps are known to be 1.
-    """
-
-    starts: BoolArray
-    steps: FloatArray
-    even: bool = False
+    starts: BoolArray  # (n,) where the history begins anew, and at the first row
+    steps: FloatArray  # (n,) time since the row before in usual steps; 1 where rows are evenly spaced
+    even: bool = False  # whether all steps are known to be 1
 
     def shares(self, horizon: int) -> FloatArray:
         """Return the weight of each row in the moving mean over a horizon: 1/horizon per usual step."""
         if self.even:
             return np.full(len(self.steps), 1 / horizon)
         uneven = 1 - (1 - 1 / horizon) ** self.steps
-        shares: FloatArray = np.where(self.steps == 1.0, 1 / horizon, uneven)
-        return shares
+        return np.where(self.steps == 1.0, 1 / horizon, uneven)
 
     def shares_over(self, horizons: tuple[int, ...]) -> FloatArray:
         """Return the weights over several horizons, (h, n)."""

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import multiply_rows, residual_rows
 from penstock.sensors.blocks import add_up, row_blocks
-from penstock.sensors.readings import BoolArray
 
 RIDGE = 0.01  # in units of the sensors' variance: noise that no other sensor explains
 _LEAST_VARIANCE = 1e-9  # of scaled readings, at most rounding
@@ -33,8 +32,6 @@ _SINGULAR = 1e-12  # of the trace of HHᵀ
 class LeaveOneOut:
     """Mean (p,) and precision (p, p) of scaled readings.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.normal(size=(500, 1)) + 0.1 * rng.normal(size=(500, 3))
     >>> model = learn_leave_one_out(Z, np.ones(500))
@@ -140,15 +137,10 @@ def leave_own_out(
 ) -> FloatArray:
     """Return residuals of rows rebuilt as WH as if each reading had no part in its own rebuilt value: r_j/(1 − h_j).
 
-    Where 1 − h_j is below 0.05 it counts as 0.05: a reading that decides a weight alone says nothing of itself.
-
-    Parameters
-    ----------
-    residuals, H, held, active, seen :
-        Residuals (n, p), and h as in `leverages`.
+    `leverages` gives h. Where 1 − h_j is below 0.05 it counts as 0.05: a reading that decides a weight alone says
+    nothing of itself.
     """
-    corrected: FloatArray = residuals / np.maximum(1 - leverages(H, held, active, seen), _LEAST_FREE)
-    return corrected
+    return residuals / np.maximum(1 - leverages(H, held, active, seen), _LEAST_FREE)
 
 
 def leverages(H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArray) -> FloatArray:
@@ -157,17 +149,10 @@ def leverages(H: FloatArray, held: FloatArray, active: BoolArray, seen: BoolArra
     Weights w that minimise ‖z − wH‖² + wQwᵀ move the rebuilt values by Hᵀ(HHᵀ + Q)⁻¹H, of which this is the diagonal:
     over the rows of H whose weights are not at their bound 0, and the readings that are there.
 
-    Parameters
-    ----------
-    H : array of shape (k, p)
-    held : array of shape (k, k)
-        Q, what the objective adds to HHᵀ apart from the readings; 0 where only the readings count.
-    active : array of bool of shape (n, k)
-        Weights above 0.
-    seen : array of bool of shape (n, p)
+    held : (k, k) Q, what the objective adds to HHᵀ (k, k) apart from the readings; 0 where only the readings count.
+    active : (n, k) weights above 0.
+    seen : (n, p) readings that are there.
 
-    Examples
-    --------
     >>> H, held = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.diag([0.0, 1.0])
     >>> leverages(H, held, np.array([[True, True], [True, False]]), np.ones((2, 3), dtype=bool)).round(3)
     array([[0.5, 0.5, 0.5],
