@@ -167,7 +167,7 @@ class SeriesModel(ABC):
 
     @abstractmethod
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return scaled residuals (n, p) that can be compared between rows, and scaled readings without holes (n, p)."""
+        """Return scaled residuals that can be compared between rows, and scaled readings without holes, both (n, p)."""
 
     def expected(self, X: FloatArray) -> FloatArray:
         """Return what each sensor should read given the others; for a missing reading its expected value."""
