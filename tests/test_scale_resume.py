@@ -113,7 +113,7 @@ MOMENTS = {
     "trees": ("trees of parts", 2, ROW_TASKS),
     "burn-in": ("multiply", 5, ROW_TASKS | TREE_TASKS),
     "factors": ("factorising", 2 * CHECKPOINT_EVERY + 2, SOLVED),
-    "second checkpoint": ("save-blocks", 4, SOLVED),
+    "third checkpoint": ("save-blocks", 6, SOLVED),  # the first is that of the starts
     "training scores": ("score-block", 2, SOLVED),
 }
 
