@@ -19,7 +19,7 @@ _VALUES_AT_ONCE = 1 << 17  # values handled at once, so that no second copy of t
 # second only those of the search point, whose error then says so and makes the search look at everything.
 _FARTHEST = 1e150
 _FARTHEST_SEARCHED = 1e15
-_SAMPLED_ROWS, _SAMPLED_VALUES = 1 << 14, 1 << 20  # enough to find the centre and the axes
+_SAMPLED_ROWS, _SAMPLED_VALUES = 1 << 14, 1 << 19  # enough to find the centre and the axes
 _LARGEST_ROTATION = 512  # more columns than this are left unrotated: p³ would cost more than it saves
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # relative rounding
 _NEAR_ONE = 10  # ranges from 2 to the power of minus this to 2 to the power of this need no scaled copy
