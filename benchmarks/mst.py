@@ -208,7 +208,8 @@ def compare(cell: tuple[str, int, int], workers: dict[str, Worker], limit: float
 def build_growth(n: int, dimensions: int) -> Callable[[], float]:
     from penstock import minimum_spanning_tree
 
-    minimum_spanning_tree(clustered(20_000, 27))
+    for warm in (300, 60_000):  # both strategies
+        minimum_spanning_tree(clustered(warm, 27, intrinsic=dimensions))
     X = clustered(n, 27, clusters=50, intrinsic=dimensions)
     return lambda: minimum_spanning_tree(X).total_length
 
