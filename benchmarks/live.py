@@ -52,7 +52,7 @@ SERVE = "import sys; from penstock.cli import main; sys.exit(main())"
 def make_model(folder: Path) -> Path:
     """Fit a model to 2,000 rows of eight sensors."""
     (folder / "good.csv").write_text("\n".join([HEADER, *lines(0, 2000)]))
-    penstock.fit_model(folder / "good.csv").save(folder / "unit.penstock")
+    penstock.fit_model(folder / "good.csv").save(folder / "unit.penstock", overwrite=True)
     return folder / "unit.penstock"
 
 

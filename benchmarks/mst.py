@@ -1,12 +1,12 @@
-"""Our spanning tree beside mlpack, hdbscan, fast_hdbscan and scikit-learn, in one run.
+"""Compare the spanning tree with those of mlpack, hdbscan, fast_hdbscan and scikit-learn, in one run.
 
     python benchmarks/mst.py [--quick | --far] [--limit SECONDS]
 
 Every method gets the same table in a process of its own and is called once beforehand, so that nothing is compiled
 while the clock runs. Medians of three. The ratio is the fastest peer's time over ours: above 1 we are faster.
 
-Then ours alone where a row, or groups of rows, are absurdly far from the others, beside the same rows without that:
-CPU time may be three times as much.
+Then the tree of Penstock alone: how its time grows with the rows, and what rows cost that are very far from the others:
+at most three times the CPU time of the same rows without them.
 """
 
 from __future__ import annotations

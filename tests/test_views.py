@@ -375,8 +375,8 @@ def test_rows_that_are_equal_when_encoded_are_told_apart() -> None:
         A = X if fitted.scaling_ is None else fitted.scaling_.apply(X)
         assert len(np.unique(fitted.model_.views.encoding.apply(A))) < len(np.unique(A)) == 70
         np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.scores_)
-        beside = np.abs(fitted.anomaly_score(X * (1 + 1e-13)) - fitted.scores_)
-        assert beside.max() < 1e-6
+        difference = np.abs(fitted.anomaly_score(X * (1 + 1e-13)) - fitted.scores_)
+        assert difference.max() < 1e-6
 
 
 def test_rows_nearer_than_a_search_can_tell_keep_their_scores() -> None:

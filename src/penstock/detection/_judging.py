@@ -32,7 +32,7 @@ from penstock.explain import (
 from penstock.io import Note, Table
 
 _NAMED_VARIABLES = 3  # in the list of rows
-_USUAL = 2.0  # of the usual spread of a sensor: the mean distance from what is expected of one that is not wrong
+_USUAL = 2.0  # spreads of a sensor that it may be, on average, from what is expected of it and still count as usual
 
 
 def judge(
@@ -184,22 +184,23 @@ def _without_wrong_sensor(scored: Scored, incident: Incident) -> Incident:
     A wrong sensor draws along what is expected of the others. In the rows of the incident, `scored.expected` becomes
     what is expected of the others without it.
     """
-    wrong, peak_mode = incident.sensors[0], scored.prepared.modes[incident.peak]
-    if incident.source != "sensor" or wrong.condition.startswith("swapped"):
+    wrong = incident.wrong_sensor
+    if wrong is None:
         return incident
-    detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == peak_mode)
-    rows = np.arange(incident.start, incident.end + 1)
-    rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == peak_mode)]
+    mode, rows = scored.prepared.modes[incident.peak], np.arange(incident.start, incident.end + 1)
+    rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == mode)]
+    detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == mode)
     readings = scored.values[rows]
     readings[:, wrong.column] = np.nan
     others = np.arange(readings.shape[1]) != wrong.column
     scored.expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
     usual = np.abs(detector.deviations(readings)).mean(axis=0) <= _USUAL
     sensors = tuple(sensor for sensor in incident.sensors if sensor is wrong or not usual[sensor.column])
-    if len(sensors) == len(incident.sensors):
+    among, left_out = len(incident.sensors) - 1, len(incident.sensors) - len(sensors)
+    if not left_out:
         return incident
-    also = "the" if len(sensors) == 1 else "most"
-    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without it {also} others read as expected.")
+    how_many = "the others read" if left_out == among else f"{left_out} of {among} others read"
+    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without it {how_many} as expected.")
 
 
 def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:

@@ -112,6 +112,12 @@ class Incident:
     similar: tuple[tuple[int, float], ...]
     pattern: FloatArray
 
+    @property
+    def wrong_sensor(self) -> IncidentSensor | None:
+        """The sensor that alone is wrong; None if it is the machine, not clear, or two sensors that are swapped."""
+        first = self.sensors[0]
+        return first if self.source == "sensor" and not first.condition.startswith(_SWAPPED) else None
+
 
 def find_incidents(
     events: Events,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ def joining_edges(tree: PointTree, component: IndexArray) -> IndexArray:
     return _TreeRounds(tree, *unlisted, np.zeros(n), component.astype(np.int64)).run()
 
 
-class Rounds:
+class Rounds(ABC):
     """Rounds of Borůvka's algorithm; subclasses offer known edges (`offer_known`) and search for others (`search`).
 
     `points.lower` is a lower bound on the squares of all edges to other components that are not known.
@@ -66,12 +67,13 @@ class Rounds:
         self.edges: list[NDArray[np.int64]] = []
         self.squares: list[FloatArray] = []
 
+    @abstractmethod
     def offer_known(self, first: kernels.FirstEdges) -> None:
-        raise NotImplementedError
+        """Offer the known edges, of which the first that leaves each component is kept."""
 
+    @abstractmethod
     def search(self, bound: FloatArray) -> bool:
         """Search for all marked points; return False if that would cost too much."""
-        raise NotImplementedError
 
     def known_edges(self) -> kernels.FirstEdges:
         """Return the first edge known to leave each component."""

@@ -27,8 +27,8 @@ _SAMPLED_LEAVES = 24
 # Scanning a leaf in a tree search costs about as much as this many leaves in Prim's stream through memory, later
 # rounds included.
 _SEARCH_OVERHEAD = 4.0
-# So wide tables are large and seldom searched fast: a few of their rows are tried first, without a second copy of all.
-_WIDE, _WIDE_STEP, _HOPELESS = 128, 8, 0.95
+# A table of so many columns is large, and searching it seldom pays: every eighth row is tried before all are copied.
+_WIDE, _WIDE_STEP, _NEARLY_ALL = 128, 8, 0.95
 
 
 def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
@@ -116,7 +116,7 @@ def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
-    if strategy == "auto" and _hopeless_to_search(points):
+    if strategy == "auto" and _searches_scan_nearly_all(points):
         return prim_edges(points)
     tree = tree_over(points)
     if strategy == "auto" and _prim_is_faster(tree):
@@ -131,7 +131,7 @@ def edges_in_frame(points: Points, tree: PointTree) -> IndexArray:
     return prim_edges(points) if _prim_is_faster(tree) else boruvka_edges(tree)
 
 
-def _hopeless_to_search(points: Points) -> bool:
+def _searches_scan_nearly_all(points: Points) -> bool:
     """Tell whether searches in some rows of a wide table scan nearly all of them."""
     if points.exact.shape[1] < _WIDE or len(points.exact) < _WIDE_STEP * TILE:
         return False
@@ -139,7 +139,7 @@ def _hopeless_to_search(points: Points) -> bool:
     tree = tree_over(
         replace(points, exact=points.exact[some], search=points.search[some].copy(), errors=points.errors[some])
     )
-    return tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= _HOPELESS * tree.n_leaves
+    return tree.sample_search_cost(N_LISTED, _SAMPLED_LEAVES) >= _NEARLY_ALL * tree.n_leaves
 
 
 def _prim_is_faster(tree: PointTree) -> bool:

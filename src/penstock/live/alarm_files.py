@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
 _UNITS = ((1e11, "s", 1.0), (1e14, "ms", 1e3), (1e17, "us", 1e6), (math.inf, "ns", 1e9))
-_DATE_DIGITS = 8  # 20240501 is a date
+_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")  # without separators: 20240501
 _FIRST_EPOCH = 1e8  # s; smaller numbers are no dates
 
 
@@ -33,10 +34,10 @@ def epoch_unit(number: float) -> tuple[str, float]:
 def is_epoch(time: Any) -> bool:
     """Return whether a time is a number since 1970: a number that is not a date without separators.
 
-    >>> [is_epoch(time) for time in ("20240501", "1714557600", 0.5, "2024-05-01")]
-    [False, True, True, False]
+    >>> [is_epoch(time) for time in ("20240501", 20240501, "1714557600", "12345.67", 12345678, "2024-05-01")]
+    [False, False, True, True, True, False]
     """
-    return is_number(time) and len(str(time)) != _DATE_DIGITS
+    return is_number(time) and not _DATE.fullmatch(str(time))
 
 
 def epoch_seconds(number: float) -> float:

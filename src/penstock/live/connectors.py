@@ -18,6 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -116,7 +117,7 @@ def _influx_value(text: str) -> Any:
         return text  # reported as not a number, with the name of the sensor
 
 
-class _Worker:
+class _Worker(ABC):
     """A thread of its own, which ends soon after `stopping` is set."""
 
     def __init__(self, name: str) -> None:
@@ -133,8 +134,9 @@ class _Worker:
         if self._thread.is_alive():
             self._thread.join()
 
+    @abstractmethod
     def _run(self) -> None:
-        raise NotImplementedError
+        """Work until `stopping` is set."""
 
 
 def _need(parameter: str, module: str, package: str, extra: str) -> Any:
@@ -155,9 +157,9 @@ class Input(_Worker):
         super().__init__(f"{name} {asset}")
         self.service, self.asset, self.name = service, asset, name
 
+    @abstractmethod
     def read(self) -> None:
         """Bring rows until `stopping` is set; any exception is a problem that is shown."""
-        raise NotImplementedError
 
     def connected(self) -> None:
         """Note that rows can come."""

@@ -126,7 +126,7 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
 
 
 def _to_the_second(findings: Findings) -> Findings:
-    """Cut times to the second where all rows are further apart: nobody reads the parts of it."""
+    """Cut times to the second where no two rows are less than a second apart."""
     time = findings.table.time
     if time is None or (np.abs(np.diff(time.as_unit("ms").asi8)) < _SECOND).any():
         return findings

@@ -236,7 +236,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def unit_beside(name: str, unit: str) -> str:
-    """Return the unit to write after a value that stands beside the name: none if the name says it.
+    """Return the unit to write after a value next to a name: none if the name says it.
 
     >>> unit_beside("flow", "m³/s"), unit_beside("flow (m³/s)", "m³/s")
     ('m³/s', '')
