@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock._prepare_kernels import scale_rows
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.storage import Record
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
@@ -53,12 +53,17 @@ class MinMaxScaling:
 
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
         """Scale rows. Values outside the learnt range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
-        return self.apply_both(X)[1 if clip else 0]
+        if clip:
+            return self.apply_both(X)[1]
+        scaled: FloatArray = np.empty(X.shape)
+        scale_rows(X if (self._unit == 1).all() else X * self._unit, self._low, self._span, _FARTHEST, scaled)
+        return scaled
 
     def apply_both(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
-        scaled, clipped = np.empty(X.shape), np.empty(X.shape)
-        scale_rows(X, self._unit, self._low, self._signed_span, _FARTHEST, scaled, clipped)
+        scaled = self.apply(X)
+        clipped = np.clip(scaled, 0.0, 1.0)
+        clipped[:, self._constant] *= 0.0
         return scaled, clipped
 
     def undo(self, A: FloatArray) -> FloatArray:
@@ -82,9 +87,9 @@ class MinMaxScaling:
         return self.minimum * self._unit
 
     @cached_property
-    def _signed_span(self) -> FloatArray:
-        """`_span`, negative for columns that were constant: how `scale_rows` knows them."""
-        return np.where(self.minimum == self.maximum, -self._span, self._span)
+    def _constant(self) -> BoolArray:
+        """Columns that were constant."""
+        return np.asarray(self.minimum == self.maximum)
 
     @cached_property
     def _unit(self) -> FloatArray:

@@ -10,6 +10,7 @@ from penstock._jit import Array, inlined_kernel, kernel
 from penstock.graph.distance_kernels import TILE
 
 _FARTHEST = 1e300
+_FACTORS, _LARGEST_FACTOR = 16, 1e18  # whose product takes one logarithm; larger ones would overflow
 
 
 @kernel
@@ -61,13 +62,16 @@ def distances_to_nodes(Q: Array, start: int, stop: int, tiles: Array, nodes_have
     n_tiles, p = tiles.shape[0], tiles.shape[1]
     whole = p - p % 4
     total, holes = np.empty(TILE), np.empty(TILE)
+    has_holes = np.empty(stop - start, np.bool_)
+    for i in range(start, stop):
+        has_holes[i - start] = nodes_have_holes or np.isnan(Q[i]).any()
     for k in range(n_tiles):
         tile = tiles[k]
         for i in range(start, stop):
             for t in range(TILE):
                 total[t] = 0.0
                 holes[t] = 0.0
-            if nodes_have_holes or np.isnan(Q[i]).any():
+            if has_holes[i - start]:
                 for d in range(0, whole, 4):
                     q0, q1, q2, q3 = Q[i, d], Q[i, d + 1], Q[i, d + 2], Q[i, d + 3]
                     for t in range(TILE):
@@ -210,8 +214,8 @@ def _bin_at(place: float, bins: int) -> int:
 
 
 @inlined_kernel
-def _surprise(value: float, own: float, share: float, low: float, width: float, counts: Array, total: float) -> float:
-    """−log of the share of readings like this one: a histogram's, interpolated between its bins.
+def _commonness(value: float, own: float, share: float, low: float, width: float, counts: Array, total: float) -> float:
+    """The share of readings like this one: a histogram's, interpolated between its bins.
 
     As much as `share` of the reading `own`, which is in the histogram, is left out of it.
     """
@@ -226,19 +230,20 @@ def _surprise(value: float, own: float, share: float, low: float, width: float, 
         # products instead of branches, of which every other one would be guessed wrong
         count -= share * ((1.0 - rest) * int(at == bin) + rest * int(at == bin + 1))
         total -= share
-    return -math.log((max(count, 0.0) + 0.5) / (total + 0.5 * bins))
+    common: float = (max(count, 0.0) + 0.5) / (total + 0.5 * bins)
+    return common
 
 
 @kernel
 def surprises_of(
     Q: Array, own: Array, share: Array, low: Array, width: Array, counts: Array, total: Array, out: Array
 ) -> None:
-    """`_surprise` of each entry; NaN stays NaN."""
+    """The surprise of each entry, −log of how common it is; NaN stays NaN."""
     for i in range(Q.shape[0]):
         for d in range(Q.shape[1]):
             out[i, d] = math.nan
             if not math.isnan(Q[i, d]):
-                out[i, d] = _surprise(Q[i, d], own[i, d], share[i], low[d], width[d], counts[d], total[d])
+                out[i, d] = -math.log(_commonness(Q[i, d], own[i, d], share[i], low[d], width[d], counts[d], total[d]))
 
 
 @kernel
@@ -246,26 +251,38 @@ def add_surprises(
     A: Array, start: int, stop: int, low: Array, width: Array, counts: Array, total: Array, out: Array
 ) -> None:
     """Add the surprises of the rows start..stop, each without itself, to `out`, per column."""
+    product = np.ones(A.shape[1])
     for i in range(start, stop):
         for d in range(A.shape[1]):
             if not math.isnan(A[i, d]):
-                out[d] += _surprise(A[i, d], A[i, d], 1.0, low[d], width[d], counts[d], total[d])
+                product[d] *= _commonness(A[i, d], A[i, d], 1.0, low[d], width[d], counts[d], total[d])
+        if (i + 1 - start) % _FACTORS == 0 or i + 1 == stop:
+            for d in range(A.shape[1]):
+                out[d] -= math.log(product[d])
+                product[d] = 1.0
 
 
 @kernel
 def sum_excesses(
     Q: Array, own: Array, share: Array, low: Array, width: Array, counts: Array, total: Array, usual: Array, out: Array
 ) -> None:
-    """Σ max(0, surprise − usual) of each row, scaled up to all entries where some are missing."""
+    """Σ max(0, surprise − usual) of each row, scaled up to all entries where some are missing.
+
+    `usual` is how common readings usually are, e^(−usual surprise): the sum of logarithms is that of a product.
+    """
     p = Q.shape[1]
     for i in range(Q.shape[0]):
         value = 0.0
         seen = 0
+        product = 1.0
         for d in range(p):
             if not math.isnan(Q[i, d]):
                 seen += 1
-                surprise = _surprise(Q[i, d], own[i, d], share[i], low[d], width[d], counts[d], total[d])
-                value += max(0.0, surprise - usual[d])
+                common = _commonness(Q[i, d], own[i, d], share[i], low[d], width[d], counts[d], total[d])
+                product *= min(max(1.0, usual[d] / common), _LARGEST_FACTOR)
+            if (d + 1) % _FACTORS == 0 or d + 1 == p:
+                value += math.log(product)
+                product = 1.0
         out[i] = value * (p / seen)
 
 

@@ -377,7 +377,8 @@ class Margins:
     def values(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return the view's values."""
         out = np.empty(len(Q))
-        kernels.sum_excesses(Q, own, share, self.low, self.width, self.counts, self.total, self.usual, out)
+        usual = np.exp(-self.usual)
+        kernels.sum_excesses(Q, own, share, self.low, self.width, self.counts, self.total, usual, out)
         return out
 
 
@@ -623,7 +624,7 @@ def _unpack_margins(record: Record, p: int) -> Margins:
     counts = record.array("counts", np.float64, (p, None), least=0.0)
     if counts.shape[1] < 3:
         raise record.trouble("counts", "of at least one bin between two empty ones")
-    low, usual = (record.array(name, np.float64, (p,)) for name in ("low", "usual"))
+    low, usual = record.array("low", np.float64, (p,)), record.array("usual", np.float64, (p,), least=0.0)
     return Margins(low, _positive(record, "width", p), counts, _positive(record, "total", p), usual)
 
 

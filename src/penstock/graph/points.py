@@ -83,11 +83,13 @@ class Frame:
             farthest = max(farthest, float(squares.max()))
             if self.axes is not None:
                 moved = moved @ self.axes
-            rounded = np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED).astype(number)
+            rounded = search[start : start + at_once, :p]
+            rounded[:] = (
+                moved if farthest < _FARTHEST_SEARCHED else np.clip(moved, -_FARTHEST_SEARCHED, _FARTHEST_SEARCHED)
+            )
             moved -= rounded
             measured = np.sqrt(np.einsum("ij,ij->i", moved, moved))
             errors[start : start + at_once] = measured * (1 + 1e-9) + computing * np.sqrt(squares) + vanishing
-            search[start : start + at_once, :p] = rounded
         skew = self._skew
         return Points(
             frame=self,

@@ -28,19 +28,6 @@ def multiply_rows(A: Array, M: Array, out: Array) -> None:
 
 
 @kernel
-def scale_rows(X: Array, center: Array, width: Array, largest: float, out: Array) -> None:
-    """out = (X − center) / width, cut at ±largest; NaN stays NaN."""
-    n, p = X.shape
-    for i in range(n):
-        for j in range(p):
-            out[i, j] = (X[i, j] - center[j]) / width[j]
-            if out[i, j] > largest:
-                out[i, j] = largest
-            elif out[i, j] < -largest:
-                out[i, j] = -largest
-
-
-@kernel
 def residual_rows(Z: Array, mean: Array, precision: Array, holed: Array, out: Array) -> int:
     """Residuals of rows without holes, as in `LeaveOneOut`; `holed` (n,) are the others, and their number returned."""
     n, p = Z.shape

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock._prepare_kernels import scale_rows
 from penstock._types import BoolArray, FloatArray
-from penstock.sensors._kernels import scale_rows
 from penstock.sensors.blocks import each_column
 
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
