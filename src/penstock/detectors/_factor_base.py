@@ -31,7 +31,7 @@ from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors, search_over
+from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -248,7 +248,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
-        search = None if task.settle else search_over(rows)
+        search = None if task.settle else LazySearch(rows)
         self.install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
@@ -402,7 +402,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         problem = Problem(
             objective, record.array("reach", np.float64, (m,), least=0.0), strongest, record.flag("decays")
         )
-        search = None if self._settles_rows else search_over(rows)
+        search = None if self._settles_rows else LazySearch(rows)
         if search is None and objective.A is None:
             raise part.trouble("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))
