@@ -55,13 +55,11 @@ def tables_of(rows: pd.DataFrame) -> Tables:
     def table(measure: str) -> pd.DataFrame:
         return rows.pivot_table(index="dataset", columns="method", values=measure, aggfunc="mean", sort=False)
 
-    whole = {measure: table(measure) for measure in MEASURES}
-    gaps = pd.concat(list(whole.values())).isna()
-    incomplete = sorted({str(name) for name in gaps.index[gaps.any(axis=1)]})
-    for name in incomplete:
-        failed = gaps.columns[gaps.loc[[name]].any(axis=0)]
-        print(f"Left out: {name}, for want of a result of {', '.join(map(str, failed))}.", file=sys.stderr)
-    measures = {measure: values.drop(index=incomplete) for measure, values in whole.items()}
+    measures = {measure: table(measure) for measure in MEASURES}
+    for name, values in measures["average_precision"].iterrows():
+        for method in values.index[values.isna()]:
+            print(f"{method} has no result on {name}: counted as the worst of the others.", file=sys.stderr)
+    measures = {name: values.T.fillna(values.min(axis=1)).T for name, values in measures.items()}
     parts = {str(row["method"]): str(row["part"]) for row in rows.drop_duplicates("method").to_dict("records")}
     return Tables(measures, table("cpu_seconds"), table("true_detections"), parts)
 
