@@ -161,10 +161,11 @@ def test_horizons_are_in_time_where_rows_are_unevenly_spaced(n, seed, cuts):
 
 def test_settings_and_constants_are_not_judged_but_flags_are():
     rng = np.random.default_rng(0)
-    flag = np.zeros(1000)
-    flag[500:505] = 1
-    X = np.column_stack([rng.normal(size=1000), np.repeat([1.0, 2.0, 1.0, 3.0], 250), np.full(1000, 7.0), flag])
-    assert learn_scale(X, find_starts(1000)).judged.tolist() == [True, False, False, True]
+    flag, changed_late = np.zeros(1000), np.full(1000, 40.0)
+    flag[500:505], changed_late[990:] = 1, 60
+    settings = np.repeat([1.0, 2.0, 1.0, 3.0], 250), np.full(1000, 7.0), changed_late
+    X = np.column_stack([rng.normal(size=1000), *settings, flag])
+    assert learn_scale(X, find_starts(1000)).judged.tolist() == [True, False, False, False, True]
 
 
 @pytest.mark.parametrize(
