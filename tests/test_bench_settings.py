@@ -240,7 +240,11 @@ def test_no_such_file_or_column(tmp_path: Path) -> None:
 def test_columns_that_are_no_inputs_are_named_after_the_label(tmp_path: Path) -> None:
     file = tmp_path / "pump.csv"
     file.write_text("flow,shift,again,fault\n1,3,0,0\n2,3,0,0\n9,4,1,1\n")
-    with pytest.raises(TableError, match=r"'again' is equal to the label in every row.*::fault::again"):
+    with pytest.raises(TableError, match=r"'again' tells the label in every row.*::fault::again"):
         load_file(f"{file}::fault")
     assert load_file(f"{file}::fault::again").p == 2
     assert load_file(f"{file}::fault::again, shift").X.tolist() == [[1.0], [2.0], [9.0]]
+    for normal, faulty in (("7", "2"), ("", "4")):  # a code of faults tells it as well
+        file.write_text(f"flow,code,fault\n1,{normal},0\n2,{normal},0\n9,{faulty},1\n8,{faulty},1\n")
+        with pytest.raises(TableError, match=r"'code' tells the label in every row.*::fault::code"):
+            load_file(f"{file}::fault")
