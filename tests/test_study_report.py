@@ -92,7 +92,11 @@ def test_two_pages_and_an_appendix() -> None:
 
 def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
-    assert "rebuilds next to nothing on **5 of 5** data sets" in page
+    assert "rebuilds next to nothing on **5 of 5** data sets (5 % of ‖A‖² or less; on 5 of them 1 % or less)" in page
+    rest = next(line for line in pages(whole_study(0.5))[0].splitlines() if line.startswith("| the other 5 |"))
+    sizes = collapse_table(whole_study(0.5))["n"]
+    low, high = (f"{100 * 7 / n:.2g} %" for n in (sizes.max(), sizes.min()))
+    assert f"| {low} to {high} |" in rest  # shares: seven rows of each, of tables of different size
     assert re.search(r"\| Glass \| 1 % \| 0\.500 \| 7 \(3\.3 %\) \| 1\.00e11 \|", page)
     assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (WDBC)" in page
     assert "the same on" in page
