@@ -229,6 +229,12 @@ def _training_rows(
         return None
     said, n = str(until).strip(), len(X)
     if re.fullmatch("[0-9]+", said):
+        if time is not None and n > int(said) and time.min().year <= int(said) <= time.max().year:
+            raise TableError(
+                f"train_until: {said} may be a year of {source} or a number of its rows. Write a year with its month, "
+                f"as in '{said}-12', or another number of rows.",
+                "train_until",
+            )
         count, said = int(said), f"row {said}"
         runs = np.zeros(n, dtype=np.intp) if groups is None else groups
         rows = pd.Series(runs).groupby(runs).cumcount().to_numpy() < count
