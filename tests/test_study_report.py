@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from study_rows import make_rows, paper_rows, study_rows
+from study_rows import make_rows, paper_rows, study_rows, sweep_rows
 
 from penstock.bench import Results
 from penstock.bench.results import frame_of
@@ -88,6 +88,11 @@ def test_two_pages_and_an_appendix() -> None:
             assert len({len(CELL.findall(line)) for line in lines.splitlines()}) == 1, lines
         assert "nan" not in text.lower()
     assert rest.endswith("not in this run: Run times; Other variants of the data.\n")
+
+
+def test_a_sweep_says_how_many_seeds_it_has() -> None:
+    rows = pd.concat([whole_study(), sweep_rows("alpha", [0.2, 0.8], SETS, ["NS-NMF"])], ignore_index=True)
+    assert "all values ran (NS-NMF 5; 2 seeds at most), and matches." in pages(rows)[1]
 
 
 def test_the_collapse_is_said_with_its_figures() -> None:
