@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_detectors import Place, fits, made_place, write_data
+from sklearn.base import BaseEstimator
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -22,7 +24,16 @@ from sklearn.svm import OneClassSVM
 from penstock import KNNDistance, LoMST
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
 from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
-from penstock.bench.methods import OURS, MethodError, build, find_class, fit_and_score, import_path, takes_seed
+from penstock.bench.methods import (
+    OURS,
+    MethodError,
+    build,
+    find_class,
+    fit_and_score,
+    import_path,
+    rehearse,
+    takes_seed,
+)
 from penstock.bench.results import ROWS_FILE
 from penstock.factor import Auto, BlockSGD
 
@@ -216,6 +227,32 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
 def test_wrong_scores_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(MethodError, match=message):
         fit_and_score(Giver(**given), np.zeros((3, 1)), None)
+
+
+def test_a_rehearsal_is_as_the_cells_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+
+    class Rehearsed(BaseEstimator):
+        def fit(self, X: np.ndarray) -> None:
+            said.append(("fit", len(X), bool(np.isnan(X).any())))
+
+        def score_samples(self, X: np.ndarray) -> np.ndarray:
+            said.append(("score", len(X), bool(np.isnan(X).any())))
+            return np.zeros(len(X))
+
+        def __sklearn_tags__(self) -> Any:
+            tags = super().__sklearn_tags__()
+            tags.input_tags.allow_nan = True
+            return tags
+
+    module = ModuleType("sklearn.rehearsed")
+    module.Rehearsed = Rehearsed  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sklearn.rehearsed", module)
+    rehearse(["sklearn.rehearsed.Rehearsed"], gaps=False, later=False)
+    assert said == [("fit", 64, False), ("score", 64, False)]
+    said.clear()
+    rehearse(["sklearn.rehearsed.Rehearsed"], gaps=True, later=True)  # what scores later rows is compiled too
+    assert said == [("fit", 48, True), ("score", 16, True)]
 
 
 def test_only_an_oracle_sees_the_labels() -> None:

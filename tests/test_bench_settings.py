@@ -181,6 +181,13 @@ def test_runs_training_rows_and_causes(tmp_path: Path) -> None:
             load_file(path, exclude=["why"], group="run", train_until=until_when)
     with pytest.raises(TableError, match=r"no time stamps to compare 2024-05 with\. Give a number of rows"):
         load_file(written(tmp_path, "a,label\n1,0\n2,1\n"), train_until="2024-05")
+    days = pd.date_range("2024-01-01", periods=2100, freq="D").strftime("%Y-%m-%d")
+    long = written(
+        tmp_path, "t,a,label\n" + "".join(f"{day},{row % 7},{row % 9 % 2}\n" for row, day in enumerate(days))
+    )
+    with pytest.raises(TableError, match=r"train_until: 2024 may be a year of pump\.csv or a number of its rows"):
+        load_file(long, train_until="2024")
+    assert [load_file(long, train_until=until).train.sum() for until in ("2024-12", "2000")] == [366, 2000]
     with pytest.raises(TableError, match=r"no column 'c' \(given as cause, in column 'why'\)"):
         load_file(written(tmp_path, "a,label,why\n1,0,\n2,1,c\n"), cause="why")
 
@@ -240,7 +247,11 @@ def test_no_such_file_or_column(tmp_path: Path) -> None:
 def test_columns_that_are_no_inputs_are_named_after_the_label(tmp_path: Path) -> None:
     file = tmp_path / "pump.csv"
     file.write_text("flow,shift,again,fault\n1,3,0,0\n2,3,0,0\n9,4,1,1\n")
-    with pytest.raises(TableError, match=r"'again' is equal to the label in every row.*::fault::again"):
+    with pytest.raises(TableError, match=r"'again' tells the label in every row.*::fault::again"):
         load_file(f"{file}::fault")
     assert load_file(f"{file}::fault::again").p == 2
     assert load_file(f"{file}::fault::again, shift").X.tolist() == [[1.0], [2.0], [9.0]]
+    for normal, faulty in (("7", "2"), ("", "4")):  # a code of faults tells it as well
+        file.write_text(f"flow,code,fault\n1,{normal},0\n2,{normal},0\n9,{faulty},1\n8,{faulty},1\n")
+        with pytest.raises(TableError, match=r"'code' tells the label in every row.*::fault::code"):
+            load_file(f"{file}::fault")

@@ -30,6 +30,7 @@ from penstock.bench import (
     true_detections,
     wilcoxon,
 )
+from penstock.bench.report import answer
 from penstock.bench.results import frame_of
 from penstock.bench.significance import alike, critical_difference
 from studies.ahmed2021 import paper
@@ -334,6 +335,54 @@ def test_the_lead_of_one_data_set_is_by_its_draws() -> None:
     assert without is not None
     assert without.table["low"].isna().all()
     assert without.told_apart == []
+
+
+def one_series(values: dict[str, tuple[float, float, float]], faults: int) -> pd.DataFrame:
+    """Of each method its average precision, how far its draws are from that, and the faults in its first N events."""
+    several = []
+    for method, (value, spread, in_n) in values.items():
+        drawn = [] if faults == 1 else np.linspace(value - spread, value + spread, 101).tolist()
+        detail = {"resampled": drawn}
+        found = {
+            "vus_pr": value,
+            "faults": faults,
+            "in_n": in_n,
+            "in_2n": in_n,
+            "false_per_day": 0.0,
+            "delay_hours": 1.0,
+        }
+        several.append(rows_with({method: [value]}, detail=detail, **found))
+    return pd.concat(several)
+
+
+@pytest.mark.parametrize(
+    ("values", "faults", "words"),
+    [
+        (
+            {"a": (0.9, 0.05, 2), "b": (0.5, 0.05, 1)},
+            20,
+            "a is best: all others are below it, with a certainty of 95 %.",
+        ),
+        ({"a": (0.9, 0.05, 2), "b": (0.5, 0.05, 1)}, 3, "a is best here, as far as 3 faults can tell: all others"),
+        ({"a": (0.9, 0.0, 2), "b": (0.8, 0.3, 1)}, 3, "a is best here, but not for sure: b may be as good."),
+        ({"a": (0.9, 0.0, 1), "b": (0.8, 0.3, 1)}, 1, "a is best here. How sure that is cannot be said from 1 fault."),
+        ({"a": (0.9, 0.0, 1), "b": (0.9, 0.0, 1), "c": (0.8, 0.0, 1)}, 1, "a, b are equally good and best here. How"),
+        ({"a": (0.9, 0.05, 2)}, 3, "a is the only method with a result: there is nothing to compare it with."),
+    ],
+)
+def test_the_first_sentence_says_who_and_how_sure(values: dict, faults: int, words: str) -> None:
+    said = answer(one_series(values, faults))
+    assert said[0].startswith(words)
+    assert said[1].startswith(f"Of {faults} fault")  # then what it finds, and figures last
+    assert said[-1].startswith("a has the highest average precision, 0.900 (")
+    assert ("95 % interval" in said[-1]) == (faults > 1)
+
+
+def test_a_method_that_finds_more_faults_than_the_best_is_named() -> None:
+    said = answer(one_series({"a": (0.9, 0.0, 2), "b": (0.8, 0.3, 3)}, 3))
+    assert "Of 3 faults it finds 2 in its first 3 events" in said[1]
+    assert "b finds more in its first 3 events: 3." in said[1]
+    assert "finds more" not in answer(one_series({"a": (0.9, 0.0, 3), "b": (0.8, 0.3, 3)}, 3))[1]
 
 
 # Metrics.

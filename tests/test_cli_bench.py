@@ -18,7 +18,7 @@ from penstock.bench import Results, write_report
 from penstock.bench.results import RowsFile, frame_of
 from penstock.cli import main
 
-NO_RUN = ["--data", "healthy.csv", "--method", "KNN"]  # nothing to find: no cell is run
+NO_RUN = ["--config", "healthy.toml", "--method", "KNNDistance"]  # nothing to find: no cell is run
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))  # the command puts the folder there
     (tmp_path / "healthy.csv").write_text("flow,label\n1,0\n2,0\n4,0\n")
+    (tmp_path / "healthy.toml").write_text("datasets = ['healthy.csv']\n[[method]]\nname = 'k'\ndetector = 'NMF'\n")
     return tmp_path
 
 
@@ -129,7 +130,7 @@ def test_a_series_has_events_and_the_sensor_detector(
     assert ("learnt from 144 rows and were judged by the 456 later ones" in output) == learnt
     best = "PCA" if learnt else "SensorDetector"
     assert re.search(rf"^{best} has the highest average precision", output, re.MULTILINE), output
-    found = next(line for line in output.splitlines() if line.startswith("SensorDetector") and " of " in line)
+    found = next(line for line in output.splitlines() if re.match(r"SensorDetector .*\d of \d", line))
     assert "3 of 3" in found
     assert found.endswith("100 / 100 %")
     assert ("A true sensor is named first in 100 % of the faults found" in output) == (not learnt)
@@ -138,6 +139,28 @@ def test_a_series_has_events_and_the_sensor_detector(
     assert page.index(f"{best} has the highest") < page.index("<svg")
     assert "Ahmed" not in page
     assert 'class="hit"' in page
+
+
+def test_what_reading_assumed_and_what_is_learnt_from_is_said(here: Path) -> None:
+    times = pd.date_range("2024-05-01", periods=40, freq="h").astype(str).tolist()
+    flows = [str(row % 7) for row in range(40)]
+    flows[9], times[12] = "broken", times[11]
+    faults = [int(row in (4, 25, 26)) for row in range(40)]
+    lines = [
+        f"{when},{flow},{row % 5},{y}" for row, (when, flow, y) in enumerate(zip(times, flows, faults, strict=True))
+    ]
+    (here / "said.csv").write_text("\n".join(["w,flow,head,fault", *lines, ""]))
+    until = ["--method", "KNNDistance", "--train-until", "20"]
+    output = run_and_read(["bench", "--data", "said.csv::fault", *until])
+    for words in (
+        "said: Column 'w' is taken as the time.",
+        "'broken'",
+        "said: The time stamp of 1 row is that of the row before; all rows are kept.",
+        "learnt from 20 rows, 1 of them anomalous, and were judged by the 20 later ones",
+        "KNNDistance is the only method with a result: there is nothing to compare it with.",
+    ):
+        assert words in output, output
+    assert "Column 'w' is taken as the time." in (here / "study" / "study.html").read_text().replace("&#39;", "'")
 
 
 def test_no_sensor_detector_without_time_and_the_intervals_of_one_table(here: Path) -> None:
@@ -178,6 +201,17 @@ def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFi
         (["--data", "healthy.csv", "--method", "NMFF"], "no method 'NMFF' in the study. Did you mean 'NMF'?"),
         (["--data", "missing.csv"], "--data missing.csv: There is no file missing.csv"),
         (["--data", "healthy.csv::falt"], "falt"),
+        (
+            ["--data", "healthy.csv"],
+            "healthy has no anomaly: there is nothing to tell apart. Write 1 in the label column",
+        ),
+        (["--data", "ill.csv"], "ill has nothing but anomalies: there is nothing to tell apart"),
+        (
+            ["--data", "early.csv::label::why", "--train-until", "2"],
+            "early has no anomaly after the rows that are learnt from",
+        ),
+        (["--data", "early.csv::label::flow", "--cause", "why"], "--cause: early.csv has no time stamps"),
+        (["--data", "early.csv::label::why", "--method", "sklearn.svm.SVMM"], "Module sklearn.svm has no 'SVMM'"),
         (["--seeds", "0"], "--seeds"),
         (["--data", "healthy.csv", "--time-limit", "inf"], "time_limit must be"),
         (["--colour", "red"], "--colour"),
@@ -192,6 +226,8 @@ def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFi
 def test_a_wrong_use_is_one_line(
     here: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
+    (here / "ill.csv").write_text("flow,label\n1,1\n2,1\n")
+    (here / "early.csv").write_text("flow,head,why,label\n1,5,,0\n2,6,head,1\n4,7,,0\n5,5,,0\n")
     (here / "bad.toml").write_text("title =")
     (here / "empty.toml").write_text("[[method]]\nname = 'x'\ndetector = 'NMF'\n")
     (here / "latin.toml").write_bytes("title = 'Zürich'".encode("latin-1"))
@@ -210,9 +246,10 @@ def test_settings_can_be_printed_and_run(here: Path, capfd: pytest.CaptureFixtur
     assert main(["bench", "settings"]) == 0
     text = capfd.readouterr().out
     assert {"title", "datasets", "seeds", "method"} <= tomllib.loads(text).keys()
-    (here / "copy.toml").write_text(text)
-    assert main(["bench", "--config", "copy.toml", *NO_RUN]) == 1
-    assert (here / "study" / "study.toml").read_text() == text
+    copy = text.replace("plant.csv::fault", "healthy.csv")
+    (here / "copy.toml").write_text(copy)
+    assert main(["bench", "--config", "copy.toml"]) == 1
+    assert (here / "study" / "study.toml").read_text() == copy
 
 
 def test_a_report_is_written(study: tuple[Path, str], here: Path, capfd: pytest.CaptureFixture[str]) -> None:

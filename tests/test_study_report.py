@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from study_rows import make_rows, paper_rows, study_rows
+from study_rows import make_rows, paper_rows, study_rows, sweep_rows
 
 from penstock.bench import Results
 from penstock.bench.results import frame_of
@@ -90,9 +90,18 @@ def test_two_pages_and_an_appendix() -> None:
     assert rest.endswith("not in this run: Run times; Other variants of the data.\n")
 
 
+def test_a_sweep_says_how_many_seeds_it_has() -> None:
+    rows = pd.concat([whole_study(), sweep_rows("alpha", [0.2, 0.8], SETS, ["NS-NMF"])], ignore_index=True)
+    assert "all values ran (NS-NMF 5; 2 seeds at most), and matches." in pages(rows)[1]
+
+
 def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
-    assert "rebuilds next to nothing on **5 of 5** data sets" in page
+    assert "rebuilds next to nothing on **5 of 5** data sets (5 % of ‖A‖² or less; on 5 of them 1 % or less)" in page
+    rest = next(line for line in pages(whole_study(0.5))[0].splitlines() if line.startswith("| the other 5 |"))
+    sizes = collapse_table(whole_study(0.5))["n"]
+    low, high = (f"{100 * 7 / n:.2g} %" for n in (sizes.max(), sizes.min()))
+    assert f"| {low} to {high} |" in rest  # shares: seven rows of each, of tables of different size
     assert re.search(r"\| Glass \| 1 % \| 0\.500 \| 7 \(3\.3 %\) \| 1\.00e11 \|", page)
     assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (WDBC)" in page
     assert "the same on" in page

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from penstock._messages import counted
 from penstock.bench.results import failures, marks, method_summary, pivot
 from studies.ahmed2021 import paper, registry
 from studies.ahmed2021.markdown import closed, count, escape, number, p_value, percent, points, rank, table, yes_no
@@ -270,8 +271,11 @@ def _sweeps(outcome: Outcome) -> list[str]:
             wide[f"{base}: matched"] = [count(counts.get(value, float("nan"))) for value in wide.index]
         wide.loc["the best control"] = [*[""] * len(matched), *(_best_control(outcome.rows, str(b)) for b in matched)]
         sets = ", ".join(f"{base} {n}" for base, n in found.groupby("base", sort=False)["datasets"].max().items())
+        cells = outcome.rows[outcome.rows["sweep"] == name]
+        seeds = cells.groupby(["method", "dataset"])["seed"].nunique().max()  # fewer than of the tables above
         caption = (
-            f"**{escape(name)}**: mean P@N over the data sets on which all values ran ({escape(sets)}), and matches."
+            f"**{escape(name)}**: mean P@N over the data sets on which all values ran ({escape(sets)}; "
+            f"{counted(int(seeds), 'seed')} at most), and matches."
         )
         parts.append(table(wide.reset_index(names=name), str, caption=caption))
     return parts

@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.bench.datasets import Dataset, split_causes
+from penstock.bench.datasets import Dataset, check_labels, split_causes
 from penstock.bench.measures import (
     EventMeasures,
     average_precision,
@@ -102,9 +102,11 @@ class Cell:
             taken = taken_rows(data.n, method.order, method.rows, self.seed)
             anomalies = int(data.y[taken].sum())
             detail |= {"missing": missing} if (missing := int(np.isnan(data.X).sum())) else {}
+            detail |= {"notes": list(data.notes)} if data.notes else {}
             if data.train is not None:
                 later = data.y[taken][~data.train[taken]]
                 detail |= {"learnt": len(taken) - len(later), "share": round(float(later.mean()), 6)}
+                detail |= {"learnt_anomalies": anomalies - int(later.sum())}
         return {
             **method.labels,
             "method": method.name,
@@ -139,17 +141,14 @@ def plan(study: Study, load: Loader) -> Iterator[Cell]:
 
 
 def _read(name: str, load: Loader) -> tuple[Dataset | None, str]:
+    dataset = None
     try:
         dataset = load(name)
+        check_labels(dataset)
     except (EOFError, zlib.error) as error:
         return None, f"{name}: a damaged file ({error})."
     except (OSError, ValueError) as error:
-        return None, str(error)
-    judged = dataset.y if dataset.train is None else dataset.y[~dataset.train]
-    if judged.min() == judged.max():
-        none_or_all = "nothing but anomalies" if judged.all() else "no anomaly"
-        where = "" if dataset.train is None else " after the rows that are learnt from"
-        return dataset, f"Data set {dataset.name} has {none_or_all}{where}: there is nothing to tell apart."
+        return dataset, str(error)
     return dataset, ""
 
 

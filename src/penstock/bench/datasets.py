@@ -25,6 +25,7 @@ from penstock.io.table import refuse_unknown
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
 _NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}
 _ANOMALOUS = {"1", "true", "yes", "anomaly", "anomalous", "abnormal", "outlier", "fault", "faulty"}
+_TOLD_ELSEWHERE = ("missing values", "row groups")  # notes of the table that a report has in another place, or not
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
@@ -51,6 +52,8 @@ class Dataset:
         Of the columns.
     causes : ndarray of str of shape (n,), default=None
         In rows of anomalies the columns that cause them, separated by semicolons; "" where that is not known.
+    notes : tuple of str, default=()
+        What reading the file assumed or changed, in sentences.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Dataset:
     counted: BoolArray | None = None
     names: tuple[str, ...] = ()
     causes: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -167,22 +171,45 @@ def load_file(
         values = values.drop(columns=cause)
         named_there = {name for text in causes for name in split_causes(text)}
         refuse_unknown(sorted(named_there), list(values.columns), f"cause, in column {quoted(cause)}", table.source)
+        if table.time is None:
+            raise TableError(
+                f"cause: {table.source} has no time stamps, and sensors are judged by faults over time. Name the time "
+                f"column, or leave cause out and name the column after the label: {file}::{label}::{cause}.",
+                "cause",
+            )
     assert table.label is not None
     y = _anomalies(table.label, table.source)
     X = _numbers(values, table.source)
     if y.min() != y.max():
         for name, column in zip(values.columns, X.T, strict=True):
-            if (column == y).all():  # every method would find all anomalies by it
+            found = [np.unique(column[y == kind]) for kind in (0, 1)]
+            of_two_values = list(map(len, found)) == [1, 1] and len(np.unique(column)) > 1
+            # Every method would find all anomalies by it; of a single anomaly other numbers may do so by chance.
+            if of_two_values and (y.sum() > 1 or (column == y).all()):
                 raise TableError(
-                    f"Column {quoted(name)} is equal to the label in every row, and would give the anomalies away. "
-                    f"Name it after the label to leave it out: {file}::{table.label.name}::{name}."
+                    f"Column {quoted(name)} tells the label in every row, and would give the anomalies away. Name "
+                    f"it after the label to leave it out: {file}::{table.label.name}::{name}."
                 )
     groups = None if table.group is None else pd.factorize(table.group)[0]
     train = _training_rows(train_until, table.time, groups, X, table.source)
     name = Path(file).name
     name = name[:-3] if name.lower().endswith(".gz") else name
     name = Path(name).stem if name.lower().endswith(_ENDINGS) else name
-    return Dataset(name, X, y, table.time, groups, train, names=tuple(values.columns), causes=causes)
+    notes = tuple(note.message for note in table.notes if note.kind not in _TOLD_ELSEWHERE)
+    return Dataset(name, X, y, table.time, groups, train, names=tuple(values.columns), causes=causes, notes=notes)
+
+
+def check_labels(dataset: Dataset) -> None:
+    """Raise if the rows that are judged are all normal, or all anomalies."""
+    judged = dataset.y if dataset.train is None else dataset.y[~dataset.train]
+    if judged.min() == judged.max():
+        none_or_all = "nothing but anomalies" if judged.all() else "no anomaly"
+        where, what_to_do = "", "Write 1 in the label column of anomalies and 0 in that of normal rows."
+        if dataset.train is not None:
+            where, what_to_do = " after the rows that are learnt from", "Learn from other rows (train_until)."
+        raise TableError(
+            f"Data set {dataset.name} has {none_or_all}{where}: there is nothing to tell apart. {what_to_do}"
+        )
 
 
 def split_causes(text: str) -> list[str]:
@@ -202,6 +229,12 @@ def _training_rows(
         return None
     said, n = str(until).strip(), len(X)
     if re.fullmatch("[0-9]+", said):
+        if time is not None and n > int(said) and time.min().year <= int(said) <= time.max().year:
+            raise TableError(
+                f"train_until: {said} may be a year of {source} or a number of its rows. Write a year with its month, "
+                f"as in '{said}-12', or another number of rows.",
+                "train_until",
+            )
         count, said = int(said), f"row {said}"
         runs = np.zeros(n, dtype=np.intp) if groups is None else groups
         rows = pd.Series(runs).groupby(runs).cumcount().to_numpy() < count

@@ -172,16 +172,22 @@ def takes_missing(detector: Any) -> bool:
         return False
 
 
-def rehearse(detectors: Iterable[str]) -> None:
-    """Import detectors, and fit those of known libraries to a few rows, so that compiling is not timed in cells."""
+def rehearse(detectors: Iterable[str], *, gaps: bool, later: bool) -> None:
+    """Import detectors, and fit those of known libraries to a few rows, so that compiling is not timed in cells.
+
+    `gaps`: values are missing in the cells to come; `later`: rows are scored that were not learnt from.
+    """
     rng = np.random.default_rng(0)
     rows, labels = rng.random((64, 5)), np.arange(64) < 4
-    for detector in detectors:
+    train, time = np.arange(64) < 48 if later else None, pd.date_range("2024-05-01", periods=64, freq="h")
+    for name in detectors:
         with suppress(Exception), warnings.catch_warnings():  # what fails here fails again, and is reported, in cells
             warnings.simplefilter("ignore")
-            find_class(detector)
-            if import_path(detector).partition(".")[0] in _REHEARSED:
-                fit_and_score(build(detector, {}, seed=0), rows, labels)
+            find_class(name)
+            if import_path(name).partition(".")[0] in _REHEARSED:
+                detector = build(name, {}, seed=0)
+                X = np.where(rows < 0.05, np.nan, rows) if gaps and takes_missing(detector) else rows
+                fit_and_score(detector, X, labels, time=time, train=train)
 
 
 def _check_scores(scores: FloatArray, n: int) -> FloatArray:

@@ -149,41 +149,51 @@ def answer(rows: pd.DataFrame) -> list[str]:
     if lead is None:
         return ["No method has a result on all data sets: there is nothing to compare."]
     table, best = lead.table, str(lead.table.index[0])
-    first = table.loc[best]
-    sure = f" (95 % interval {first['low']:.2f} to {first['high']:.2f})" if first.notna()["low"] else ""
-    said = [f"{best} has the highest average precision, {first['value']:.3f}{sure}."]
-    if len(table) > 1:
-        next_best = table.iloc[1]
-        apart, others = f"{next_best['behind']:.3f}", [str(name) for name in table.index[1:]]
-        alike = [name for name in others if name not in lead.told_apart]
-        if table["low"].isna().all():
-            said.append(
-                f"Next is {others[0]}, {apart} below. How sure that is cannot be said from {lead.n:,} {lead.drawn}."
-            )
-        else:
-            said.append(
-                f"Next is {others[0]}, {apart} below (95 % interval of the difference {next_best['behind_low']:.3f} to "
-                f"{next_best['behind_high']:.3f}); {best} is first in {100 * first['first']:.0f} % of the draws."
-            )
-            few = lead.n < _FEW
-            below = f"All others are below it{', by few data' if few else ' at the 95 % level'}."
-            said[0] += f" Not told apart from {', '.join(alike)}." if alike else f" {below}"
-            hint = " These are few: take the intervals as a hint." if few else ""
-            said.append(f"Intervals are of {lead.n:,} {lead.drawn} drawn with replacement.{hint}")
-    return said + _found_by(rows, best)
+    first, others = table.loc[best], [str(name) for name in table.index[1:]]
+    alike = [name for name in others if name not in lead.told_apart]
+    known, few = bool(pd.notna(first["low"])), lead.n < _FEW
+    if not others:
+        headline = f"{best} is the only method with a result: there is nothing to compare it with."
+    elif not known:
+        tied = [str(name) for name in table.index[table["behind"] == 0]]
+        who = f"{best} is best" if len(tied) == 1 else f"{', '.join(tied)} are equally good and best"
+        headline = f"{who} here. How sure that is cannot be said from {lead.count}."
+    elif alike:
+        headline = f"{best} is best here, but not for sure: {', '.join(alike)} may be as good."
+    elif few:
+        headline = f"{best} is best here, as far as {lead.count} can tell: all others are below it."
+    else:
+        headline = f"{best} is best: all others are below it, with a certainty of 95 %."
+    interval = f"95 % interval {first['low']:.3f} to {first['high']:.3f}; " if known else ""
+    value = f"{best} has the highest average precision, {first['value']:.3f}"
+    said = f"{value} ({interval}1 is perfect, an order by chance has {chance_level(rows):.2g})."
+    if others:
+        behind = table.iloc[1]
+        said += f" Next is {others[0]}, {behind['behind']:.3f} below"
+        low, high = (f"{behind[end]:.3f}" for end in ("behind_low", "behind_high"))
+        share = f"{100 * first['first']:.0f} %"
+        said += f" (95 % interval {low} to {high}; {best} is first in {share} of the draws)." if known else "."
+    if known:
+        hint = " These are few: take the intervals as a hint." if few else ""
+        said += f" Intervals are of {lead.count} drawn with replacement.{hint}"
+    return [headline, *_found_by(rows, best), said]
 
 
 def _found_by(rows: pd.DataFrame, method: str) -> list[str]:
-    """Say how many faults a method finds at what price, in a study of one series."""
-    some = rows[(rows["method"] == method) & rows["faults"].notna()]
-    if some["dataset"].nunique() != 1:
+    """Say how many faults a method finds at what price, in a study of one series, and which one finds more."""
+    known = rows[rows["faults"].notna()]
+    if known["dataset"].nunique() != 1 or method not in set(known["method"]):
         return []
-    figures = some[list(SERIES_MEASURES)].median()
+    every = known.groupby("method", sort=False)[list(SERIES_MEASURES)].median()
+    figures, most = every.loc[[method]].iloc[0], every["in_n"].max()
     faults = int(figures["faults"])
+    first_events = f"first {faults} events" if faults > 1 else "first event"
     said = (
-        f"Of {counted(faults, 'fault')} it finds {figures['in_n']:.0f} in its first {counted(faults, 'event')} and "
+        f"Of {counted(faults, 'fault')} it finds {figures['in_n']:.0f} in its {first_events} and "
         f"{figures['in_2n']:.0f} in its first {2 * faults}."
     )
+    if most > figures["in_n"]:
+        said += f" {', '.join(every.index[every['in_n'] == most])} finds more in its {first_events}: {most:.0f}."
     if np.isfinite(figures["false_per_day"]):
         said += (
             f" Where half of the faults are found there are {rate(figures['false_per_day'])} false events per day, and "
@@ -225,13 +235,16 @@ def chance_level(rows: pd.DataFrame) -> float:
 
 
 def data_notes(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Say how data sets were read: what was learnt from, and what was missing."""
+    """Say how data sets were read: what was assumed, learnt from and missing."""
     said = []
     for name, some in rows.groupby("dataset", sort=False):
         known = {key: value for detail in some["detail"] for key, value in detail.items()}
+        said += [f"{name}: {note}" for note in known.get("notes", ())]
         if "learnt" in known:
+            anomalous = known.get("learnt_anomalies", 0)
+            among = f", {anomalous:,} of them anomalous," if anomalous else ""
             said.append(
-                f"{name}: methods learnt from {known['learnt']:,} rows and were judged by the "
+                f"{name}: methods learnt from {known['learnt']:,} rows{among} and were judged by the "
                 f"{int(some['n'].max()) - known['learnt']:,} later ones."
             )
         if "missing" in known:
@@ -273,7 +286,7 @@ def format_methods(rows: pd.DataFrame) -> Table:
         made["95 % interval"] = _span(lead.table, "low", "high")
         made["below the best"] = _span(lead.table, "behind_low", "behind_high").where(lead.table["behind"] > 0, "")
     made["P@N"], made["ROC-AUC"] = summary["mean_precision_at_n"], summary["mean_roc_auc"]
-    made["CPU s"] = pivot(rows, "cpu_seconds").mean().map("{:,.2f}".format)
+    made["CPU s"] = pivot(rows, "cpu_seconds").mean().map("{:,.2f}".format, na_action="ignore")
     without = summary["failures"] + summary["not_run"]
     if without.any():
         made["cells without result"] = without

@@ -349,6 +349,12 @@ class Lead:
     n: int
 
     @property
+    def count(self) -> str:
+        """How many of these there are, in words."""
+        one = {"faults": "fault", "anomalies": "anomaly", "data sets": "data set"}
+        return f"{self.n:,} {one[self.drawn] if self.n == 1 else self.drawn}"
+
+    @property
     def told_apart(self) -> list[str]:
         """Methods that are surely below the best: the interval of the difference does not hold 0."""
         return [str(name) for name in self.table.index[self.table["behind_low"] > 0]]

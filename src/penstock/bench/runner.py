@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from penstock._threads import thread_count, thread_limit
 from penstock.bench.cells import Cell, Loader, failed, plan, run_cell
 from penstock.bench.datasets import load_file
@@ -144,8 +146,13 @@ def _outcomes(cells: Sequence[Cell], jobs: int | None, limit: float) -> Generato
         waiting.put(cell)
     n_workers = max(1, thread_count() if jobs is None else jobs)
     threads = max(1, thread_count() // n_workers)
-    detectors = list(dict.fromkeys(cell.method.detector for cell in runnable))
-    workers = [_Worker(limit, threads, detectors) for _ in range(min(n_workers, len(runnable)))]
+    sets = [data for data in {cell.dataset: cell.data for cell in runnable}.values() if data is not None]
+    rehearsal = {
+        "detectors": list(dict.fromkeys(cell.method.detector for cell in runnable)),
+        "gaps": any(np.isnan(data.X).any() for data in sets),
+        "later": any(data.train is not None for data in sets),
+    }
+    workers = [_Worker(limit, threads, rehearsal) for _ in range(min(n_workers, len(runnable)))]
     done: queue.Queue[_Outcome | BaseException] = queue.Queue()
     with ThreadPoolExecutor(max(len(workers), 1)) as pool:
         try:
@@ -167,8 +174,8 @@ def _outcomes(cells: Sequence[Cell], jobs: int | None, limit: float) -> Generato
 class _Worker:
     """A server process, started when it is needed and again if it dies."""
 
-    def __init__(self, limit: float, threads: int, detectors: list[str]) -> None:
-        self._limit, self._threads, self._detectors = limit, threads, detectors
+    def __init__(self, limit: float, threads: int, rehearsal: Mapping[str, Any]) -> None:
+        self._limit, self._threads, self._rehearsal = limit, threads, rehearsal
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -222,7 +229,7 @@ class _Worker:
                 start_new_session=True,  # with its children it is a group of its own, to be ended as one
             )
         try:
-            send(process.stdin, (list(sys.path), self._detectors, self._threads))
+            send(process.stdin, (list(sys.path), self._rehearsal, self._threads))
             receive(process.stdout)
         except (EOFError, OSError):
             if self._closed:
@@ -268,8 +275,8 @@ def serve_cells() -> None:
     for standard in (0, 1):  # what a method prints must not get into the pipes
         os.dup2(nowhere, standard)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which closes the pipe
-    sys.path[:], detectors, threads = receive(cells)
-    rehearse(detectors)
+    sys.path[:], rehearsal, threads = receive(cells)
+    rehearse(**rehearsal)
     send(outcomes, "ready")
     while True:
         try:

@@ -13,6 +13,8 @@ import typer
 from penstock._messages import counted
 from penstock.bench import Results, Study, failures, load_file, parse_settings, read_results, run_study
 from penstock.bench import read_settings as read_settings_file
+from penstock.bench.datasets import check_labels
+from penstock.bench.methods import find_class
 from penstock.bench.report import answer, data_notes, format_events, format_methods, write_report
 from penstock.bench.results import RowsFileError
 from penstock.bench.runner import Progress
@@ -31,12 +33,17 @@ def run_bench(context: typer.Context) -> int:
     in_time = []
     for name in options["data"] or []:  # in a settings file with many sets, one that cannot be read is reported later
         with plain_errors(context, f"--data {name}: "):
-            in_time += [name] if load_file(name, **study.reading).time is not None else []
+            dataset = load_file(name, **study.reading)
+            check_labels(dataset)
+            in_time += [name] if dataset.time is not None else []
     if options["config"] is None and not options["method"]:  # of the default methods, one is for series alone
         kept = [m if m.detector != "SensorDetector" else replace(m, datasets=tuple(in_time)) for m in study.methods]
         study = replace(study, methods=tuple(m for m in kept if m.datasets != ()))
     # Modules in this folder, such as a user's own detector, are found as from a script.
     sys.path.insert(0, str(Path.cwd()))
+    for method in study.methods if options["method"] else ():
+        with plain_errors(context, "--method: "):
+            find_class(method.detector)
     with _Bar(quiet=options["quiet"]) as bar:
         try:
             results = run_study(
