@@ -211,9 +211,6 @@ def test_settings_change_seldom_and_stay(values):
         np.where(np.arange(ROWS) > 1950, NOISE, 0.0),  # a leak that is seldom there
         np.where(np.arange(ROWS) > 60, 47.1, NOISE),  # a sensor that is stuck nearly always
         np.where(np.arange(ROWS) == 700, 20.0, 5.0),  # one jump
-        np.where(
-            (np.arange(ROWS) > 700) & (np.arange(ROWS) < 710), 1.0, 0.0
-        ),  # a flag, which sensors are judged by too
         np.where(np.arange(ROWS) % 500 == 0, NOISE, np.nan),  # a reading a day
         RNG.choice(["on", "off"], ROWS),
     ],

@@ -66,6 +66,15 @@ def test_a_wrong_sensor_does_not_accuse_the_others():
     assert (off.iloc[rows].mean() < 2 * off.iloc[:START].mean()).drop("s3").all()
 
 
+def test_a_setting_that_was_moved_with_the_fault_is_not_the_sensor_to_look_at():
+    table = with_fault(healthy()).assign(limit=np.where(np.arange(N) // ROWS == START // ROWS, 9.0, 5.0))
+    found = detect(table, most_explained=0)
+    assert found.inputs.settings == ("limit",)
+    named = {sensor.name for incident in found.incidents for sensor in incident.sensors}
+    assert "s3" in named
+    assert "limit" not in named
+
+
 @pytest.fixture(scope="module")
 def model():
     return fit_model(healthy())

@@ -272,3 +272,18 @@ def test_a_new_state_counts_in_full_where_residuals_come_in_bursts_or_sensors_ex
     assert judge(causes + 0.1 * calm)[0].blend.weight == 0.25
     assert judge(causes + bursts)[0].blend.weight == 1.0
     assert judge(calm)[0].blend.weight == 1.0
+
+
+def test_a_setting_that_was_constant_is_news_for_some_rows_only():
+    X = np.column_stack([plant(1200), np.where(np.arange(1200) < 800, 50.0, 51.0)])
+    model = judge(X[:700])[0]
+    moved, state = [], model.start()
+    for rows in np.array_split(X[700:], [60, 90, 91, 130]):
+        moved.append(model.score(rows, state).scores)
+    moved = np.concatenate(moved)
+    np.testing.assert_array_equal(moved, model.score(X[700:], model.start()).scores)
+    X[:, -1] = 50.0
+    before = model.score(X[700:], model.start()).scores
+    assert moved[100:110].max() > before[100:110].max() + 1
+    np.testing.assert_array_equal(moved[:100], before[:100])
+    np.testing.assert_allclose(moved[300:], before[300:], atol=0.1)

@@ -1,4 +1,4 @@
-"""Scale columns to [0, 1] by ranges learnt once, and back; tell flags from settings."""
+"""Scale columns to [0, 1] by ranges learnt once, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from penstock._types import BoolArray, FloatArray
 from penstock.storage import Record
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
-_SELDOM_AWAY = 0.02  # of the rows: a flag is away from its commonest value in fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +100,6 @@ class MinMaxScaling:
 def learn_scaling(X: FloatArray) -> MinMaxScaling:
     """Learn the scaling that takes the columns of X to [0, 1]. NaN is left out; a column without numbers stays NaN."""
     return MinMaxScaling(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
-
-
-def is_flag(values: FloatArray) -> bool:
-    """Return whether readings (n,) in order of time, without missing ones, leave one value seldom and come back to it.
-
-    A value that changes late and stays may be a setting of which the record shows the beginning.
-
-    >>> seldom, late = np.zeros(1000), np.zeros(1000)
-    >>> seldom[500:505], late[995:] = 1.0, 1.0
-    >>> is_flag(seldom), is_flag(late)
-    (True, False)
-    """
-    levels, counts = np.unique(values, return_counts=True)
-    common = levels[counts.argmax()]
-    away = 1 - counts.max() / len(values)
-    return bool(away < _SELDOM_AWAY and values[0] == common == values[-1])
 
 
 def unpack_scaling(record: Record | None, n_columns: int, *, missing: bool = False) -> MinMaxScaling | None:

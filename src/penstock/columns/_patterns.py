@@ -11,7 +11,6 @@ import pandas as pd
 
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray
-from penstock.prepare import is_flag
 
 LIKE_A_LABEL = "It looks like a label, not like a reading."
 _STRONG = re.compile(
@@ -194,12 +193,11 @@ def equal_runs(values: FloatArray) -> EqualRuns:
 def is_setting(values: FloatArray) -> bool:
     """Return whether values change seldom, and mostly from one usual value to another.
 
-    Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not. A
-    flag is no setting: it may be the fault.
+    Usual are the most frequent values that make up 95 % of all. A reading that is mostly 0 changes while it is not.
     """
     changed = values[1:] != values[:-1]
     n_changes = np.count_nonzero(changed)
-    if not 0 < n_changes < _SELDOM_CHANGED * len(changed) or is_flag(values):
+    if not 0 < n_changes < _SELDOM_CHANGED * len(changed):
         return False
     levels, counts = np.unique(values, return_counts=True)
     order = np.argsort(-counts, kind="stable")

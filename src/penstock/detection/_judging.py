@@ -172,9 +172,8 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
         starts |= judged.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
     names = tuple(scored.prepared.values.columns)
     units = [scored.model.units.get(name, "") for name in names]
-    found = find_incidents(
-        grouped, scored.scores, scored.evidence, scored.expected, scored.values, starts, names, units
-    )
+    evidence = np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0)  # settings are no causes
+    found = find_incidents(grouped, scored.scores, evidence, scored.expected, scored.values, starts, names, units)
     return tuple(_without_wrong_sensor(scored, incident) for incident in found)
 
 

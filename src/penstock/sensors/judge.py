@@ -195,7 +195,7 @@ class SensorModel(SeriesModel):
     def start(self) -> SeriesState:
         return SeriesState(
             self.layer.start(),
-            NoveltyState(level=np.array([1.0 if self.novelty is None else self.novelty.usual])),
+            NoveltyState(np.zeros(len(self.scale.center)), np.array([getattr(self.novelty, "usual", 1.0)])),
             PastState(self.past_moments.copy(), np.zeros((len(HORIZONS), self.past_moments.shape[1]))),
         )
 

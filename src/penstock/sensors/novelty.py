@@ -12,17 +12,19 @@ from functools import cached_property, partial
 import numpy as np
 
 from penstock._blas import one_blas_thread
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import follow_states, moving_means, multiply_rows, third_nearest
 from penstock.sensors.blocks import add_up, join_blocks, take_rows
 from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_level, products_about
 from penstock.sensors.readings import Spacing
 
 _DIRECTIONS = 30
+_MOVES = 1e-12  # variance of a scaled column
 _REFERENCES = 3000
 _GROUP = 64  # references that are compared at once
 _ZONE = 0.2  # of the training rows: closer ones are close in time
 _HORIZON = 4  # rows
+_NEWS = 16  # rows
 _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training rows: far from all of them
 
 
@@ -37,13 +39,28 @@ class Novelty:
     zone: int  # references closer to a training row than so many rows are left out
     usual: float  # median distance of the training rows; the slow level is at least this
     surprise: Surprise
+    constant: BoolArray  # (p,) columns that did not move
 
     def score(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
         """Return the surprise at rows that follow the training rows; `state` goes on from row to row."""
+        Z = self._news(Z, spacing, state) if self.constant.any() else Z
         relative, shares = np.empty(len(Z)), spacing.shares_over((_HORIZON,))[0]
         known = self.center, self.directions, self._groups, self.places
         follow_states(Z, spacing.starts, shares, known, SLOW, self.usual, (state.mean, state.level), relative)
         return self.surprise.apply(relative)
+
+    def _news(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
+        """Return readings with those of columns that did not move less their mean over the last rows.
+
+        A set point that is moved for the first time is news, and a level that stays is not.
+        """
+        columns, level = Z[:, self.constant], state.constant[self.constant]
+        means = np.empty_like(columns)
+        moving_means(columns, np.zeros(len(Z), dtype=np.bool_), spacing.shares(_NEWS), level, means)
+        state.constant[self.constant] = level
+        news = Z.copy()
+        news[:, self.constant] = columns - means
+        return news
 
     def score_alone(self, Z: FloatArray) -> FloatArray:
         """Return the surprise at rows without history."""
@@ -71,10 +88,11 @@ def group_references(references: FloatArray) -> FloatArray:
 
 @dataclass
 class NoveltyState:
-    """Where the moving mean and the slow level stand after the last row of a series."""
+    """Where the moving means and the slow level stand after the last row of a series."""
 
+    constant: FloatArray  # (p,) means of columns that did not move in training, 0 for others
+    level: FloatArray
     mean: FloatArray = field(default_factory=lambda: np.zeros(1))
-    level: FloatArray = field(default_factory=lambda: np.zeros(1))
 
 
 def learn_novelty(
@@ -87,13 +105,15 @@ def learn_novelty(
     """
     center = add_up(partial(np.sum, axis=0), Z) / len(Z)
     with one_blas_thread():
-        variances, vectors = np.linalg.eigh(add_up(partial(products_about, center), Z) / len(Z))
+        covariance = add_up(partial(products_about, center), Z) / len(Z)
+        variances, vectors = np.linalg.eigh(covariance)
     kept = slice(None, -_DIRECTIONS - 1, -1)
     directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
     places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
     references = np.empty((len(places), directions.shape[1]))
     multiply_rows(np.ascontiguousarray(take_rows(Z, places) - center), directions, references)
-    found = Novelty(center, directions, references, places, int(_ZONE * len(Z)), 0.0, Surprise(0.0, 1.0))
+    zone, constant = int(_ZONE * len(Z)), np.diag(covariance) < _MOVES
+    found = Novelty(center, directions, references, places, zone, 0.0, Surprise(0.0, 1.0), constant)
     distances = join_blocks(found.distances, Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)
     relative = _relative(distances, spacing, usual)

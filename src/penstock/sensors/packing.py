@@ -51,7 +51,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     },
     Novelty: {
         "center": "p", "directions": "p d", "references": "m d", "places": "m int", "zone": int, "usual": float,
-        "surprise": Surprise,
+        "surprise": Surprise, "constant": "p bool",
     },
     Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": Surprise},
     SensorModel: {
@@ -62,7 +62,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
     LayerState: {"means": "h q", "activity": ActivityState, "level": "1 >0"},
-    NoveltyState: {"mean": "1", "level": "1 >0"},
+    NoveltyState: {"constant": "p", "level": "1 >0", "mean": "1"},
     PastState: {"moments": "3 q", "means": "h q"},
     LastRow: {"time": ("?", float), "run": "label", "begun": bool},
     SeriesState: {
@@ -97,7 +97,7 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     record : from a file.
     lengths : known lengths, at least "p" and "r"; others are noted when they are first met.
     """
-    record.only(*_FIELDS[cls], new=_missing_in_older_files(cls, record))
+    record.only(*_FIELDS[cls], new=_missing_in_older_files(cls, record, lengths))
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
@@ -113,10 +113,12 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     return cls(**values)
 
 
-def _missing_in_older_files(cls: type, record: Record) -> dict[str, Any]:
+def _missing_in_older_files(cls: type, record: Record, lengths: dict[str, int]) -> dict[str, Any]:
     """Return fields that files of earlier versions lack, with what they meant."""
     if cls is Calibration:
         return {"powers": np.ones(np.shape(record.value("channels")))}
+    if cls in (Novelty, NoveltyState):
+        return {"constant": np.zeros(lengths["p"], dtype=np.bool_ if cls is Novelty else np.float64)}
     return {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}} if cls is SensorModel else {}
 
 

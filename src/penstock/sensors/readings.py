@@ -9,7 +9,6 @@ import numpy as np
 
 from penstock._prepare_kernels import scale_rows
 from penstock._types import BoolArray, FloatArray
-from penstock.prepare import is_flag
 from penstock.sensors.blocks import each_column
 
 LARGEST_READING = 50.0  # scaled readings are cut there: one absurd reading must not decide the covariance
@@ -18,6 +17,7 @@ _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
+_SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows, that comes back, is a flag: it is judged
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,13 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
 def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
     steps = np.diff(column)
     usable = np.isfinite(steps) & ~starts[1:]
-    changes_seldom = usable.any() and (steps[usable] != 0).mean() < _FEW_CHANGES
-    return bool(changes_seldom and not is_flag(column[np.isfinite(column)]))
+    if not usable.any() or (steps[usable] != 0).mean() >= _FEW_CHANGES:
+        return False
+    known = column[np.isfinite(column)]
+    levels, counts = np.unique(known, return_counts=True)
+    common = levels[counts.argmax()]
+    is_flag = 1 - counts.max() / len(known) < _SELDOM_AWAY and known[0] == common == known[-1]
+    return not is_flag
 
 
 @dataclass(frozen=True)
