@@ -16,3 +16,17 @@ def scale_rows(X: Array, center: Array, width: Array, largest: float, out: Array
                 out[i, j] = largest
             elif out[i, j] < -largest:
                 out[i, j] = -largest
+
+
+@kernel
+def clip_rows(scaled: Array, constant: Array, out: Array) -> None:
+    """`scaled` within [0, 1], and 0 in columns that were constant; NaN stays NaN."""
+    n, p = scaled.shape
+    for i in range(n):
+        for j in range(p):
+            value = scaled[i, j]
+            if value > 1.0:
+                value = 1.0
+            elif value < 0.0:
+                value = 0.0
+            out[i, j] = 0.0 * value if constant[j] else value

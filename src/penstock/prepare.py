@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._prepare_kernels import scale_rows
+from penstock._prepare_kernels import clip_rows, scale_rows
 from penstock._types import BoolArray, FloatArray
 from penstock.storage import Record
 
@@ -56,14 +56,14 @@ class MinMaxScaling:
         if clip:
             return self.apply_both(X)[1]
         scaled: FloatArray = np.empty(X.shape)
-        scale_rows(X if (self._unit == 1).all() else X * self._unit, self._low, self._span, _FARTHEST, scaled)
+        scale_rows(X * self._unit if self._halved else X, self._low, self._span, _FARTHEST, scaled)
         return scaled
 
     def apply_both(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
         scaled = self.apply(X)
-        clipped = np.clip(scaled, 0.0, 1.0)
-        clipped[:, self._constant] *= 0.0
+        clipped = np.empty(X.shape)
+        clip_rows(scaled, self._constant, clipped)
         return scaled, clipped
 
     def undo(self, A: FloatArray) -> FloatArray:
@@ -90,6 +90,10 @@ class MinMaxScaling:
     def _constant(self) -> BoolArray:
         """Columns that were constant."""
         return np.asarray(self.minimum == self.maximum)
+
+    @cached_property
+    def _halved(self) -> bool:
+        return bool((self._unit != 1).any())
 
     @cached_property
     def _unit(self) -> FloatArray:
