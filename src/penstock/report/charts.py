@@ -153,11 +153,15 @@ class CaseCharts:
         compared = self._compared(case)
         candidates = candidates[:: max(1, len(candidates) * len(compared) // _COMPARED)]
         distances, known = np.zeros(len(candidates)), np.zeros(len(candidates))
+        readings = self._scaled[:, compared]
         for offset in np.linspace(0, length - 1, min(_OFFSETS, length)).astype(np.intp):
-            mine = self._scaled[window.start + offset, compared]
-            apart = (self._scaled[np.ix_(candidates + offset, compared)] - mine) ** 2
-            distances += np.nansum(apart, axis=1)
-            known += np.isfinite(apart).sum(axis=1)
+            apart = readings[candidates + offset] - readings[window.start + offset]
+            squares = np.einsum("ij,ij->i", apart, apart)
+            seen = np.full(len(apart), len(compared))
+            holed = np.isnan(squares)  # rows in which a reading is missing
+            seen[holed] = np.count_nonzero(np.isfinite(apart[holed]), axis=1)
+            squares[holed] = np.nansum(apart[holed] ** 2, axis=1)
+            distances, known = distances + squares, known + seen
         found = known > 0.5 * known.max()
         if not known.max() or not found.any():
             return None

@@ -377,7 +377,7 @@ class BothSides:
     """What residuals say of training rows by what came before and after each.
 
     tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
-        where bursts are usual.
+        where bursts are usual. NaN where rows were set aside.
     """
 
     scores: FloatArray  # (n,)
@@ -394,8 +394,10 @@ def judge_both_sides(
     E = standardise(residuals, Z, spacing, activity, judged)
     _, scores, evidence = calibrate(two_sided_channels(E, spacing))
     _, trailing, _ = calibrate(trailing_blocks(E, spacing))
-    tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
-    tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
+    tail = np.nan
+    if kept.all():  # faults make the tail where they are not learnt from
+        tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
+        tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
     return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
 
 

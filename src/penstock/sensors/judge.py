@@ -255,7 +255,7 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
         R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
         found = judge_both_sides(R, complete, spacing, kept, judged)
-        tail = found.tail if number == 0 else tail  # later passes do not learn from faults, which then make the tail
+        tail = found.tail if number == 0 else tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
             filled = fill_blocks(p, partial(_with_expected_where_out, judged), complete, R, found.evidence)
