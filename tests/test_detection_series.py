@@ -66,6 +66,15 @@ def test_a_wrong_sensor_does_not_accuse_the_others():
     assert (off.iloc[rows].mean() < 2 * off.iloc[:START].mean()).drop("s3").all()
 
 
+def test_two_swapped_sensors_do_not_accuse_the_others():
+    table = healthy().assign(s4=healthy()["s4"] + 60)
+    rows = slice(START, START + ROWS - 1)
+    table.loc[rows, ["s1", "s4"]] = table.loc[rows, ["s4", "s1"]].to_numpy()
+    incident = first_incident(detect(table, most_explained=0))
+    assert {sensor.name for sensor in incident.sensors} == {"s1", "s4"}
+    assert incident.reason.endswith("Without them the others read as expected.")
+
+
 def test_a_setting_that_was_moved_with_the_fault_is_not_the_sensor_to_look_at():
     table = with_fault(healthy()).assign(limit=np.where(np.arange(N) // ROWS == START // ROWS, 9.0, 5.0))
     found = detect(table, most_explained=0)

@@ -174,32 +174,33 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
     units = [scored.model.units.get(name, "") for name in names]
     evidence = np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0)  # settings are no causes
     found = find_incidents(grouped, scored.scores, evidence, scored.expected, scored.values, starts, names, units)
-    return tuple(_without_wrong_sensor(scored, incident) for incident in found)
+    return tuple(_without_wrong_sensors(scored, incident) for incident in found)
 
 
-def _without_wrong_sensor(scored: Scored, incident: Incident) -> Incident:
-    """Return an incident of one wrong sensor without the sensors that read as expected if that one is left out.
+def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
+    """Return an incident of wrong sensors without the sensors that read as expected if those are left out.
 
-    A wrong sensor draws along what is expected of the others. In the rows of the incident, `scored.expected` becomes
-    what is expected of the others without it.
+    A wrong sensor, or two that are swapped, draws along what is expected of the others. In the rows of the incident,
+    `scored.expected` becomes what is expected of the others without it.
     """
-    wrong = incident.wrong_sensor
-    if wrong is None:
+    wrong = [sensor.column for sensor in incident.wrong_sensors]
+    if not wrong:
         return incident
     mode, rows = scored.prepared.modes[incident.peak], np.arange(incident.start, incident.end + 1)
     rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == mode)]
     detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == mode)
     readings = scored.values[rows]
-    readings[:, wrong.column] = np.nan
-    others = np.arange(readings.shape[1]) != wrong.column
+    readings[:, wrong] = np.nan
+    others = ~np.isin(np.arange(readings.shape[1]), wrong)
     scored.expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
     usual = np.abs(detector.deviations(readings)).mean(axis=0) <= _USUAL
-    sensors = tuple(sensor for sensor in incident.sensors if sensor is wrong or not usual[sensor.column])
-    among, left_out = len(incident.sensors) - 1, len(incident.sensors) - len(sensors)
+    sensors = tuple(sensor for sensor in incident.sensors if sensor.column in wrong or not usual[sensor.column])
+    among, left_out = len(incident.sensors) - len(wrong), len(incident.sensors) - len(sensors)
     if not left_out:
         return incident
     how_many = "the others read" if left_out == among else f"{left_out} of {among} others read"
-    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without it {how_many} as expected.")
+    without = "it" if len(wrong) == 1 else "them"
+    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without {without} {how_many} as expected.")
 
 
 def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:

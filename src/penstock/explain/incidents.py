@@ -113,10 +113,11 @@ class Incident:
     pattern: FloatArray
 
     @property
-    def wrong_sensor(self) -> IncidentSensor | None:
-        """The sensor that alone is wrong; None if it is the machine, not clear, or two sensors that are swapped."""
+    def wrong_sensors(self) -> tuple[IncidentSensor, ...]:
+        """The sensor that alone is wrong, or two that are swapped; none if it is the machine, or not clear."""
         first = self.sensors[0]
-        return first if self.source == "sensor" and not first.condition.startswith(_SWAPPED) else None
+        swapped = (sensor for sensor in self.sensors if sensor.condition == f"{_SWAPPED} {first.name}")
+        return (first, *swapped) if self.source == "sensor" else ()
 
 
 def find_incidents(
