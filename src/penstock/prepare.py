@@ -93,6 +93,7 @@ class MinMaxScaling:
 
     @cached_property
     def _halved(self) -> bool:
+        """Whether a column is so wide that `_unit` is ½."""
         return bool((self._unit != 1).any())
 
     @cached_property

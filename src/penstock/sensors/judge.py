@@ -193,9 +193,10 @@ class SensorModel(SeriesModel):
     blend: Blend
 
     def start(self) -> SeriesState:
+        level = 1.0 if self.novelty is None else self.novelty.usual
         return SeriesState(
             self.layer.start(),
-            NoveltyState(np.zeros(len(self.scale.center)), np.array([getattr(self.novelty, "usual", 1.0)])),
+            NoveltyState(np.zeros(len(self.scale.center)), np.array([level])),
             PastState(self.past_moments.copy(), np.zeros((len(HORIZONS), self.past_moments.shape[1]))),
         )
 

@@ -24,7 +24,7 @@ _REFERENCES = 3000
 _GROUP = 64  # references that are compared at once
 _ZONE = 0.2  # of the training rows: closer ones are close in time
 _HORIZON = 4  # rows
-_NEWS = 16  # rows
+_NEWS = 16  # rows for which a level is new in a column that did not move before
 _NEW = np.iinfo(np.int64).max // 4  # the place of rows that are not training rows: far from all of them
 
 
@@ -54,10 +54,10 @@ class Novelty:
 
         A set point that is moved for the first time is news, and a level that stays is not.
         """
-        columns, level = Z[:, self.constant], state.constant[self.constant]
-        means = np.empty_like(columns)
-        moving_means(columns, np.zeros(len(Z), dtype=np.bool_), spacing.shares(_NEWS), level, means)
-        state.constant[self.constant] = level
+        columns, last = Z[:, self.constant].copy(), state.constant_means[self.constant]
+        means, goes_on = np.empty(columns.shape), np.zeros(len(Z), dtype=np.bool_)  # over gaps, too
+        moving_means(columns, goes_on, spacing.shares(_NEWS), last, means)
+        state.constant_means[self.constant] = last
         news = Z.copy()
         news[:, self.constant] = columns - means
         return news
@@ -90,7 +90,7 @@ def group_references(references: FloatArray) -> FloatArray:
 class NoveltyState:
     """Where the moving means and the slow level stand after the last row of a series."""
 
-    constant: FloatArray  # (p,) means of columns that did not move in training, 0 for others
+    constant_means: FloatArray  # (p,) of columns that did not move in training, 0 for others
     level: FloatArray
     mean: FloatArray = field(default_factory=lambda: np.zeros(1))
 

@@ -62,7 +62,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
     LayerState: {"means": "h q", "activity": ActivityState, "level": "1 >0"},
-    NoveltyState: {"constant": "p", "level": "1 >0", "mean": "1"},
+    NoveltyState: {"constant_means": "p", "level": "1 >0", "mean": "1"},
     PastState: {"moments": "3 q", "means": "h q"},
     LastRow: {"time": ("?", float), "run": "label", "begun": bool},
     SeriesState: {
@@ -117,8 +117,10 @@ def _missing_in_older_files(cls: type, record: Record, lengths: dict[str, int]) 
     """Return fields that files of earlier versions lack, with what they meant."""
     if cls is Calibration:
         return {"powers": np.ones(np.shape(record.value("channels")))}
-    if cls in (Novelty, NoveltyState):
-        return {"constant": np.zeros(lengths["p"], dtype=np.bool_ if cls is Novelty else np.float64)}
+    if cls is Novelty:
+        return {"constant": np.zeros(lengths["p"], dtype=np.bool_)}
+    if cls is NoveltyState:
+        return {"constant_means": np.zeros(lengths["p"])}
     return {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}} if cls is SensorModel else {}
 
 
