@@ -18,7 +18,15 @@ from penstock.bench.results import frame_of
 from penstock.bench.significance import friedman, mean_ranks
 from studies.ahmed2021 import appendix, paper, report
 from studies.ahmed2021.markdown import escape
-from studies.ahmed2021.outcome import CONTROLS, Outcome, collapse_table, favourable_readings, lead, match_table
+from studies.ahmed2021.outcome import (
+    CONTROLS,
+    LEFT_OPEN,
+    Outcome,
+    collapse_table,
+    favourable_readings,
+    lead,
+    match_table,
+)
 from studies.ahmed2021.plant import PAPER, PlantLists, PlantTables
 from studies.ahmed2021.report import write_study
 from studies.ahmed2021.rows import LABELS
@@ -45,7 +53,8 @@ def readings(explained: float, gain: float = 0.0) -> pd.DataFrame:
 
 def whole_study(explained: float = 0.01) -> pd.DataFrame:
     controls = make_rows(list(CONTROLS), SETS, [0], part="controls")
-    return pd.concat([study_rows(), readings(explained), controls], ignore_index=True)
+    choices = [make_rows(methods, SETS, part="nearest", paper=column) for column, methods in LEFT_OPEN.values()]
+    return pd.concat([study_rows(), readings(explained), controls, *choices], ignore_index=True)
 
 
 def pages(rows: pd.DataFrame, plant: PlantTables | None = None, **more: Any) -> tuple[str, str]:
@@ -79,8 +88,9 @@ def plant_tables() -> PlantTables:
 def test_two_pages_and_an_appendix() -> None:
     page, rest = pages(whole_study(), plant_tables())
     assert "Not in this run" not in page
-    assert page.count("\n") < 130
-    assert re.findall(r"^## (.*)$", page, re.MULTILINE)[1] == "The collapse, first"
+    assert page.count("\n") < 150
+    titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert titles[:3] == ["What was asked", "What holds", "What does not, and by how much"]
     for text in (page, rest):
         tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
         assert len(tables) >= 5
@@ -97,7 +107,7 @@ def test_a_sweep_says_how_many_seeds_it_has() -> None:
 
 def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
-    assert "rebuilds next to nothing on **5 of 5** data sets (5 % of ‖A‖² or less; on 5 of them 1 % or less)" in page
+    assert "does so on **5 of 5** data sets (5 % of ‖A‖² or less is rebuilt; on 5 of them 1 % or less)" in page
     rest = next(line for line in pages(whole_study(0.5))[0].splitlines() if line.startswith("| the other 5 |"))
     sizes = collapse_table(whole_study(0.5))["n"]
     low, high = (f"{100 * 7 / n:.2g} %" for n in (sizes.max(), sizes.min()))
@@ -149,7 +159,8 @@ def test_no_count_of_matches_without_its_controls() -> None:
 def test_a_run_that_gives_the_papers_figures() -> None:
     page, rest = pages(paper_rows())
     assert re.search(r"\| the method \|( 20 \(20\) \|){8}", page)
-    assert "mean ranks NS-NMF 1.20, NMF 3.10, GNMF 2.60, SNMF 3.10 | yes |" in page
+    holds = page.split("## What holds")[1].split("## What does not")[0]
+    assert "mean ranks NS-NMF 1.20, NMF 3.10, GNMF 2.60, SNMF 3.10 |" in holds
     assert "p = 1.23e−7, on 20 data sets" in rest
 
 
@@ -169,6 +180,25 @@ def test_what_was_not_run_is_said_and_not_made_up(rows: pd.DataFrame, told: str)
     assert "Not in this run." in page
     assert "nan" not in (page + rest).lower()
     assert "Of the study not in this run: " in rest
+
+
+def test_a_study_of_three_data_sets_speaks_of_three() -> None:
+    page, _ = pages(pd.concat([make_rows(), readings(0.5).query("dataset in ['Glass', 'Pima', 'WBC']")]))
+    assert "It was asked on three of the twenty data sets" in page
+    assert "on three of the twenty data sets, its mean rank" in page
+    assert "| matches, of 3 |" in page
+
+
+def test_what_each_open_choice_moves() -> None:
+    figures = paper.true_positives["Online NS-NMF"]
+    names = LEFT_OPEN["the order of the stream"][1]
+    rows = make_rows(
+        names, SETS, part="nearest", detections=lambda m, d, s: figures[d] + 5 * (m == names[1] and d == "Pima")
+    )
+    found = Outcome(Results(rows)).left_open.set_index("choice")
+    assert found.index.tolist() == ["the order of the stream"]
+    assert found.iloc[0][["data sets", "moved", "most", "on"]].tolist() == [5, 1, 5.0, "Pima"]
+    assert "| the order of the stream | Online NS-NMF | 2 | 5 | 1 | 5 | Pima |" in pages(rows)[0]
 
 
 def test_the_plant() -> None:

@@ -23,6 +23,29 @@ CONTROLS = ("from mean", "from median", "row norm", "PCA-5 residual")
 MATCHED_COLUMNS = (*paper.true_positives, "LoMST", "AER", "DAGMM")
 _DETAILS = ("explained", "norm_rank_correlation", "rows_holding_most", "structure_ratio")
 _READINGS = "readings"
+# What the paper leaves open: the column that it changes, and the configurations that differ in nothing else.
+LEFT_OPEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "how far the solver goes": (
+        "NS-NMF",
+        tuple(
+            f"NS-NMF: {fit}, inverse" for fit in ("converged", "3 steps", "50 steps", "SGD 700", "SGD 200, short steps")
+        ),
+    ),
+    "how lengths become similarities": (
+        "NS-NMF",
+        tuple(f"NS-NMF: converged, {kind}" for kind in ("inverse", "path", "relative", "binary", "normalized")),
+    ),
+    "the order of the stream": (
+        "Online NS-NMF",
+        tuple(f"Online NS-NMF: inverse, steps 50, {order}" for order in ("file", "shuffled")),
+    ),
+    "the steps for one sample": (
+        "Online NS-NMF",
+        tuple(f"Online NS-NMF: inverse, steps {steps}, file" for steps in (1, 50)),
+    ),
+    "the rule for LoMST's k": ("LoMST", tuple(f"LoMST: {rule}, k ≤ 50" for rule in ("sd", "stable", "raw sd"))),
+    "the largest k of LoMST": ("LoMST", tuple(f"LoMST: stable, k ≤ {largest}" for largest in (50, 80))),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +94,15 @@ class Outcome:
     def matches(self) -> pd.DataFrame:
         return match_table(self.rows, self.nearest)
 
+    @cached_property
+    def left_open(self) -> pd.DataFrame:
+        return left_open_table(self.rows)
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """Those of the twenty that are in this run, in the paper's order."""
+        return planned_datasets(self.rows)
+
 
 def collapse_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Show what the factors of the first reading, the paper's, do on each data set; medians over the seeds.
@@ -115,12 +147,13 @@ def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
 
     A count of matches says something only if that of a control, which is not the method, is lower.
     """
+    planned = planned_datasets(rows)
     medians = pivot(rename_to_columns(rows, MATCHED_COLUMNS))
     controls = pivot(rows[rows["method"].isin(CONTROLS)])
     lines: dict[str, dict[str, str | None]] = {"the method": {}, "nearest of its grid": {}, "the same, held out": {}}
     lines |= {control: {} for control in CONTROLS}
     for column in MATCHED_COLUMNS:
-        figures = paper_column(column)
+        figures = paper_column(column).reindex(planned)
         lines["the method"][column] = _matched(medians.get(column), figures)
         if column in grids:
             best, held = grids[column].configurations.iloc[0], grids[column].held_out
@@ -132,6 +165,42 @@ def match_table(rows: pd.DataFrame, grids: dict[str, Nearest]) -> pd.DataFrame:
         for control in CONTROLS:
             lines[control][column] = _matched(controls.get(control), figures)
     return pd.DataFrame.from_dict(lines, orient="index").reindex(columns=MATCHED_COLUMNS).reset_index(names="who")
+
+
+def planned_datasets(rows: pd.DataFrame) -> list[str]:
+    """List those of the paper's twenty data sets that a study has, in the paper's order."""
+    there = set(rows["dataset"])
+    return [str(name) for name in paper.true_positives.index if name in there]
+
+
+def left_open_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count, for each choice that the paper leaves open, the data sets that this choice alone moves.
+
+    `moved` are those that some of its values match and others do not, of the `data sets` that all values finished;
+    `most` is the largest change of the number of true detections on one of them.
+    """
+    medians = pivot(rows[rows["part"] == "nearest"])
+    lines = []
+    for choice, (column, methods) in LEFT_OPEN.items():
+        complete = medians.reindex(columns=list(methods)).dropna()
+        complete = complete[complete.index.isin(planned_datasets(rows))]
+        if complete.empty:
+            continue
+        figures = paper_column(column).reindex(complete.index)
+        matched = pd.DataFrame({name: within(complete[name], figures) for name in complete})
+        change = complete.max(axis=1) - complete.min(axis=1)
+        lines.append(
+            {
+                "choice": choice,
+                "of": column,
+                "values": len(methods),
+                "data sets": len(complete),
+                "moved": int((matched.any(axis=1) & ~matched.all(axis=1)).sum()),
+                "most": float(change.max()),
+                "on": str(change.idxmax()),
+            }
+        )
+    return pd.DataFrame(lines, columns=["choice", "of", "values", "data sets", "moved", "most", "on"])
 
 
 def _matched(ours: pd.Series | None, figures: pd.Series) -> str | None:
