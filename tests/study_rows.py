@@ -15,7 +15,7 @@ from studies.ahmed2021.rows import LABELS
 SIZES = {name: tuple(map(int, sizes)) for name, *sizes in paper.characteristics.itertuples()}  # n, p, anomalies
 PAPER_COLUMNS = {*paper.true_positives, *paper.lomst_true_positives, *paper.deep_true_positives}
 ORACLE = "LoMST (best k)"
-NO_SEED = {"LoMST", "LoMST (stable)", ORACLE, "MeanDistance", "KNNDistance"}
+NO_SEED = {"LoMST", "LoMST (sd)", ORACLE, "MeanDistance", "KNNDistance"}
 FORMS = ("symmetric", "laplacian")
 GRAPHS = ("tree", "tree, 0-1", "5 nearest, 0-1", "gaussian")
 Count = Callable[[str, str, int | None], float]

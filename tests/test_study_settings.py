@@ -17,7 +17,7 @@ from studies.ahmed2021 import datasets, paper, registry
 from studies.ahmed2021.__main__ import app
 from studies.ahmed2021.datasets import load
 from studies.ahmed2021.download import record, sha256_of
-from studies.ahmed2021.outcome import CONTROLS
+from studies.ahmed2021.outcome import CONTROLS, LEFT_OPEN
 from studies.ahmed2021.settings import choose, paper_study, parse
 
 ONE = """
@@ -115,7 +115,7 @@ def test_the_papers_study_has_what_it_promises(study: Study) -> None:
     for method in study.methods:
         by_part.setdefault(str(method.labels["part"]), set()).add(method.name)
     assert by_part["paper"] == {"NS-NMF", "Online NS-NMF", "NMF", "GNMF", "SNMF"}
-    assert by_part["lomst"] == {"LoMST", "LoMST (stable)", "LoMST (raw)", "LoMST (best k)"}
+    assert by_part["lomst"] == {"LoMST", "LoMST (sd)", "LoMST (raw)", "LoMST (best k)"}
     assert by_part["deep"] == {"AER", "DAGMM"}
     assert by_part["controls"] >= set(CONTROLS)
     assert len(by_part["peers"]) == 5
@@ -125,6 +125,8 @@ def test_the_papers_study_has_what_it_promises(study: Study) -> None:
     assert {method.labels["sweep"] for method in study.methods} >= {
         *("K", "K of SNMF and online", "alpha", "GNMF penalty", "GNMF neighbours")
     }
+    named = {method.name for method in study.methods}
+    assert {name for _, methods in LEFT_OPEN.values() for name in methods} <= named
     held = {method.labels["paper"] for method in study.methods} - {""}
     assert held == {*paper.true_positives, *paper.lomst_true_positives, *paper.deep_true_positives}
     grids = {method.labels["paper"] for method in study.methods if method.labels["part"] == "nearest"}
