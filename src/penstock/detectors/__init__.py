@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from penstock.detectors.nsnmf import LaplacianNSNMF as LaplacianNSNMF
     from penstock.detectors.online import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors.over_time import OverTime as OverTime
+    from penstock.detectors.rank import RankChoice as RankChoice
+    from penstock.detectors.rank import choose_rank as choose_rank
     from penstock.detectors.recommended import Detector as Detector
     from penstock.detectors.recommended import ViewsModel as ViewsModel
     from penstock.detectors.refitting import scores_without_the_highest as scores_without_the_highest
@@ -56,6 +58,7 @@ _HOMES = {
     ),
     "_input": ("LARGEST_VALUE",),
     "_saving": ("load", "restore", "state_of"),
+    "rank": ("RankChoice", "choose_rank"),
     "recommended": ("ViewsModel",),
     "refitting": ("scores_without_the_highest",),
     "sensors": ("MONITOR", "SeriesDetector", "SeriesMonitor", "read_runs", "read_time", "restore_monitor"),

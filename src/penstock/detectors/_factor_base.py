@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,7 @@ from penstock._parameters import check_number, check_whole_number
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import BaseDetector, Copies, unpack_copies
-from penstock.detectors._input import check_not_huge
+from penstock.detectors._input import check_not_huge, pandas_index
 from penstock.detectors._packing import pack_graph, unpack_graph
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
@@ -35,6 +35,9 @@ from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLLAPSED = 0.05  # of ‖A‖²
 _LARGEST_WEIGHT, _LARGEST_PROFILE = 1e77, 1e150  # the objective has fourth powers of W, and squares of H
@@ -353,6 +356,64 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             )
         rebuilt = weights @ self.components_
         return rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
+
+    def explain(self, X: Any, n: int = 3) -> pd.DataFrame:
+        """Say, for each row, which variables were rebuilt least well: what its score is made of.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, p)
+            Rows, fitted or new.
+        n : int, default=3
+            How many variables of each row to list, those with the largest share first; fewer where fewer have a share.
+
+        Returns
+        -------
+        DataFrame
+            The index names the row, as in `top`. Columns: `variable`; `value`, as it was read; `rebuilt`, what the
+            latent groups say it should be; `difference`, value − rebuilt; all in the unit of X; and `share`, the
+            variable's part of the squared score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from penstock import NMF
+        >>> X = np.random.default_rng(0).uniform(1, 2, size=(100, 1)) * [1.0, 2.0, 3.0]
+        >>> X[40] = [2.0, 2.0, 1.0]
+        >>> worst = NMF(n_components=1, random_state=0).fit(X).explain(X[[40]], n=1).iloc[0]
+        >>> int(worst["variable"]), round(worst["value"], 1), round(worst["rebuilt"], 1), round(worst["share"], 1)
+        (0, 2.0, 1.3, 0.7)
+        """
+        import pandas as pd
+
+        check_whole_number("n", n, least=1)
+        table = self._read_new(X)
+        A = self._own_rows(table, X)
+        placed, around = self._place(A if self.scaling_ is None else self.scaling_.apply(table, clip=True))
+        structural = getattr(self, "score_kind", "residual") == "structural"
+        rebuilt = (around if structural else placed) @ self.components_
+        gap = np.nan_to_num(A - rebuilt)
+        size = np.abs(gap).max(axis=1, keepdims=True)
+        squares = np.square(gap / np.where(size > 0, size, 1.0))  # in units of the largest: no square overflows
+        share = squares / np.where(size > 0, squares.sum(axis=1, keepdims=True), 1.0)
+        chosen = np.argsort(-share, axis=1, kind="stable")[:, :n]
+        rows = np.repeat(np.arange(len(table)), chosen.shape[1])
+        columns = chosen.ravel()
+        listed = share[rows, columns] > 0
+        rows, columns = rows[listed], columns[listed]
+        expected = rebuilt if self.scaling_ is None else self.scaling_.undo(rebuilt)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        index = pandas_index(X)
+        return pd.DataFrame(
+            {
+                "variable": names[columns],
+                "value": table[rows, columns],
+                "rebuilt": expected[rows, columns],
+                "difference": table[rows, columns] - expected[rows, columns],
+                "share": share[rows, columns],
+            },
+            index=pd.RangeIndex(len(table), name="row")[rows] if index is None else index[rows],
+        )
 
     def _pack_model(self) -> dict[str, Any]:
         model = self.model_
