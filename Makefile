@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv by itself, from the versions pinned in constraints.txt.
+# Every target installs what it needs, and no more, in .venv, from the versions pinned in constraints.txt.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The twenty benchmark sets, where a copy lies next to the checkout; tests that need them skip without it.
 export PENSTOCK_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: help install demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
+.PHONY: help demo demo-live docs package study test test-all coverage lint bench bench-live bench-plant bench-scale \
 	bench-quality constraints clean
 
 help:
@@ -26,34 +26,30 @@ help:
 	@echo "make bench-plant  all detectors on labelled series, by themselves and learnt from a good period (half an hour)"
 	@echo "make bench-live  penstock serve: rows a second, delays, listeners, many assets; noise of alarms (half an hour)"
 	@echo "make bench-scale  the fit on a Dask cluster of this machine and the plain fit (half an hour)"
-	@echo "make install   the environment alone"
 
-# hatchling comes first and from the constraints, so that the build itself is pinned too.
+# hatchling comes first and from the constraints, so that the build itself is pinned too. Modules are compiled when they are
+# first imported: most of those that are installed never are.
+INSTALL = $(PIP) install --quiet --no-compile -c constraints.txt
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet -c constraints.txt hatchling editables
-	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(INSTALL) hatchling editables
+	$(INSTALL) --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.installed-bench: $(VENV)/.installed
-	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[bench]'
+# What a target needs beyond the package itself: an extra of pyproject.toml.
+$(VENV)/.installed-%: $(VENV)/.installed
+	$(INSTALL) --no-build-isolation -e '.[$*]'
 	touch $@
 
-$(VENV)/.installed-docs: $(VENV)/.installed
-	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
-	touch $@
-
-install: $(VENV)/.installed
-
-demo: install
+demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
 
-demo-live: install
+demo-live: $(VENV)/.installed-serve
 	@$(BIN)/python examples/demo_live.py
 
 # Results are kept in study/: what is there is not run again.
-study: install
+study: $(VENV)/.installed-study
 	$(BIN)/python -m studies.ahmed2021 run --folder study
 	test -f study/plant.json || $(BIN)/python -m studies.ahmed2021 plant --folder study
 	$(BIN)/python -m studies.ahmed2021 report study --pages docs --overwrite
@@ -63,48 +59,48 @@ WORKERS ?= auto
 # Without the JIT the lines inside the kernels are run as plain Python. Both runs are made, even if the first fails.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
-test: install
+test: $(VENV)/.installed-test
 	@failed=0; $(PYTEST) -m "not slow" || failed=1; \
 	echo "The kernels without the JIT:"; NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m "kernels and not compiled" \
 		$$(grep -l mark.kernels tests/test_*.py) || failed=1; exit $$failed
 
 # The same, and which lines and branches it runs: counting them makes the tests half as slow again.
-coverage: install
+coverage: $(VENV)/.installed-test $(VENV)/.installed-lint
 	rm -f .coverage .coverage.*
 	$(MAKE) --no-print-directory test PYTEST="$(BIN)/python -m coverage run -m pytest -n auto"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-test-all: install
+test-all: $(VENV)/.installed-test $(VENV)/.installed-study
 	PENSTOCK_EXAMPLES=all $(BIN)/python -m pytest
 
 # The site works from the disk, search included. Links between pages are checked; `-b linkcheck` checks the others.
-docs: $(VENV)/.installed-docs
+docs: $(VENV)/.installed-test $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	$(BIN)/python -m sphinx -q -b man docs docs/_build/man
 
 package: $(VENV)/.installed-docs
 	$(BIN)/python tools/try_package.py
 
-lint: install
+lint: $(VENV)/.installed-test $(VENV)/.installed-lint
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python tools/check_docs.py
 
-bench: $(VENV)/.installed-bench
+bench: $(VENV)/.installed-test $(VENV)/.installed-bench
 	@missed=0; for part in start detect fit stream mst; do $(BIN)/python benchmarks/$$part.py || missed=1; done; exit $$missed
 
-bench-plant: install
+bench-plant: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/plant.py
 
-bench-live: install
+bench-live: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/live.py
 
-bench-scale: install
+bench-scale: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/scale.py
 
-bench-quality: $(VENV)/.installed-bench
+bench-quality: $(VENV)/.installed-test $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/quality.py --folder quality
 
 # Resolve anew what is pinned: run it, look at the difference, run the tests, commit.
@@ -112,8 +108,8 @@ constraints:
 	rm -rf $(VENV)-fresh
 	$(PYTHON) -m venv $(VENV)-fresh
 	$(VENV)-fresh/bin/python -m pip install --quiet hatchling editables
-	$(VENV)-fresh/bin/python -m pip install --quiet --no-build-isolation -e '.[dev,bench,docs]'
-	$(VENV)-fresh/bin/python -m pip freeze --exclude-editable --exclude penstock > constraints.txt
+	$(VENV)-fresh/bin/python -m pip install --quiet --no-build-isolation -e '.[test,lint,study,bench,docs]'
+	$(VENV)-fresh/bin/python -m pip freeze --exclude-editable --exclude penstock | sed 's/+.*//' > constraints.txt
 	rm -rf $(VENV)-fresh
 
 clean:

@@ -37,6 +37,11 @@ os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "2s")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Examples of AER and DAGMM cannot even be imported without PyTorch; tests/test_study_deep.py says that it is missing.
+collect_ignore = (
+    [] if importlib.util.find_spec("torch") else ["studies/ahmed2021/deep.py", "studies/ahmed2021/deep_nets.py"]
+)
+
 # The first process of pytest-xdist begins with the kernels of trees, the second, which is given the second half of all
 # tests, with those of factorisations: a kernel is compiled by one of them and read from the cache by the other. Then
 # the second goes on with the tests on a Dask cluster: tests are stolen from the end of a list, so that one process

@@ -41,7 +41,7 @@ def two_modes(n: int = 400, seed: int = 0) -> pd.DataFrame:
 
 def positions(findings) -> np.ndarray:
     """Where the findings are in the table, the highest score first."""
-    return findings.table.values.index.get_indexer(findings.top()["row"])
+    return findings.table.values.index.get_indexer(findings.top().index)
 
 
 def residuals(findings, rows=None) -> np.ndarray:

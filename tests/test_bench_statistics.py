@@ -138,7 +138,7 @@ def test_scipy_on_wilcoxon_without_ties() -> None:
 
 
 def test_scikit_posthocs_on_conover_and_nemenyi() -> None:
-    posthocs = pytest.importorskip("scikit_posthocs")
+    posthocs = pytest.importorskip("scikit_posthocs", reason="needs scikit-posthocs: run by `make test-all`")
     rng = np.random.default_rng(5)
     for table in (TABLE, pd.DataFrame(rng.integers(0, 4, (9, 5)), columns=list("ABCDE"))):
         pairs = [(nemenyi(table), posthocs.posthoc_nemenyi_friedman(table))]

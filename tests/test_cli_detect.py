@@ -179,7 +179,7 @@ def test_the_files_hold_what_the_library_finds(table: str, capfd: pytest.Capture
     assert main(["detect", table, *PAPERS, "--exclude", "fault", "--threshold", "0.02", *files]) == 0
     findings = detect(table, method="nsnmf", parameters={"n_components": 2}, exclude=["fault"], threshold=0.02)
     document = json.loads(Path("findings.json").read_text())
-    assert [row["row"] for row in document["findings"]] == findings.top()["row"].tolist()
+    assert [row["row"] for row in document["findings"]] == findings.top().index.tolist()
     assert pd.read_csv("scores.csv")["score"].tolist() == pytest.approx(findings.scores.tolist(), rel=1e-12)
     assert pd.read_csv("incidents.csv")["event"].tolist() == findings.events.sort_values("rank").index.tolist()
     written = capfd.readouterr().out

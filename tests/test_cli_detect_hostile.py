@@ -218,7 +218,7 @@ OUTPUTS: dict[str, tuple[list[str], str]] = {
     "no files here": (["-o", "/proc/findings.csv"], "takes no files"),
     "empty name": (["-o", ""], "--output: "),
     "a name too long": (["-o", "x" * 300 + ".csv"], "File name too long"),
-    "NUL in the name": (["-o", "a\0b.csv"], "null byte"),
+    "NUL in the name": (["-o", "a\0b.csv"], "embedded null"),
     "the same twice": (["-o", "new.csv", "--scores", "new.csv"], "--scores: new.csv is --output too."),
     "the same twice, otherwise": (["-o", "new.csv", "--scores", "./folder.csv/../new.csv"], "is --output too."),
     "the input": (["-o", "plant.csv", "--overwrite"], "--output: plant.csv is read by this very command."),
@@ -345,7 +345,7 @@ CONFIGURATIONS: dict[str, tuple[str, str]] = {
     "modes that are none": ("mode = [true]", "detect.toml: mode must be a text; got [True]."),
     "a file that is a number": ("output = 3", "detect.toml: output must be the path of a file, in quotes; got 3."),
     "wrong threshold": ('threshold = "peek"', "detect.toml: threshold: There is no threshold 'peek'."),
-    "NUL in a path": ('output = "a\\u0000b.csv"', "null byte"),
+    "NUL in a path": ('output = "a\\u0000b.csv"', "embedded null"),
     "not TOML": ("top =", "detect.toml: not TOML"),
     "the configuration as output": ('output = "detect.toml"', "detect.toml"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import threading
+from importlib.util import find_spec
 from unittest import SkipTest
 
 import numpy as np
@@ -34,14 +35,15 @@ from penstock.factor import BlockSGD, Multiplicative, Solution
 from penstock.graph.rows import first_copies
 from penstock.registry import DETECTORS, detector_class
 
-LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTORS.items() if name != "OnlineNSNMF"}
+OTHERS = {"OnlineNSNMF", *(() if find_spec("torch") else ("AER", "DAGMM"))}
+LISTED = {name: detector_class(name)(**entry.checks) for name, entry in DETECTORS.items() if name not in OTHERS}
 CLASSES: list[BaseDetector] = [detector for name, detector in LISTED.items() if DETECTORS[name].method]
 VARIANTS: list[BaseDetector] = [
-    *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
     NSNMF(similarity="relative", score_kind="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
     SNMF(graph="gaussian", random_state=0),
     LoMST("stable"),
+    *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
 ]
 ALL_DETECTORS = [*CLASSES, *VARIANTS]
 TAKERS = [detector for detector in ALL_DETECTORS if type(detector)._takes_missing]

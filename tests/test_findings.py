@@ -128,7 +128,7 @@ def test_a_workbook_reads_back(findings, tmp_path):
         assert (read["in_order"].str.contains("(first)", regex=False).fillna(False).to_numpy(bool) == moved).all()
         assert "1" in str(sensors.loc[first.name, "incidents"]).split(", ")
         assert sensors["to_look_at_first"].sum() == len(findings.incidents)
-        assert sheets["findings"]["incident"].tolist() == [number_of(findings, row) for row in findings.top()["row"]]
+        assert sheets["findings"]["incident"].tolist() == [number_of(findings, row) for row in findings.top().index]
     np.testing.assert_allclose(sheets["findings"]["score"], findings.top()["score"])
     assert sheets["findings"]["time"].tolist() == findings.top()["time"].tolist()
     assert dict(zip(sheets["settings"]["setting"], sheets["settings"]["value"], strict=True))["top"] == 12
@@ -191,11 +191,11 @@ def ranked_findings():
 
 def test_the_list_is_ranked(ranked_findings):
     top = ranked_findings.top()
-    assert top.index.tolist() == list(range(1, 13))
+    assert top["rank"].tolist() == list(range(1, 13))
     assert (np.diff(top["score"]) <= 0).all()
-    assert set(top["row"].head(5)) == set(FAULT)
-    assert top["row"].tolist() == positions(ranked_findings).tolist()
-    columns = ["time", "row", "score", "severity", "event", "mode", "seen", "variables"]
+    assert set(top.index[:5]) == set(FAULT)
+    assert top.index.tolist() == positions(ranked_findings).tolist()
+    columns = ["rank", "score", "time", "severity", "event", "mode", "seen", "variables"]
     assert top.columns.tolist() == columns
     assert (top["time"] == ranked_findings.table.time[positions(ranked_findings)]).all()
     assert set(top["mode"]) == {"all"}
@@ -224,13 +224,13 @@ def test_severity_events_and_days_are_those_of_the_list(ranked_findings):
 def test_rows_are_numbered_as_in_the_source():
     table = plant().iloc[::-1].reset_index(drop=True)
     found = detect(table, top=5).top()
-    assert {table.loc[row, "time"] for row in found["row"]} == set(found["time"])
+    assert {table.loc[row, "time"] for row in found.index} == set(found["time"])
 
 
 def test_variables_are_ranked_by_their_residuals(ranked_findings):
     off = np.abs(residuals(ranked_findings))
     for row in ranked_findings.top().itertuples():
-        worst = sorted(range(6), key=lambda column: (-off[row.row, column], column))[:3]
+        worst = sorted(range(6), key=lambda column: (-off[row.Index, column], column))[:3]
         assert row.variables == ", ".join(NAMES[column] for column in worst)
 
 

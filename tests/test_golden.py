@@ -19,6 +19,8 @@ FILES = sorted(FOLDER.glob("format-*/*.safetensors"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_golden_files_load(path: Path) -> None:
+    if path.stem in {"AER", "DAGMM"}:
+        pytest.importorskip("torch", reason="needs PyTorch: run by `make test-all`")
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     found = what_it_says(penstock.load(path))
     # Scores of new rows are computed anew, and another processor may round otherwise.

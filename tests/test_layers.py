@@ -117,7 +117,10 @@ def test_the_public_names_exist():
 
     for name in penstock.__all__:
         assert getattr(penstock, name) is not None
-    assert set(penstock.__all__) <= set(dir(penstock))
+    rooms = {path.stem for path in (*SOURCE.glob("[a-z]*.py"), *(file.parent for file in SOURCE.glob("*/__init__.py")))}
+    assert {*penstock.__all__, *rooms} <= set(dir(penstock))
+    for room in rooms:
+        assert getattr(penstock, room).__name__ == f"penstock.{room}"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = penstock.nonsense
 

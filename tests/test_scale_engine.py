@@ -66,7 +66,7 @@ def test_a_cluster_fits_every_mode(table: str, cluster: str, capfd: pytest.Captu
     assert "NSNMF has learnt from 400 rows of 4 inputs in 2 operating modes." in shown.out
     model = load_model("plant.model")
     assert model.settings["engine"] == cluster
-    assert set(model.score(table).top(5)["row"]) == set(range(300, 305))
+    assert set(model.score(table).top(5).index) == set(range(300, 305))
 
 
 def test_the_library_fits_as_it_is_told(table: str) -> None:

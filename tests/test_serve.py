@@ -264,14 +264,14 @@ def test_stores_that_are_refused(tmp_path):
     with pytest.raises(StoreError, match="used by another"):
         Store(tmp_path / "live.db")
     store.close()
-    with sqlite3.connect(tmp_path / "live.db") as newer:
+    with closing(sqlite3.connect(tmp_path / "live.db")) as newer, newer:
         newer.execute("PRAGMA user_version=99")
     with pytest.raises(StoreError, match="newer penstock"):
         Store(tmp_path / "live.db")
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 20)
     with pytest.raises(StoreError, match="not a store"):
         Store(tmp_path / "text.db")
-    with sqlite3.connect(tmp_path / "other.db") as other:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
         other.execute("CREATE TABLE mine(x)")
     with pytest.raises(StoreError, match="not a store of penstock"):
         Store(tmp_path / "other.db")

@@ -18,7 +18,7 @@ import penstock
 from penstock.graph.similarities import binary_knn_graph
 from penstock.storage import StorageError, read_state, write_state
 
-torch = pytest.importorskip("torch", reason="needs PyTorch, the extra 'deep'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: run by `make test-all`")
 
 from studies.ahmed2021 import deep_nets  # noqa: E402
 from studies.ahmed2021.deep import AER, DAGMM  # noqa: E402

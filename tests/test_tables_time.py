@@ -248,6 +248,9 @@ def test_a_format_that_does_not_fit_names_the_cell():
         table_of("soon", "later", time_format="%H")
     with pytest.raises(TableError, match=r"row 1 \(counted from 0\) holds 'soon', and only 33% of it .* as '%Y'"):
         table_of("2024", "soon", "later", time="time", time_format="%Y")
-    for form in ("dd/mm/yyyy", "%Q", "%", "%d(", 7):
+    for form in ("%d.%m. %H:%M", "%d("):
+        with pytest.raises(TableError, match=r"is not a format of time \(it has a day but no year"):
+            table_of("28.02. 12:00", "29.02. 12:00", time_format=form)
+    for form in ("dd/mm/yyyy", "%Q", "%", "%Y(", 7):
         with pytest.raises(TableError, match=r"is not a format of time|has no column of times"):
             table_of("2024", "2025", time_format=form)

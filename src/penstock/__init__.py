@@ -59,11 +59,18 @@ _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.modul
     "similarity": "penstock.graph.similarities",
 }
 
+# Rooms of their own, whose other names are not taken over here.
+_ROOMS = {
+    "adapters", "bench", "cli", "columns", "datasets", "detection", "detectors", "explain", "factor", "graph", "io",
+    "live", "options", "prepare", "ranking", "registry", "report", "scale", "scoring", "sensors", "simulate", "storage",
+    "thresholds",
+}  # fmt: skip
+
 __all__ = [*_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"datasets", "scale"}:  # rooms of their own, whose names are not taken over here
+    if name in _ROOMS:
         return import_module(f"penstock.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
@@ -73,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, *_ROOMS})

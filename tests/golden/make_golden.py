@@ -34,6 +34,7 @@ from penstock import (
 )
 from penstock.detectors import SeriesMonitor
 from penstock.factor import BlockSGD, Multiplicative
+from penstock.registry import detector_class
 from penstock.storage import FORMAT_VERSION
 from penstock.thresholds import (
     ConformalPValue,
@@ -44,7 +45,6 @@ from penstock.thresholds import (
     RollingQuantile,
     TopN,
 )
-from studies.ahmed2021.deep import AER, DAGMM
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -97,8 +97,10 @@ CASES: dict[str, Callable[[], Any]] = {
     "GNMF": lambda: GNMF(2, n_neighbors=3, random_state=0).fit(table()),
     "SNMF": lambda: SNMF(2, random_state=0).fit(table()),
     "LoMST": lambda: LoMST(scale=None).fit(by_time()),
-    "AER": lambda: AER(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
-    "DAGMM": lambda: DAGMM(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(table()),
+    "AER": lambda: detector_class("AER")(1, hidden="3-2", max_iter=5, random_state=0).fit(by_time()),
+    "DAGMM": lambda: detector_class("DAGMM")(1, n_mixtures=2, hidden=3, max_iter=5, scale=None, random_state=0).fit(
+        table()
+    ),
     "Detector": lambda: Detector(contamination=0.1).fit(by_time()),
     "Detector-copies": lambda: Detector(contamination=0.1).fit(pd.concat([table()] * 3)),  # draws of all training rows
     "OverTime": lambda: OverTime(NMF(2, random_state=0), contamination=0.1).fit(by_time()),

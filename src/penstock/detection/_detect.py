@@ -353,7 +353,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     >>> model = fit_model(usual)
     >>> new = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
     >>> new.loc[7, "b"] = 40.0
-    >>> score(model, new).top().row.tolist()
+    >>> score(model, new).top().index.tolist()
     [7]
     """
     return Job.of(read_options(FitOptions, given)).fit(source)[0]

@@ -119,14 +119,12 @@ def _ranking(scored: Scored, grouped: Events, grades: Grades) -> pd.DataFrame:
     names = prepared.values.columns
     weights = np.where(np.isin(names, prepared.inputs.causes), weights, 0.0)
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_NAMED_VARIABLES]
-    columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1)}
+    columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1), "score": scores[rows]}
     if table.time is not None:
         columns["time"] = table.time[rows]
     if table.group is not None:
         columns["group"] = table.group.to_numpy()[rows]
     columns |= {
-        "row": table.values.index[rows],
-        "score": scores[rows],
         **grades.of(rows),
         "event": grouped.of_row[rows],
         "mode": prepared.modes[rows],
@@ -136,7 +134,7 @@ def _ranking(scored: Scored, grouped: Events, grades: Grades) -> pd.DataFrame:
             for place, worst in enumerate(order)
         ],
     }
-    return pd.DataFrame(columns).set_index("rank")
+    return pd.DataFrame(columns, index=pd.Index(table.values.index[rows], name="row"))
 
 
 def _shares_of_inputs(scored: Scored, grouped: Events) -> FloatArray | None:

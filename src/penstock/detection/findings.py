@@ -169,9 +169,20 @@ class Findings:
         Returns
         -------
         DataFrame
-            rank (the index), time and group (if there are such), row (as in the source, from 0), score, severity (or
-            `false_alarm_rate` or `standing`, as in `events`), event, mode, seen, and the variables with the largest
-            residuals (or the largest part of the score, where that is known), without settings.
+            The index is the row as in the source, from 0; columns are `rank` (from 1), `score`, as of `top` of a
+            detector, then time and group (if there are such), severity (or `false_alarm_rate` or `standing`, as in
+            `events`), event, mode, seen, and the variables with the largest residuals (or the largest part of the
+            score, where that is known), without settings.
+
+        Examples
+        --------
+        >>> import penstock
+        >>> plant = penstock.datasets.load_plant()
+        >>> best = penstock.detect(plant.table).top(3)
+        >>> best.columns[:3].tolist(), best["rank"].tolist()
+        (['rank', 'score', 'time'], [1, 2, 3])
+        >>> bool((plant.table.index[best.index] == best["time"]).all())
+        True
         """
         if n is not None:
             check_whole_number("n", n, least=1)

@@ -63,6 +63,9 @@ class TimeOptions:
                     raise ValueError("there is no % in it")
                 if len(self.format) > _LONGEST_FORMAT:
                     raise ValueError(f"it has {len(self.format):,} characters, at most {_LONGEST_FORMAT} are read")
+                directives = set(re.findall("%(.)", self.format))
+                if "d" in directives and directives.isdisjoint("YyG"):
+                    raise ValueError("it has a day but no year, so that 29 February cannot be read")
                 pd.to_datetime(pd.Series(["x"]), format=self.format, errors="coerce", utc=True)
             except (ValueError, TypeError, re.error) as error:
                 raise TableError(

@@ -146,7 +146,11 @@ class Store:
             self._writer = self._connect()
             if created:
                 self.path.chmod(0o600)
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._writer.close()
+                raise
         except BaseException:
             os.close(self._lock)
             raise

@@ -148,7 +148,7 @@ def findings_table(findings: Findings) -> pd.DataFrame:
 
     `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
     """
-    table = findings.top().reset_index()
+    table = _listed(findings)
     events = findings.events.loc[table["event"]]
     reasons = findings.explanations
     table = table.assign(event_start=events["start"].array, event_end=events["end"].array)
@@ -173,6 +173,13 @@ def findings_table(findings: Findings) -> pd.DataFrame:
     table["rule"] = pd.array([rules.get(event) for event in table["event"]], dtype="string")
     names = [name for name in ("group", "mode", "variables", "standing") if name in table]
     return table.astype(dict.fromkeys(names, "string"))
+
+
+def _listed(findings: Findings) -> pd.DataFrame:
+    """Return `findings.top()` without an index; where a finding is comes before its score."""
+    table = findings.top().reset_index()
+    first = [name for name in ("rank", "time", "group") if name in table]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
@@ -204,7 +211,7 @@ def document_pieces(findings: Findings) -> Iterator[str]:
     yield from _list_pieces("events", _events(findings))
     days = findings.days.reset_index()
     yield from _list_pieces("days", records(days.assign(day=[str(day)[:10] for day in days["day"]])))
-    yield from _list_pieces("findings", records(findings.top().reset_index()))
+    yield from _list_pieces("findings", records(_listed(findings)))
     yield f',\n"settings": {as_json(plain(findings.settings))}'
     yield from _list_pieces("notes", map(plain, findings.notes))
     yield from _list_pieces("columns", _columns(findings))
