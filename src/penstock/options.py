@@ -176,7 +176,7 @@ class MethodParameters:
         str | None,
         _model(
             "--similarity",
-            "How lengths become similarities: inverse (the paper's), relative, normalized or binary.",
+            "How lengths become similarities: inverse (the paper's), relative, normalized, binary or path (all pairs).",
             default="inverse",
         ),
     ] = None

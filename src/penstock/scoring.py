@@ -7,6 +7,7 @@ import numpy as np
 from penstock._scoring_kernels import distances_to, residual_norms
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, SparseMatrix
+from penstock.graph.paths import PathSimilarity
 from penstock.graph.similarities import neighbor_mean
 
 _SMALLEST_RANGE = 2048  # rows per thread below which starting a thread costs more than it saves
@@ -28,7 +29,7 @@ def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
     return scores
 
 
-def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatrix) -> FloatArray:
+def structural_scores(A: FloatArray, W: FloatArray, H: FloatArray, S: SparseMatrix | PathSimilarity) -> FloatArray:
     """Return ‖a_i − w̄_i H‖₂, w̄_i = Σ_j S_ij w_j / Σ_j S_ij: a row rebuilt from its tree neighbours' weights only.
 
     Not in the paper. It finds rows that have a small residual with weights unlike those of their neighbours. A row

@@ -31,6 +31,7 @@ from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
 from penstock.factor.start import draws_from
 from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.paths import PathSimilarity
 from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Record
@@ -115,7 +116,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     embedding_ : ndarray of shape (n, n_components_)
         W: how much each training row belongs to each group.
     similarity_ : sparse array of shape (n, n)
-        S, for the methods that have one. Copies of a row that was fitted once have no entries.
+        S, for the methods that have one. Copies of a row that was fitted once have no entries. There is none of
+        ``similarity="path"`` for more than 5,000 rows, as it would have an entry for each pair.
     objective_ : float
         The value that was reached.
     start_objectives_ : ndarray
@@ -258,6 +260,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             scores = structural_scores(rows, W, H, task.problem.objective.S)
         else:
             scores = residual_scores(rows, W, H)
+        task.problem.objective.forget()
         return scores[copies.copy_of]
 
     def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
@@ -285,7 +288,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         S, copies = self.model_.problem.objective.S, self.model_.copies
         if S is None:
             raise AttributeError(f"{type(self).__name__} has no similarity_: it knows no neighbours.")
-        entries, n = S.tocoo(), len(copies.copy_of)
+        try:
+            entries, n = self.model_.problem.objective.matrix.tocoo(), len(copies.copy_of)
+        except ValueError as error:  # too large
+            raise AttributeError(str(error)) from None
         rows, columns = copies.kept[entries.coords[0]], copies.kept[entries.coords[1]]
         return sparse.csr_array((entries.data, (rows, columns)), shape=(n, n))
 
@@ -296,7 +302,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             return
         weight = np.sort(np.square(self.model_.factors.W).sum(axis=1))[::-1].cumsum()
         few = int(np.searchsorted(weight, 0.9 * weight[-1])) + 1
-        if kind in ("inverse", "relative") and few < len(weight) / 2:
+        if kind in ("inverse", "relative", "path") and few < len(weight) / 2:
             advice = (
                 f"With similarity={kind!r} rows that are very near each other take nearly all of W: {few:,} of "
                 f'{len(weight):,} rows hold 90 % of it. Use similarity="normalized" (on the command line: '
@@ -477,8 +483,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         return self.n_components_
 
 
-def row_maxima(S: SparseMatrix) -> FloatArray:
+def row_maxima(S: SparseMatrix | PathSimilarity) -> FloatArray:
     """Return the largest entry of each row of a sparse S ≥ 0, 0 where it has none."""
+    if isinstance(S, PathSimilarity):
+        return S.largest
     largest = np.zeros(S.shape[0])
     np.maximum.at(largest, np.repeat(np.arange(S.shape[0]), np.diff(S.indptr)), S.data)
     return largest

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from penstock._types import SparseMatrix, Tree
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
+from penstock.graph.paths import PathSimilarity
 from penstock.storage import Record, StorageError
 
 if TYPE_CHECKING:
@@ -92,17 +93,23 @@ def unpack_tree(record: Record, n: int) -> Tree:
     return Tree(edges.astype(np.intp, copy=False), lengths)
 
 
-def pack_graph(S: SparseMatrix) -> dict[str, Any]:
-    """Return the upper half of a symmetric sparse matrix for a file."""
+def pack_graph(S: SparseMatrix | PathSimilarity) -> dict[str, Any]:
+    """Return the upper half of a symmetric sparse matrix for a file; of all pairs along a tree, the tree."""
+    if isinstance(S, PathSimilarity):
+        return {"paths": pack_tree(S.tree)}
     entries = S.tocoo()
     rows, columns = (coordinates.astype(np.int64) for coordinates in entries.coords)
     upper = rows <= columns
     return {"pairs": np.column_stack([rows[upper], columns[upper]]), "values": entries.data[upper]}
 
 
-def unpack_graph(record: Record, n: int) -> SparseMatrix:
+def unpack_graph(record: Record, n: int) -> SparseMatrix | PathSimilarity:
     """Return the similarities of n rows that `pack_graph` packed."""
-    record.only("pairs", "values")
+    record.only("pairs", "values", "paths", new={"pairs": None, "values": None, "paths": None})
+    if record.value("paths") is not None:
+        if record.value("pairs") is not None or record.value("values") is not None:
+            raise record.trouble("pairs", "None beside paths")
+        return PathSimilarity(unpack_tree(record.part("paths"), n))
     pairs = record.array("pairs", np.int64, (None, 2), least=0, most=n - 1)
     values = record.array("values", np.float64, (len(pairs),), least=0.0, most=LARGEST_SIMILARITY)
     rows, columns = pairs.T

@@ -5,15 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+
 from penstock._parameters import check_choice, check_number
-from penstock._types import FloatArray, SparseMatrix, Tree
+from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.edges import shortest_edges, tree_among
-from penstock.graph.similarities import Kind, similarity
+from penstock.graph.paths import PathSimilarity
+from penstock.graph.similarities import TreeKind, floor_lengths, similarity
 from penstock.scoring import residual_scores
 from penstock.storage import Record
 from penstock.thresholds import Contamination
@@ -30,7 +33,7 @@ class _TreeDetector(FactorDetector):
         self,
         n_components: int = 5,
         alpha: float = 0.8,
-        similarity: Kind = "inverse",
+        similarity: TreeKind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
         score_kind: Literal["residual", "structural"] = "residual",
@@ -66,7 +69,7 @@ class _TreeDetector(FactorDetector):
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         check_number("alpha", self.alpha, least=0.0, above=True)
-        check_choice("similarity", self.similarity, get_args(Kind))
+        check_choice("similarity", self.similarity, get_args(TreeKind))
         check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
         check_choice("score_kind", self.score_kind, ("residual", "structural"))
 
@@ -82,14 +85,23 @@ class _TreeDetector(FactorDetector):
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         assert tree is not None
+        S, reach = self._similarities(tree, copies.kept), shortest_edges(tree)[copies.kept]
+        strongest = row_maxima(S)
+        if self.similarity == "path":  # of a row's place, where other rows may be, too
+            reach = np.divide(1.0, strongest, out=reach, where=strongest > 0)
+        return Problem(self._objective(rows, S), reach, strongest, decays=self.similarity != "binary")
+
+    def _similarities(self, tree: Tree, kept: IndexArray) -> SparseMatrix | PathSimilarity:
+        """Return S of the rows that are kept, given the tree of all."""
+        among = tree_among(tree, kept)
         # Once copies are merged, an edge of length 0 joins rows that agree wherever both have a value, and no more.
         zero_edges: Literal["floor", "zero"] = "zero" if self.duplicates == "zero" else "floor"
-        S = similarity(tree_among(tree, copies.kept), self.similarity, duplicates=zero_edges)
-        reach = shortest_edges(tree)[copies.kept]
-        return Problem(self._objective(rows, S), reach, row_maxima(S), decays=self.similarity != "binary")
+        if self.similarity != "path":
+            return similarity(among, self.similarity, duplicates=zero_edges)
+        return PathSimilarity(among if zero_edges == "zero" else Tree(among.edges, floor_lengths(among.lengths)))
 
     @abstractmethod
-    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+    def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         """Return what is minimised, given the scaled rows and their similarities."""
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
@@ -120,10 +132,12 @@ class NSNMF(_TreeDetector):
         Weight of the attributes against the structure.
     gamma : float, default=0.2
         Weight of the ridge term, which also pins the scale of W and H.
-    similarity : {"inverse", "binary", "relative", "normalized"}, default="inverse"
+    similarity : {"inverse", "binary", "relative", "normalized", "path"}, default="inverse"
         How lengths become similarities (`penstock.similarity`); "inverse" is the paper's. It has no upper bound:
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
-        norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound.
+        norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound. "path" makes
+        all rows similar, by 1/length of the path between them: it holds W together where "inverse" collapses. No matrix
+        is made, but for `BlockSGD`, `RowBlocks` and `Auto(n_blocks=…)`, which therefore take at most 5,000 rows with it.
     duplicates : {"collapse", "zero", "floor"}, default="collapse"
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
@@ -168,7 +182,7 @@ class NSNMF(_TreeDetector):
         n_components: int = 5,
         alpha: float = 0.8,
         gamma: float = 0.2,
-        similarity: Kind = "inverse",
+        similarity: TreeKind = "inverse",
         duplicates: Duplicates = "collapse",
         solver: Literal["auto"] | Settings = "auto",
         score_kind: Literal["residual", "structural"] = "residual",
@@ -189,7 +203,7 @@ class NSNMF(_TreeDetector):
         super().check_parameters()
         check_number("gamma", self.gamma, least=0.0)
 
-    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+    def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return nsnmf(A, S, self.alpha, self.gamma)
 
 
@@ -213,5 +227,5 @@ class LaplacianNSNMF(_TreeDetector):
     [5]
     """
 
-    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+    def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return laplacian_nsnmf(A, S, self.alpha)

@@ -119,7 +119,7 @@ def held_apart_from_readings(detector: FactorDetector) -> FloatArray | None:
     objective, W = detector.model_.problem.objective, detector.model_.factors.W
     if objective.A is None or not objective.alpha > 0:
         return None
-    degree = 0.0 if objective.S is None else float(objective.S.sum()) / len(W)
+    degree = float(objective.degree.mean())
     ridge = (objective.gamma + objective.laplacian * degree) / 2
     with one_blas_thread():
         held: FloatArray = 2 / objective.alpha * (objective.symmetric * (W.T @ W) + ridge * np.eye(W.shape[1]))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from penstock._jit import Array, kernel
+from penstock.graph._path_kernels import weighted_sum
 
 # A pivot that is smaller than this share of its diagonal entry counts as 0: a Newton step would turn it into rounding.
 _SINGULAR = 1e-10
@@ -98,6 +99,20 @@ def sweep_row(
 
 
 @kernel
+def sweep_among(w: Array, M: Array, pull: Array, shift: float, symmetric: float, typical: float) -> float:
+    """`sweep_row` with M less the row's own part, which is kept up to date in it; returns the row's residual²."""
+    K = w.shape[0]
+    for k in range(K):
+        for m in range(K):
+            M[k, m] -= symmetric * w[k] * w[m]
+    violation, scale, _, _ = sweep_row(w, M, pull, shift, symmetric, typical)
+    for k in range(K):
+        for m in range(K):
+            M[k, m] += symmetric * w[k] * w[m]
+    return violation / scale if scale > 0.0 else 0.0
+
+
+@kernel
 def sweep_rows(
     W: Array, linear: Array, M: Array, shift: Array, indptr: Array, indices: Array, data: Array, order: Array,
     symmetric: float, coupling: float, typical: float,
@@ -115,20 +130,78 @@ def sweep_rows(
         i = order[position]
         for k in range(K):
             pull[k] = linear[i, k]
-            for m in range(K):
-                M[k, m] -= symmetric * W[i, k] * W[i, m]
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
             if j != i:
                 for k in range(K):
                     pull[k] += coupling * data[e] * W[j, k]
-        violation, scale, _, _ = sweep_row(W[i], M, pull, shift[i], symmetric, typical)
-        for k in range(K):
-            for m in range(K):
-                M[k, m] += symmetric * W[i, k] * W[i, m]
-        if scale > 0.0:
-            total += violation / scale
+        total += sweep_among(W[i], M, pull, shift[i], symmetric, typical)
     return total
+
+
+@kernel
+def sweep_paths(
+    W: Array, linear: Array, M: Array, shift: Array, rows: Array, first: Array, parent: Array, depth: Array,
+    decay: Array, exponents: Array, slot: Array, below: Array, beside: Array, symmetric: float, coupling: float,
+    typical: float,
+) -> tuple[float, float]:  # fmt: skip
+    """`sweep_rows` where S is the path similarity, rows in the order of their places; returns ⟨W, SW⟩ as well.
+
+    The messages of the old weights are those that `graph._path_kernels.send_up` has left in `below` and `beside`. A
+    place is left when the walk comes to the next one that is not under it: then the new weights under it are sent to
+    its parent, for the siblings after it, and meet those that were there before, each pair once. When v has been swept,
+    `below[v]` holds what all but the children of v that are still to come send to those.
+    """
+    n, T = decay.shape
+    K = W.shape[1]
+    under = np.empty((depth.max() + 1, K, T))  # of the place on the way at each depth: new weights at and under it
+    way = np.empty(depth.max() + 1, np.int64)
+    others = np.empty(T)
+    near = np.empty(K)
+    pull = np.empty(K)
+    total, agreement, lost = 0.0, 0.0, 0.0
+    for v in range(n + 1):
+        now = depth[v] if v < n else 1
+        for level in range(depth[v - 1] if v > 0 else -1, now - 1, -1):
+            c = way[level]
+            p = parent[c]
+            met = 0.0
+            for k in range(K):
+                for m in range(T):
+                    sent = decay[c, m] * under[level, k, m]
+                    others[m] = sent * under[level - 1, k, m]
+                    under[level - 1, k, m] += sent
+                    below[p, k, m] += sent
+                met += weighted_sum(others, exponents)
+            met -= lost  # Kahan: a million small sums lose no digit
+            grown = agreement + met
+            lost = (grown - agreement) - met
+            agreement = grown
+        if v == n:
+            break
+        p, s = parent[v], slot[v]
+        for k in range(K):
+            for m in range(T):
+                above = 0.0
+                if v > 0:
+                    above = decay[v, m] * (below[p, k, m] + beside[s, k, m] if s >= 0 else below[p, k, m])
+                others[m] = above + below[v, k, m]
+                below[v, k, m] = above
+            near[k] = coupling * weighted_sum(others, exponents)
+        for r in range(first[v], first[v + 1]):
+            i = rows[r]
+            for k in range(K):
+                pull[k] = linear[i, k] + near[k]
+            total += sweep_among(W[i], M, pull, shift[i], symmetric, typical)
+        for k in range(K):
+            own = 0.0
+            for r in range(first[v], first[v + 1]):
+                own += W[rows[r], k]
+            for m in range(T):
+                below[v, k, m] += own
+                under[now, k, m] = own
+        way[now] = v
+    return total, 2.0 * agreement
 
 
 @kernel
@@ -302,16 +375,32 @@ def gather_curvature(a: Array, H: Array, M: Array, structure: Array, half_alpha:
 
 
 @kernel
+def gather_rows(
+    W: Array, indptr: Array, indices: Array, data: Array, neighbors: Array, degree: Array, pull: Array,
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """`degree[r]`, `pull[r]` = the sum of the similarities of row neighbors[r], and Σ_j S_ij w_j with them."""
+    for r in range(start, stop):
+        i = neighbors[r]
+        for e in range(indptr[i], indptr[i + 1]):
+            degree[r] += data[e]
+            for k in range(W.shape[1]):
+                pull[r, k] += data[e] * W[indices[e], k]
+
+
+@kernel
 def place(
-    A: Array, fitted: Array, W: Array, H: Array, indptr: Array, indices: Array, data: Array, neighbors: Array,
-    apart: Array, similarity: Array, M: Array, structure: Array, weights: Array, max_steps: int, placed: Array,
+    A: Array, fitted: Array, W: Array, H: Array, neighbors: Array, apart: Array, degree: Array, pulled: Array,
+    leaf_degree: Array, leaf_pulled: Array, M: Array, structure: Array, weights: Array, max_steps: int, placed: Array,
     around: Array, start: int, stop: int,
 ) -> None:  # fmt: skip
     """Weights of rows start..stop of A, the fitted ones fixed; `around` gets the mean weights of their neighbours.
 
     Row r takes the place of its fitted neighbour i to the part 1 − apart_r and is a leaf on it to the part apart_r: its
-    edges and the Gram matrix of the others are mixed so. `weights` holds symmetric, coupling, α/2, γ/2, laplacian/2;
-    `structure` is symmetric·WᵀW and M that plus (α/2)·HHᵀ. NaN in A and in `fitted` is left out.
+    similarities and the Gram matrix of the others are mixed so. `degree` and `pulled` are the sum of i's similarities
+    and that of the weights multiplied by them, `leaf_degree` and `leaf_pulled` those of the leaf. `weights` holds
+    symmetric, coupling, α/2, γ/2, laplacian/2; `structure` is symmetric·WᵀW and M that plus (α/2)·HHᵀ. NaN in A and in
+    `fitted` is left out.
     """
     K = W.shape[1]
     symmetric, coupling, half_alpha = weights[0], weights[1], weights[2]
@@ -328,36 +417,27 @@ def place(
         gather_pull(A[r], H, half_alpha, pull)
         gather_curvature(A[r], H, M, structure, half_alpha, curvature)
         gather_pull(fitted[i], H, half_alpha, lone)
-        degree = 0.0
-        full_degree = 0.0
+        total = share * degree[r] + apart[r] * leaf_degree[r]
         for k in range(K):
-            around[r, k] = 0.0
             settled[k] = W[i, k]
             placed[r, k] = W[i, k]
             for m in range(K):
                 mixed[k, m] = curvature[k, m] - share * symmetric * W[i, k] * W[i, m]
-        for e in range(indptr[i], indptr[i + 1]):
-            full_degree += data[e]
-            for k in range(K):
-                around[r, k] += share * data[e] * W[indices[e], k]
-                lone[k] += coupling * data[e] * W[indices[e], k]
-        own = apart[r] * similarity[r]
-        degree = share * full_degree + own
-        for k in range(K):
-            around[r, k] += own * W[i, k]
+            around[r, k] = share * pulled[r, k] + apart[r] * leaf_pulled[r, k]
             pull[k] += coupling * around[r, k]
-        settle(placed[r], mixed, pull, half_gamma + half_laplacian * degree, symmetric, max_steps, free, bend, step)
+            lone[k] += coupling * pulled[r, k]
+        settle(placed[r], mixed, pull, half_gamma + half_laplacian * total, symmetric, max_steps, free, bend, step)
         if share > 0.0:  # what a fit that stopped early left undone at the neighbour is left undone here too
             gather_curvature(fitted[i], H, M, structure, half_alpha, curvature)
             for k in range(K):
                 for m in range(K):
                     mixed[k, m] = curvature[k, m] - symmetric * W[i, k] * W[i, m]
-            shift = half_gamma + half_laplacian * full_degree
+            shift = half_gamma + half_laplacian * degree[r]
             settle(settled, mixed, lone, shift, symmetric, max_steps, free, bend, step)
             for k in range(K):
                 placed[r, k] = max(placed[r, k] + share * (W[i, k] - settled[k]), 0.0)
         for k in range(K):
-            around[r, k] = around[r, k] / degree if degree > 0.0 else placed[r, k]
+            around[r, k] = around[r, k] / total if total > 0.0 else placed[r, k]
 
 
 @kernel

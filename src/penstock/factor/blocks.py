@@ -166,13 +166,13 @@ class Layout:
 
     def arranged(self, objective: Objective) -> Objective:
         """Return the objective with its rows block by block."""
-        A, S = objective.A, objective.S
+        A, S = objective.A, objective.matrix
         A = None if A is None else A[self.order]
         return replace(objective, A=A, S=None if S is None else S[self.order][:, self.order])
 
     def cut(self, objective: Objective) -> tuple[list[RowBlock], BlockCoupling]:
         """Return the blocks, with their rows of the table if there is one, and how they are coupled."""
-        blocks, coupling = cut_graph(objective.S, self.order, self.bounds)
+        blocks, coupling = cut_graph(objective.matrix, self.order, self.bounds)
         if objective.A is not None:
             tables = self.split(objective.A)
             blocks = [replace(block, rows=ArrayRows(rows)) for block, rows in zip(blocks, tables, strict=True)]

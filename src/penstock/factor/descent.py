@@ -15,7 +15,6 @@ import numpy as np
 
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution
-from penstock.factor._kernels import sweep_rows
 from penstock.factor.objectives import Objective, nmf
 from penstock.factor.terms import Terms, has_risen, shorten_rows
 
@@ -133,8 +132,9 @@ NEGLIGIBLE = 1e-100  # below all rounding; products with it would be subnormal a
 class CoordinateDescent(InMemoryDescent):
     """A run of coordinate descent: the factors, and the sums that a sweep needs and leaves up to date.
 
-    Rows are visited in the order of their starting weights' sums: a fixed order that moves with the rows when the rows
-    and the start are permuted together, so that the result does not depend on how a table happens to be sorted.
+    Rows are visited in the order of their starting weights' sums, or along the tree (`PathStructure`): a fixed order
+    that moves with the rows when the rows and the start are permuted together, so that the result does not depend on
+    how a table happens to be sorted.
     """
 
     def __init__(self, objective: Objective, start: Factors, profile_passes: int) -> None:
@@ -142,8 +142,7 @@ class CoordinateDescent(InMemoryDescent):
         self._passes = profile_passes
         self._W, self._H = start.W.copy(order="C"), start.H.copy(order="C")
         self._order = np.argsort(start.W.sum(axis=1), kind="stable").astype(np.int64)
-        diagonal = None if objective.S is None else np.asarray(objective.S.diagonal(), dtype=np.float64)
-        self._shift = own_curvature(objective.terms, objective.degree, diagonal)
+        self._shift = own_curvature(objective.terms, objective.degree, objective.structure.diagonal)
         self._before: Factors | None = None
         self._pace, self._value, self._residual = 1.0, math.inf, math.inf
 
@@ -187,17 +186,17 @@ class CoordinateDescent(InMemoryDescent):
             M += (terms.alpha / 2) * (H @ H.T)
             linear = objective.attributes_onto(terms.alpha / 2 * H)
         weights = terms.symmetric, terms.symmetric + terms.laplacian / 2, float(W.mean())
-        total = sweep_rows(W, linear, M, self._shift, *objective.graph, self._order, *weights)
+        total, agreement = objective.structure.sweep(W, linear, M, self._shift, self._order, *weights)
         self._residual = math.sqrt(total / len(W))
         G = W.T @ W
         if not terms.alpha:
-            return objective.value_from(self.factors, G, H)
+            return objective.value_from(self.factors, G, H, agreement=agreement)
         objective.refill(W, H)
         V = objective.attributes_by(W)
         self._residual = max(self._residual, update_profiles(terms, H, G, V))
         for _ in range(self._passes - 1):
             update_profiles(terms, H, G, V)
-        return objective.value_from(self.factors, G, V)
+        return objective.value_from(self.factors, G, V, agreement=agreement)
 
 
 def next_pace(pace: float) -> tuple[float, float]:
@@ -211,10 +210,8 @@ def reach(now: FloatArray, before: FloatArray, push: float) -> FloatArray:
     return np.asarray(np.maximum(now + push * (now - before), 0.0))
 
 
-def own_curvature(terms: Terms, degree: FloatArray, diagonal: FloatArray | None) -> FloatArray:
+def own_curvature(terms: Terms, degree: FloatArray, diagonal: FloatArray) -> FloatArray:
     """Compute what a row's degree, its diagonal entry and the ridge add to the curvature of f/4 in its weights."""
-    if diagonal is None:
-        return np.full(len(degree), terms.gamma / 2)
     return terms.laplacian / 2 * (degree - diagonal) + terms.gamma / 2 - terms.symmetric * diagonal
 
 
@@ -284,6 +281,7 @@ class MultiplicativeDescent(InMemoryDescent):
         if objective.alpha:
             np.maximum(self._H, FLOOR, out=self._H)
         self._G = self._W.T @ self._W
+        self._SW: FloatArray | None = None  # of the weights as they are, if known
         self._taken = 0
 
     @property
@@ -299,9 +297,8 @@ class MultiplicativeDescent(InMemoryDescent):
         """Update W and H once; return the objective. Ahmed et al. (2021), eq:main; Cai et al. (2011) for GNMF."""
         objective = self.objective
         objective.refill(self._W, self._H)
-        SW = objective.spread(self._W) if objective.symmetric or objective.laplacian else None
         C = objective.attributes_onto(objective.alpha * self._H) if objective.alpha else None
-        scale_weights(objective.terms, self._W, self._G, self._H, objective.degree, SW, C, self._exponent)
+        scale_weights(objective.terms, self._W, self._G, self._H, objective.degree, self._spread(), C, self._exponent)
         self._G = self._W.T @ self._W
         V = self._H
         if objective.alpha:
@@ -309,7 +306,15 @@ class MultiplicativeDescent(InMemoryDescent):
             V = objective.attributes_by(self._W)
             scale_profiles(objective.terms, self._H, self._G, V)
         self._taken += 1
-        return objective.value_from(self.factors, self._G, V)
+        self._SW = None
+        self._SW = self._spread()  # for the value, and for the next step
+        return objective.value_from(self.factors, self._G, V, self._SW)
+
+    def _spread(self) -> FloatArray | None:
+        """Return SW, None where S has no weight."""
+        if self._SW is None and (self.objective.symmetric or self.objective.laplacian):
+            return self.objective.spread(self._W)
+        return self._SW
 
 
 def scale_weights(

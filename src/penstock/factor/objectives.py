@@ -15,6 +15,7 @@ from scipy import sparse
 
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import entries_loss, rebuild_entries
+from penstock.factor.structure import MatrixStructure, Structure, structure_of
 from penstock.factor.terms import (
     Gaps,
     Parts,
@@ -27,6 +28,7 @@ from penstock.factor.terms import (
     weight_parts,
     weight_residuals,
 )
+from penstock.graph.paths import PathSimilarity
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Objective:
     ----------
     A : array of shape (n, p) or None
         The table. Without it H is a K×0 array.
-    S : sparse matrix of shape (n, n) or None
+    S : sparse matrix of shape (n, n), PathSimilarity or None
         Symmetric similarities ≥ 0.
     symmetric, alpha, laplacian, gamma : float, default 0
         Weights ≥ 0 of the terms. When alpha is 0, H has no part in the problem: solvers leave it as it is.
@@ -56,7 +58,7 @@ class Objective:
     """
 
     A: FloatArray | None
-    S: SparseMatrix | None
+    S: SparseMatrix | PathSimilarity | None
     symmetric: float = 0.0
     alpha: float = 0.0
     laplacian: float = 0.0
@@ -107,19 +109,36 @@ class Objective:
         return 0.0 if self.A is None else float(np.vdot(self.A, self.A))
 
     @cached_property
+    def structure(self) -> Structure:
+        """S as solvers use it."""
+        return structure_of(self.S, self.n_rows)
+
+    @cached_property
+    def matrix(self) -> SparseMatrix | None:
+        """S as a matrix, for solvers that need one; raise a ValueError if it would be too large."""
+        return self.S.tocsr() if isinstance(self.S, PathSimilarity) else self.S
+
+    def forget(self) -> None:
+        """Drop what was computed from S for a solver: of all pairs along a tree it is far larger than S itself."""
+        if isinstance(self.S, PathSimilarity):
+            for name in ("structure", "matrix", "graph"):
+                vars(self).pop(name, None)
+            self.S.forget()
+
+    @property
     def norm_S(self) -> float:
         """‖S‖²."""
-        return 0.0 if self.S is None else float(np.vdot(self.S.data, self.S.data))
+        return self.structure.norm
 
     @cached_property
     def terms(self) -> Terms:
         """The numbers of the objective, without its data."""
         return Terms(**{field.name: getattr(self, field.name) for field in fields(Terms)})
 
-    @cached_property
+    @property
     def degree(self) -> FloatArray:
         """The diagonal of D: the sum of each row's similarities."""
-        return np.zeros(self.n_rows) if self.S is None else np.asarray(self.S.sum(axis=1), dtype=np.float64)
+        return self.structure.degree
 
     @property
     def max_degree(self) -> float:
@@ -128,16 +147,11 @@ class Objective:
 
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """S as (indptr, indices, data) in the integer type that the kernels are compiled for."""
-        if self.S is None:
-            return np.zeros(self.n_rows + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        return self.S.indptr.astype(np.int64), self.S.indices.astype(np.int64), self.S.data
-
-    @cached_property
-    def _edges(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """S as (rows, columns, data)."""
-        indptr, indices, data = self.graph
-        return np.repeat(np.arange(self.n_rows), np.diff(indptr)), indices, data
+        """The matrix S as (indptr, indices, data) in the integer type that the kernels are compiled for."""
+        known = self.structure
+        if not isinstance(known, MatrixStructure):
+            known = MatrixStructure(self.matrix)
+        return known.graph
 
     def refill(self, W: FloatArray, H: FloatArray) -> bool:
         """Set missing entries of `table` to their reconstruction WH; return whether there are any."""
@@ -145,7 +159,7 @@ class Objective:
 
     def spread(self, W: FloatArray) -> FloatArray:
         """Compute SW: the weights of each row's neighbours, summed by similarity."""
-        return np.zeros_like(W) if self.S is None else np.asarray(self.S @ W)
+        return self.structure.spread(W)
 
     def attributes_onto(self, H: FloatArray) -> FloatArray:
         """Compute C = AHᵀ (n×K)."""
@@ -178,10 +192,15 @@ class Objective:
         W = factors.W
         return self.value_from(factors, W.T @ W, self.attributes_by(W) if self.alpha else np.zeros_like(factors.H))
 
-    def value_from(self, factors: Factors, G: FloatArray, V: FloatArray, SW: FloatArray | None = None) -> float:
-        """Compute f(W,H) given G = WᵀW and V = WᵀA (not used when alpha is 0), and SW if it is known."""
-        W, agreement = factors.W, 0.0
-        if self.symmetric:
+    def value_from(
+        self, factors: Factors, G: FloatArray, V: FloatArray, SW: FloatArray | None = None,
+        agreement: float | None = None,
+    ) -> float:  # fmt: skip
+        """Compute f(W,H) given G = WᵀW and V = WᵀA (not used when alpha is 0), and SW or ⟨W, SW⟩ if one is known."""
+        W = factors.W
+        if not self.symmetric:
+            agreement = 0.0
+        elif agreement is None:
             agreement = float(np.vdot(W, self.spread(W) if SW is None else SW))
         sums = Sums(G, V, agreement, self._roughness(W) if self.laplacian else 0.0)
         unseen = self._unseen_loss(factors) if self.alpha else 0.0
@@ -193,16 +212,8 @@ class Objective:
         Those of ‖A−WH‖² (Ahmed et al. (2021), eq:frob, the square of eq:loss1), and of ‖S−WWᵀ‖² (eq:SNMF) on the
         entries of S and off them.
         """
-        W, attributes, on_graph, off_graph = factors.W, 0.0, 0.0, 0.0
-        if self.alpha:
-            attributes = self._attribute_loss(factors)
-        if self.symmetric:
-            rows, columns, data = self._edges
-            fitted = np.sum(W[rows] * W[columns], axis=1)
-            on_graph = float(np.sum((data - fitted) ** 2))
-            if len(data) < self.n_rows**2:
-                off_graph = max(float(np.vdot(G, G)) - float(np.vdot(fitted, fitted)), 0.0)
-        return Gaps(attributes, on_graph, off_graph)
+        attributes = self._attribute_loss(factors) if self.alpha else 0.0
+        return Gaps(attributes, *(self.structure.gaps(factors.W, G) if self.symmetric else (0.0, 0.0)))
 
     def _attribute_loss(self, factors: Factors) -> float:
         """‖A−WH‖². Ahmed et al. (2021), eq:frob; the square of eq:loss1."""
@@ -219,8 +230,7 @@ class Objective:
 
         Ahmed et al. (2021), eq:GNMF and, for the normalised S, eq:equivalence.
         """
-        rows, columns, data = self._edges
-        return 0.5 * float(np.vdot(data, np.sum(np.square(W[rows] - W[columns]), axis=1)))
+        return self.structure.roughness(W)
 
     def gradient(self, factors: Factors) -> Factors:
         """Compute ∇_W = 4σ(WG−SW) + 2α(WQ−C) + 2λLW + 2γW and ∇_H = 2α(GH−WᵀA) + 2γH, as a pair of factors.
@@ -448,11 +458,14 @@ def fill_with_means(A: FloatArray) -> FloatArray:
     return np.where(known, A, means)
 
 
-def _check_similarity(S: SparseMatrix, n: int) -> SparseMatrix:
+def _check_similarity(S: SparseMatrix | PathSimilarity, n: int) -> SparseMatrix | PathSimilarity:
     """Return S as a float64 `csr_array` with sorted columns; raise if it is not n×n, symmetric, finite and ≥ 0."""
-    S = sparse.csr_array(S, dtype=np.float64)
+    if not isinstance(S, PathSimilarity):
+        S = sparse.csr_array(S, dtype=np.float64)
     if S.shape != (n, n):
         raise ValueError(f"S must be {n}×{n}, one row and one column per observation, but has shape {S.shape}.")
+    if isinstance(S, PathSimilarity):
+        return S
     S.sum_duplicates()  # sorts the columns within each row, too
     mirror = S.T.tocsr()
     same = np.array_equal(S.indptr, mirror.indptr) and np.array_equal(S.indices, mirror.indices)

@@ -30,6 +30,7 @@ class Attachment:
     apart: FloatArray
     similarity: FloatArray
     equal: BoolArray | None = None
+    distances: FloatArray | None = None  # to that row; None: 0
 
 
 def attach(
@@ -46,7 +47,7 @@ def attach(
     similarity = strongest[neighbors]
     if decays:
         similarity = similarity * np.minimum(1.0, near / np.maximum(distances, near))
-    return Attachment(neighbors, np.minimum(1.0, distances / near), similarity, equal)
+    return Attachment(neighbors, np.minimum(1.0, distances / near), similarity, equal, distances)
 
 
 def place_rows(
@@ -70,10 +71,12 @@ def place_rows(
     placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
     neighbors = np.ascontiguousarray(attachment.neighbors)  # one layout, so that the kernel is compiled once
     apart, similarity = np.ascontiguousarray(attachment.apart), np.ascontiguousarray(attachment.similarity)
+    distances = np.zeros(len(A)) if attachment.distances is None else np.ascontiguousarray(attachment.distances)
+    joined = objective.structure.join(W, neighbors, distances, similarity)
 
     def place_range(start: int, stop: int) -> None:
         place(
-            rows, fitted, W, H, *objective.graph, neighbors, apart, similarity,
+            rows, fitted, W, H, neighbors, apart, joined.degree, joined.pull, joined.leaf_degree, joined.leaf_pull,
             M, structure, weights, _MAX_STEPS, placed, around, start, stop,
         )  # fmt: skip
 

@@ -12,14 +12,16 @@ from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.graph._search_kernels import shared_squared_distances
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
+from penstock.graph.paths import PathSimilarity
 from penstock.graph.points import plain_frame, prepare_incomplete
 from penstock.graph.search import nearest_neighbors
 
-Kind = Literal["inverse", "binary", "relative", "normalized"]
+Kind = Literal["inverse", "binary", "relative", "normalized"]  # of the tree's edges
+TreeKind = Literal[Kind, "path"]
 Duplicates = Literal["zero", "floor"]
 
 
-def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zero") -> SparseMatrix:
+def similarity(tree: Tree, kind: TreeKind = "inverse", duplicates: Duplicates = "zero") -> SparseMatrix:
     """Compute the symmetric n×n similarity matrix of a spanning tree.
 
     Ahmed et al. (2021), the formula after eq:frob: S_ij = 1/M_ij where M_ij > 0 is the length of a tree edge, else 0.
@@ -28,12 +30,15 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
     ----------
     tree : Tree
         From `minimum_spanning_tree`.
-    kind : {"inverse", "binary", "relative", "normalized"}, default "inverse"
+    kind : {"inverse", "binary", "relative", "normalized", "path"}, default "inverse"
         - "inverse": 1/M, the paper's. It has no upper bound: one pair at distance 4.5e-4 took 94 % of ‖W‖² and left the
           other rows almost no influence, so look at the shortest edges before trusting it.
         - "binary": 1 on every edge, the lengths ignored.
         - "relative": median(M)/M over the positive lengths, so that the unit of the data does not matter.
         - "normalized": D^-½ S D^-½ of the inverse similarities, D = diag(S·1): no entry exceeds 1.
+        - "path": 1/length of the path between any two rows, not those of an edge alone: "the pairwise MST distance
+          matrix" of Algorithm 1 read to the letter. It has an entry for each pair, so that more than 5,000 rows are
+          refused; detectors need no matrix and have no such limit.
     duplicates : {"zero", "floor"}, default "zero"
         The similarity of an edge of length 0 (two equal rows). "zero" is the paper's formula: they are not similar at
         all. "floor" counts the length as the shortest positive one of the tree (1 if there is none). Detectors by
@@ -53,13 +58,15 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
            [0.5 , 0.  , 0.25],
            [0.  , 0.25, 0.  ]])
     """
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
+    if kind not in get_args(TreeKind):
+        raise ValueError(f"kind must be one of {', '.join(get_args(TreeKind))}; got {kind!r}.")
     if duplicates not in get_args(Duplicates):
         raise ValueError(f"duplicates must be one of {', '.join(get_args(Duplicates))}; got {duplicates!r}.")
     lengths = tree.lengths
     if duplicates == "floor":
-        lengths = np.maximum(lengths, lengths[lengths > 0].min() if (lengths > 0).any() else 1.0)
+        lengths = floor_lengths(lengths)
+    if kind == "path":
+        return PathSimilarity(Tree(tree.edges, lengths)).tocsr()
     (i, j), lengths = tree.edges[lengths > 0].astype(np.int64).T, lengths[lengths > 0]
     values = np.ones(len(lengths))
     if kind != "binary" and len(lengths):
@@ -70,6 +77,11 @@ def similarity(tree: Tree, kind: Kind = "inverse", duplicates: Duplicates = "zer
     S = sparse.csr_array((np.concatenate([values, values]), ends), shape=(tree.n_nodes, tree.n_nodes))
     S.sort_indices()
     return normalize(S) if kind == "normalized" else S
+
+
+def floor_lengths(lengths: FloatArray) -> FloatArray:
+    """Count lengths of 0 as the shortest one above 0, as 1 if there is none."""
+    return np.maximum(lengths, lengths[lengths > 0].min() if (lengths > 0).any() else 1.0)
 
 
 def normalize(S: SparseMatrix) -> SparseMatrix:
@@ -89,7 +101,7 @@ def normalize(S: SparseMatrix) -> SparseMatrix:
     return result
 
 
-def neighbor_mean(W: FloatArray, S: SparseMatrix) -> FloatArray:
+def neighbor_mean(W: FloatArray, S: SparseMatrix | PathSimilarity) -> FloatArray:
     """Compute w̄, the similarity-weighted mean of the neighbours' weights; a row without neighbours keeps its own.
 
     >>> import numpy as np
@@ -98,6 +110,8 @@ def neighbor_mean(W: FloatArray, S: SparseMatrix) -> FloatArray:
     >>> neighbor_mean(np.array([[8.0], [4.0], [0.0]]), S).tolist()
     [[3.0], [8.0], [8.0]]
     """
+    if isinstance(S, PathSimilarity):
+        return S.neighbor_mean(W)
     S = sparse.csr_array(S)
     counts = np.diff(S.indptr)
     rows = np.repeat(np.arange(len(W)), counts)

@@ -93,6 +93,11 @@ def fit_factors(
 def check_solver(detector: FactorDetector) -> None:
     """Raise if a detector's solver cannot work on a cluster: at once, and not when the tree is grown."""
     settings = block_settings(detector.solver, 1)
+    if getattr(detector, "similarity", None) == "path":
+        raise ValueError(
+            "Blocks of rows on a cluster need the matrix S, which similarity='path' has none of. Fit it on one machine "
+            "(engine='local'), or use a similarity of the tree's edges such as 'inverse' or 'normalized'."
+        )
     if not isinstance(settings, BlockSGD):
         return
     if isinstance(detector, LaplacianNSNMF):
