@@ -121,11 +121,6 @@ class Objective:
         """The diagonal of D: the sum of each row's similarities."""
         return np.zeros(self.n_rows) if self.S is None else np.asarray(self.S.sum(axis=1), dtype=np.float64)
 
-    @property
-    def max_degree(self) -> float:
-        """The largest sum of a row of S."""
-        return float(self.degree.max(initial=0.0))
-
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
         """S as (indptr, indices, data) in the integer type that the kernels are compiled for."""
