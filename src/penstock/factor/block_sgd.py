@@ -72,10 +72,7 @@ def draw_epoch(n_blocks: int, rng: Any) -> list[Instances]:
         for total in rng.permutation(B):
             pairs = [(i, (total - i) % B) for i in range(B) if i <= (total - i) % B]
             epoch.append(
-                [
-                    (int(rows[i]), int(rows[j]), int(columns[(place + shift) % B]))
-                    for place, (i, j) in enumerate(pairs)
-                ]
+                [(int(rows[i]), int(rows[j]), int(columns[(place + shift) % B])) for place, (i, j) in enumerate(pairs)]
             )
     return epoch
 
@@ -95,9 +92,9 @@ class Steps(NamedTuple):
 
     length: float
     shares: tuple[float, float]  # of the gradients of L_ijk, where i ≠ j and where i = j
-    bends_W: FloatArray  # of each group; a row's degree and ‖w‖² are added, times `own`
+    weight_bends: FloatArray  # of each group; a row's degree and ‖w‖² are added, times `own`
     own: tuple[float, float]
-    bends_H: FloatArray
+    profile_bends: FloatArray
 
     @classmethod
     def given(cls, settings: BlockSGD, number: int, K: int) -> Steps:
@@ -115,9 +112,9 @@ class Steps(NamedTuple):
         A set with i ≠ j stands for {j,i,k}, too: so sets with i = j have their share of f.
         """
         gram = G.sum(axis=1)
-        bends_W = 4 * terms.symmetric * gram + 2 * terms.alpha * Q.sum(axis=1) + 2 * terms.gamma
+        weight_bends = 4 * terms.symmetric * gram + 2 * terms.alpha * Q.sum(axis=1) + 2 * terms.gamma
         own = 4 * terms.symmetric, 8 * terms.symmetric
-        return cls(pace, (2.0, 1.0), bends_W, own, 2 * terms.alpha * gram + 2 * terms.gamma)
+        return cls(pace, (2.0, 1.0), weight_bends, own, 2 * terms.alpha * gram + 2 * terms.gamma)
 
     def weights(self, terms: Terms, n_blocks: int, *, alone: bool) -> list[float]:
         """Return the weights of `step_rows` for a block that has a partner, or is alone in its set."""
@@ -285,7 +282,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
 
         def work(start: int, stop: int) -> None:
             step_pieces(
-                self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, steps.bends_W,
+                self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, steps.weight_bends,
                 objective.degree, self._grams, self._entries, *objective.graph[1:], start, stop, self._piece_grams,
                 self._piece_slopes,
             )  # fmt: skip
@@ -293,7 +290,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         _share_out(work, len(self._pieces), pool, threads)
         finish_round(
             self._pieces, partners, columns, self._piece_grams, self._piece_slopes, self._grams, self._Ht, lengths,
-            steps.bends_H, terms.alpha, 2 * terms.gamma / self._B,
+            steps.profile_bends, terms.alpha, 2 * terms.gamma / self._B,
         )  # fmt: skip
         self._W, self._moved = self._moved, self._W
 
@@ -457,15 +454,15 @@ class ExecutorSGDDescent(_SGDDescent):
             first, last = (int(place) for place in np.searchsorted(needs, ends))
             rows = self._offered[partner][needs[first:last] - ends[0]]
         H = self._Ht[columns[0] : columns[1]]
-        return Meeting(weights, steps.bends_W, self._grams[partner], rows, first, H, columns)
+        return Meeting(weights, steps.weight_bends, self._grams[partner], rows, first, H, columns)
 
     def _move_profiles(self, instances: Instances, slopes: list[FloatArray], steps: Steps) -> None:
         alpha, ridge, moved = self._terms.alpha, 2 * self._terms.gamma / self._B, self._Ht.copy()
-        held = steps.bends_H > 0
+        held = steps.profile_bends > 0
         for i, j, k in instances:
             columns, length = slice(self._columns[k], self._columns[k + 1]), steps.length * steps.shares[i == j]
             gradient = alpha * (slopes[i] + slopes[j]) + ridge * self._Ht[columns]
-            change = np.where(held, length * gradient / np.where(held, steps.bends_H, 1.0), 0.0)
+            change = np.where(held, length * gradient / np.where(held, steps.profile_bends, 1.0), 0.0)
             moved[columns] = np.maximum(self._Ht[columns] - change, 0.0)
         self._Ht = moved
 

@@ -121,9 +121,7 @@ def descend(
     objective, residual = check_finite(descent.value()), descent.kkt_residual()
     converged = descent.settled or residual <= tol
     starts = np.array(history[-1:])
-    return Outcome(
-        objective, len(history) - 1, converged, residual, np.array(history), starts, descent.remaining
-    )
+    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), starts, descent.remaining)
 
 
 def check_finite(value: float) -> float:

@@ -17,10 +17,9 @@ class Auto:
     """Settings of the default solver: random starts, a burn-in of each, coordinate descent from the best.
 
     Use it unless you have a reason not to. Coordinate descent alone is quickest but greedy: it gives each group to the
-    rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. The defaults
-    were measured with K=5 on Glass, WDBC, PageBlocks and ALOI, three seeds each: after 3 starts of 10 steps, with the
-    loop's defaults (at most 300 sweeps, KKT residual 1e-4), every run converged in 12 to 40 sweeps and ended within
-    1e-7 of what a run to 1e-10 reaches from the same seed. A multiplicative step costs a quarter of a sweep.
+    rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. After them it is
+    hard to tell which start will end lowest (decision 20): for a lower minimum, fit with several seeds and keep the
+    lowest `objective_`.
 
     Parameters
     ----------
