@@ -354,8 +354,10 @@ def test_refuses_a_wrong_start(W, H, message):
         *[(RowBlocks, {name: 0}, f"{name} must be a whole number ≥ 1") for name in ("n_blocks", "profile_passes")],
         *[(Auto, {"n_blocks": wrong}, "n_blocks must be a whole number ≥ 1") for wrong in (0, 2.5, True, "2")],
         *[(Auto, wrong, "whole number") for wrong in ({"n_starts": 0}, {"burn_in": -1})],
-        *[(BlockSGD, {name: 0}, "whole number") for name in ("n_blocks", "rounds", "rounds_per_check")],
-        *[(BlockSGD, wrong, "must") for wrong in ({"first_step": 0.001}, {"last_step": 0.0}, {"stall": -1.0})],
+        *[(BlockSGD, {name: 0}, "whole number") for name in ("n_blocks", "rounds")],
+        *[(BlockSGD, {name: 0.1}, "a first_step and a last_step") for name in ("first_step", "last_step")],
+        *[(BlockSGD, {"first_step": 0.1, "last_step": wrong}, "Steps must fall") for wrong in (0.0, 0.2)],
+        (BlockSGD, {"stall": -1.0}, "stall must be at least 0"),
         (BlockSGD, {"blocks": "near"}, "must be 'rows' or 'space'"),
     ],
 )
@@ -370,7 +372,7 @@ def test_refuses_more_groups_than_rows():
 
 
 def test_settings_show_what_is_not_the_default_of_older_files():
-    assert repr(BlockSGD()).endswith("scale_steps=True)")
-    assert repr(BlockSGD(blocks="space")).endswith("scale_steps=True, blocks='space')")
+    assert repr(BlockSGD()).endswith("stall=0.0003)")
+    assert repr(BlockSGD(blocks="space")).endswith("stall=0.0003, blocks='space')")
     assert repr(Auto()) == "Auto(n_starts=3, burn_in=10)"
     assert repr(Auto(n_blocks=2)) == "Auto(n_starts=3, burn_in=10, n_blocks=2)"

@@ -185,7 +185,12 @@ def test_labels_that_cannot_be_stored_are_not_dropped_silently(tmp_path: Path, i
 def test_parameters(tmp_path: Path) -> None:
     rng = np.random.RandomState(5)
     rng.normal()
-    for solver in (Auto(5, 2), Coordinate(3), Multiplicative(0.25), BlockSGD(rounds=np.int64(70), scale_steps=False)):
+    for solver in (
+        Auto(5, 2),
+        Coordinate(3),
+        Multiplicative(0.25),
+        BlockSGD(rounds=np.int64(70), first_step=0.1, last_step=0.01),
+    ):
         detector = NSNMF(n_components=np.int32(3), tol=np.float32(0.01), solver=solver, random_state=rng, alpha=1)
         loaded = saved_and_loaded(detector, tmp_path)
         assert_same_detector(detector, loaded)

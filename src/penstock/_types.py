@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,7 @@ class Solution:
     kkt_residual: float
     history: FloatArray  # the objective at the start and after each iteration
     start_objectives: FloatArray  # of each start when the best was chosen: their spread says how rugged the problem is
+    remaining: float = math.nan  # for `BlockSGD`: by what share one exact sweep would lower the objective further
 
 
 @dataclass(frozen=True)

@@ -93,24 +93,50 @@ def block_loss(A, S, W, H, alpha, gamma, B, i, j, k):
     return float(loss + alpha / 2 * np.sum((A[rows[j], columns[k]] - Wj @ Hk) ** 2))
 
 
-def block_round(A, S, W, H, alpha, gamma, B, instances, step_W, step_H):
-    """θ ← max(0, θ − ε∇L_ijk) for every instance set of a round. Ahmed et al. (2021), eq:update; Algorithm 1."""
+def block_round(A, S, W, H, alpha, gamma, B, instances, step_W, step_H, both_orders=False):
+    """θ ← max(0, θ − ε∇L_ijk) for every instance set of a round. Ahmed et al. (2021), eq:update; Algorithm 1.
+
+    Steps are numbers, or arrays with one for each entry of W and of H. With `both_orders` a set with i ≠ j stands for
+    {j,i,k} too, whose loss has the same gradient.
+    """
     rows, columns = parts(len(A), B), parts(A.shape[1], B)
+    step_W, step_H = np.broadcast_to(step_W, W.shape), np.broadcast_to(step_H, H.shape)
     W, H = W.copy(), H.copy()
     for i, j, k in instances:
         ri, rj, ck = rows[i], rows[j], columns[k]
         Wi, Wj, Hk = W[ri].copy(), W[rj].copy(), H[:, ck].copy()
         Ei, Ej = A[ri, ck] - Wi @ Hk, A[rj, ck] - Wj @ Hk
+        times = 2 if both_orders and i != j else 1
         if i == j:
             g = 4 * Wi @ (Wi.T @ Wi) - 4 * S[ri, ri] @ Wi - 2 * alpha * Ei @ Hk.T + 2 * gamma / B * Wi
-            W[ri] = np.maximum(Wi - step_W * g, 0)
+            W[ri] = np.maximum(Wi - step_W[ri] * g, 0)
         else:
             gi = 2 * Wi @ (Wj.T @ Wj) - 2 * S[ri, rj] @ Wj - alpha * Ei @ Hk.T + gamma / B * Wi
             gj = 2 * Wj @ (Wi.T @ Wi) - 2 * S[ri, rj].T @ Wi - alpha * Ej @ Hk.T + gamma / B * Wj
-            W[ri], W[rj] = np.maximum(Wi - step_W * gi, 0), np.maximum(Wj - step_W * gj, 0)
+            W[ri] = np.maximum(Wi - times * step_W[ri] * gi, 0)
+            W[rj] = np.maximum(Wj - times * step_W[rj] * gj, 0)
         gH = -alpha * Wi.T @ Ei - alpha * Wj.T @ Ej + 2 * gamma / B * Hk
-        H[:, ck] = np.maximum(Hk - step_H * gH, 0)
+        H[:, ck] = np.maximum(Hk - times * step_H[:, ck] * gH, 0)
     return W, H
+
+
+def curvatures(S, W, H, alpha, gamma):
+    """What the steps of block SGD are divided by, entry by entry: sums of the second derivatives of eq:main.
+
+    ∂²f/∂W_ik∂W_im for fixed other rows is 4(WᵀW)_km + 4W_ikW_im + 4δ_km(‖w_i‖² − S_ii) + 2α(HHᵀ)_km + 2γδ_km. A sum
+    over m of what is ≥ 0 bounds a matrix by its diagonal; S_ii ≥ 0 is left out, W_ikW_im bounded by ‖w_i‖², and the
+    coupling of row i with its neighbours, −4S_ij, by the sum of the row.
+    """
+    (n, K), p = W.shape, H.shape[1]
+    over_W, over_H = np.zeros((n, K)), np.zeros((K, p))
+    for k in range(K):
+        gram = sum(W[i, k] * W[i, m] for i in range(n) for m in range(K))
+        profiles = sum(H[k, c] * H[m, c] for c in range(p) for m in range(K))
+        for i in range(n):
+            own = 2 * sum(W[i, m] ** 2 for m in range(K)) + sum(S[i, j] for j in range(n))
+            over_W[i, k] = 4 * (gram + own) + 2 * alpha * profiles + 2 * gamma
+        over_H[k] = 2 * alpha * gram + 2 * gamma
+    return over_W, over_H
 
 
 def minimise_quartic(a, b):

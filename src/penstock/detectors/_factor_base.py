@@ -7,6 +7,7 @@ training rows are scored. `install` puts the results together. In between, `fit`
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -220,9 +221,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
         self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
         if not solution.converged:
+            left = "" if math.isnan(solution.remaining) else f", one exact sweep lowers it by {solution.remaining:.2%}"
             warn_caller(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (KKT residual "
-                f"{solution.kkt_residual:.1e}). Raise max_iter, or the rounds of BlockSGD, to go on.",
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations without converging (objective "
+                f"{solution.objective:.6g}{left}, KKT residual {solution.kkt_residual:.1e}). Raise max_iter, or the "
+                "rounds of BlockSGD, to go on.",
                 ConvergenceWarning,
             )
         self._warn_if_collapsed()

@@ -516,9 +516,12 @@ def roughness_forms(Y: Array, moved: Array, indptr: Array, indices: Array, data:
 @kernel
 def finish_round(
     pieces: Array, partners: Array, columns: Array, piece_grams: Array, piece_slopes: Array, grams: Array, H: Array,
-    step: float, alpha: float, ridge: float,
+    steps: Array, bends: Array, alpha: float, ridge: float,
 ) -> None:  # fmt: skip
-    """Add up what the pieces of a round left behind: the blocks' Gram matrices, and a clipped step on H (as p×K)."""
+    """Add up what the pieces of a round left behind: the blocks' Gram matrices, and a clipped step on H (as p×K).
+
+    `steps` has the step of each block's instance set, to be divided by the group's bend.
+    """
     K = H.shape[1]
     grams[:, :, :] = 0.0
     slopes = np.zeros((grams.shape[0], piece_slopes.shape[1], K))
@@ -533,22 +536,23 @@ def finish_round(
             row = c - columns[block, 1]
             for k in range(K):
                 gradient = alpha * (slopes[block, row, k] + slopes[partners[block], row, k]) + ridge * H[c, k]
-                H[c, k] = max(H[c, k] - step * gradient, 0.0)
+                if bends[k] > 0.0:
+                    H[c, k] = max(H[c, k] - steps[block] * gradient / bends[k], 0.0)
 
 
 @kernel
 def step_pieces(
     W: Array, H: Array, A: Array, moved: Array, pieces: Array, partners: Array, columns: Array, weights: Array,
-    grams: Array, entries: Array, indices: Array, data: Array, start: int, stop: int, piece_grams: Array,
-    piece_slopes: Array,
+    bends: Array, degree: Array, grams: Array, entries: Array, indices: Array, data: Array, start: int, stop: int,
+    piece_grams: Array, piece_slopes: Array,
 ) -> None:  # fmt: skip
     """A gradient step, clipped at 0, on the rows of pieces start..stop of one round of block SGD.
 
     `pieces` has (block, first row, last row); for each block, `partners` names the other block of its instance set,
-    `columns` its block of columns and the first and last of these, and `weights` the step and the factors of
-    structure, attributes and ridge. Reads A (cut into blocks of columns), W, H (as p×K) and the blocks' Gram matrices;
-    writes the new rows to `moved`, their Gram matrix to `piece_grams` and −(A−WH)ᵀW, their part of the gradient of H,
-    to `piece_slopes`. Row i's entries of S in block b lie from entries[b, i] to entries[b+1, i].
+    `columns` its block of columns and the first and last of these, and `weights` is as in `step_rows`. Reads A (cut
+    into blocks of columns), W, H (as p×K) and the blocks' Gram matrices; writes the new rows to `moved`, their Gram
+    matrix to `piece_grams` and −(A−WH)ᵀW, their part of the gradient of H, to `piece_slopes`. Row i's entries of S in
+    block b lie from entries[b, i] to entries[b+1, i].
     """
     for piece in range(start, stop):
         block = pieces[piece, 0]
@@ -557,27 +561,33 @@ def step_pieces(
         piece_slopes[piece] = 0.0
         step_rows(
             W, pieces[piece, 1], pieces[piece, 2], A[columns[block, 0]], H[columns[block, 1] : columns[block, 2]],
-            weights[block], grams[partner], entries[partner], entries[partner + 1], indices, data, W, 0, moved,
-            piece_grams[piece], piece_slopes[piece],
+            weights[block], bends, degree, grams[partner], entries[partner], entries[partner + 1], indices, data, W, 0,
+            moved, piece_grams[piece], piece_slopes[piece],
         )  # fmt: skip
 
 
 @kernel
 def step_rows(
-    W: Array, start: int, stop: int, A: Array, H: Array, weights: Array, G: Array, first: Array, last: Array,
-    indices: Array, data: Array, partners: Array, shift: int, moved: Array, gram: Array, slope: Array,
+    W: Array, start: int, stop: int, A: Array, H: Array, weights: Array, bends: Array, degree: Array, G: Array,
+    first: Array, last: Array, indices: Array, data: Array, partners: Array, shift: int, moved: Array, gram: Array,
+    slope: Array,
 ) -> None:  # fmt: skip
     """The step on rows start..stop; adds their new Gram matrix to `gram`, their part of the gradient of H to `slope`.
 
-    A and H (as p×K) have the columns of the instance set only. Row i's similarities to the partner's rows lie from
-    first[i] to last[i]; S's column j is row j − shift of `partners`.
+    `weights` has the step, the factors of structure, attributes and ridge in the gradient, and those of the row's
+    degree and ‖w‖² in what its step is divided by, next to the group's bend. A and H (as p×K) have the columns of the
+    instance set only. Row i's similarities to the partner's rows lie from first[i] to last[i]; S's column j is row
+    j − shift of `partners`.
     """
     K = W.shape[1]
     change = np.empty(K)
     step, structure, attribute, ridge = weights[0], weights[1], weights[2], weights[3]
     for i in range(start, stop):
+        own = 0.0
         for k in range(K):
             change[k] = ridge * W[i, k]
+            own += W[i, k] * W[i, k]
+        own = weights[4] * degree[i] + weights[5] * own
         for k in range(K):
             for m in range(K):
                 change[k] += structure * W[i, m] * G[m, k]
@@ -592,7 +602,8 @@ def step_rows(
                 change[k] -= attribute * residual * H[c, k]
                 slope[c, k] -= residual * W[i, k]
         for k in range(K):
-            moved[i, k] = max(W[i, k] - step * change[k], 0.0)
+            bend = bends[k] + own
+            moved[i, k] = max(W[i, k] - step * change[k] / bend, 0.0) if bend > 0.0 else W[i, k]
         for k in range(K):
             for m in range(K):
                 gram[k, m] += moved[i, k] * moved[i, m]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,15 +22,17 @@ from penstock._threads import thread_count
 from penstock._types import Factors, FloatArray, IndexArray
 from penstock.factor._kernels import find_entries, finish_round, step_pieces, step_rows
 from penstock.factor.blocks import RowBlock, State, equal_runs, look, stand
-from penstock.factor.descent import Descent, InMemoryDescent
+from penstock.factor.descent import CoordinateDescent, Descent, InMemoryDescent
 from penstock.factor.objectives import Objective
-from penstock.factor.row_blocks import BlockProblem, offers_of
-from penstock.factor.settings import BlockSGD
+from penstock.factor.row_blocks import BlockProblem, offers_of, sweep_once
+from penstock.factor.settings import BlockSGD, Coordinate
 from penstock.factor.start import draw_seed, draws_from
 from penstock.factor.terms import Terms
 
 PIECE = 1600  # rows per piece of work, about 0.2 ms; fixed, because the order of sums depends on it
 _EXPLODED = 10.0  # times the objective of the start: clipping at 0 keeps many an explosion finite for a while
+_CHECK_EVERY = 10  # rounds, where the steps are given: as ALAD does
+_FIRST_PACE = 2.0
 
 
 def check_terms(terms: Terms | Objective) -> None:
@@ -38,7 +41,10 @@ def check_terms(terms: Terms | Objective) -> None:
         raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
 
 
-def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
+Instances = list[tuple[int, int, int]]  # the sets {i,j,k} of a round
+
+
+def draw_instances(n_blocks: int, rng: Any) -> Instances:
     """Draw one round's instance sets {i,j,k}: no two share a W-index or an H-index; i = j is allowed. Algorithm 1.
 
     Drawn one after the other, uniformly from those still compatible, until every W-index is used. So i = j comes up
@@ -54,6 +60,23 @@ def draw_instances(n_blocks: int, rng: Any) -> list[tuple[int, int, int]]:
     return drawn
 
 
+def draw_epoch(n_blocks: int, rng: Any) -> list[Instances]:
+    """Draw the rounds of an epoch, in which every instance set {i,j,k} comes up once: B² rounds. Algorithm 1.
+
+    In a round i + j is the same for all sets modulo B, after a random renaming of the blocks: so every W-index is in
+    one set, and in B rounds in a row it meets every other and itself. Over the epoch gradients add up to B·∇f.
+    """
+    B, epoch = n_blocks, []
+    rows, columns = rng.permutation(B), rng.permutation(B)
+    for shift in rng.permutation(B):
+        for total in rng.permutation(B):
+            pairs = [(i, (total - i) % B) for i in range(B) if i <= (total - i) % B]
+            epoch.append(
+                [(int(rows[i]), int(rows[j]), int(columns[(place + shift) % B])) for place, (i, j) in enumerate(pairs)]
+            )
+    return epoch
+
+
 def cut_pieces(bounds: IndexArray) -> IndexArray:
     """Cut the blocks' rows into pieces, (block, first row, last row): fixed, so that threads do not change a bit."""
     pieces = [
@@ -64,24 +87,40 @@ def cut_pieces(bounds: IndexArray) -> IndexArray:
     return np.array(pieces, dtype=np.int64)
 
 
-def step_length(settings: BlockSGD, number: int) -> float:
-    """Compute the step of one round: it falls linearly from the first round to the last."""
-    share = number / max(settings.rounds - 1, 1)
-    return settings.first_step + share * (settings.last_step - settings.first_step)
+class Steps(NamedTuple):
+    """How a round steps: by `length` times the gradient, divided by what bends f there."""
 
+    length: float
+    shares: tuple[float, float]  # of the gradients of L_ijk, where i ≠ j and where i = j
+    weight_bends: FloatArray  # of each group; a row's degree and ‖w‖² are added, times `own`
+    own: tuple[float, float]
+    profile_bends: FloatArray
 
-def step_scales(terms: Terms, G: FloatArray, Q: FloatArray, settings: BlockSGD, n_blocks: int) -> tuple[float, float]:
-    """Compute the factors of W's and H's steps, from G = WᵀW and Q = HHᵀ of the start; see `BlockSGD`."""
-    if not settings.scale_steps:
-        return 1.0, 1.0
-    size = math.sqrt(terms.norm_A) if terms.alpha else 0.0
-    degree = terms.max_degree if terms.symmetric else 0.0
-    g = max(float(np.linalg.eigvalsh(G)[-1]), degree, size)
-    q = max(float(np.linalg.eigvalsh(Q)[-1]), size)
-    bend_W = 4 * terms.symmetric * (3 * g + degree) + 2 * terms.alpha * q + 2 * terms.gamma / n_blocks
-    bend_H = 2 * terms.alpha * g + 2 * terms.gamma / n_blocks
-    longest = settings.first_step
-    return 1 / max(1.0, longest * bend_W), 1 / max(1.0, longest * bend_H)
+    @classmethod
+    def given(cls, settings: BlockSGD, number: int, K: int) -> Steps:
+        """ALAD's: the length falls linearly from the first round to the last, and is the same for all entries."""
+        assert settings.first_step is not None
+        assert settings.last_step is not None
+        share = number / max(settings.rounds - 1, 1)
+        length = settings.first_step + share * (settings.last_step - settings.first_step)
+        return cls(length, (1.0, 1.0), np.ones(K), (0.0, 0.0), np.ones(K))
+
+    @classmethod
+    def fitted(cls, terms: Terms, G: FloatArray, Q: FloatArray, pace: float) -> Steps:
+        """Divide by a bound on each entry's curvature, from G = WᵀW and Q = HHᵀ as they are. See `BlockSGD`.
+
+        A set with i ≠ j stands for {j,i,k}, too: so sets with i = j have their share of f.
+        """
+        gram = G.sum(axis=1)
+        weight_bends = 4 * terms.symmetric * gram + 2 * terms.alpha * Q.sum(axis=1) + 2 * terms.gamma
+        own = 4 * terms.symmetric, 8 * terms.symmetric
+        return cls(pace, (2.0, 1.0), weight_bends, own, 2 * terms.alpha * gram + 2 * terms.gamma)
+
+    def weights(self, terms: Terms, n_blocks: int, *, alone: bool) -> list[float]:
+        """Return the weights of `step_rows` for a block that has a partner, or is alone in its set."""
+        share = 2 * self.shares[1] if alone else self.shares[0]
+        gradient = (share * weight for weight in (2 * terms.symmetric, terms.alpha, terms.gamma / n_blocks))
+        return [self.length, *gradient, *self.own]
 
 
 def write_draws(rng: Any) -> str:
@@ -108,29 +147,51 @@ def read_draws(text: str) -> Any:
 
 
 class _SGDDescent(Descent):
-    """What the two runs have in common: the rules to stop, and all that they look at."""
+    """What the two runs have in common: the rounds, the rules to stop, and all that they look at."""
 
     _settings: BlockSGD
+    _terms: Terms
+    _rng: Any
+    _B: int
     _first: float  # value of the objective
     _last: float
+    _pace = _FIRST_PACE
     _rounds = 0
     _stalls = 0
+
+    @property
+    def _given(self) -> bool:
+        return self._settings.first_step is not None
+
+    def _draw_rounds(self) -> list[tuple[int, Instances]]:
+        """Draw the rounds up to the next evaluation of the objective, each with its number."""
+        if self._given:
+            rounds = [draw_instances(self._B, self._rng) for _ in range(self._rounds_left(_CHECK_EVERY))]
+        else:
+            rounds = draw_epoch(self._B, self._rng)[: self._rounds_left(self._B**2)]
+        return list(enumerate(rounds, start=self._rounds))
+
+    def _rounds_left(self, wanted: int) -> int:
+        return min(wanted, self._settings.rounds - self._rounds)
+
+    def _steps(self, number: int, G: FloatArray, Ht: FloatArray) -> Steps:
+        if self._given:
+            return Steps.given(self._settings, number, len(G))
+        return Steps.fitted(self._terms, G, Ht.T @ Ht, self._pace)
 
     def _note(self, value: float, rounds: int) -> None:
         """Note the objective after some more rounds; raise an error if it says that the steps are too long."""
         self._rounds += rounds
-        if not value <= _EXPLODED * self._first:  # NaN is not, either
+        if self._given and not value <= _EXPLODED * self._first:  # NaN is not, either
             raise FloatingPointError(
                 f"Block SGD exploded by round {self._rounds}: its steps are too long for these similarities. Use "
-                "scale_steps=True, shorter steps, a bounded similarity ('normalized', 'binary'), or another solver."
+                "BlockSGD() without first_step and last_step, shorter steps, a bounded similarity ('normalized', "
+                "'binary'), or another solver."
             )
         self._stalls = self._stalls + 1 if self._last - value < self._settings.stall * self._last else 0
-        self._last = value
-
-    @property
-    def _rounds_to_check(self) -> range:
-        """The rounds up to the next evaluation of the objective."""
-        return range(self._rounds, min(self._rounds + self._settings.rounds_per_check, self._settings.rounds))
+        if value >= self._last:
+            self._pace /= 2
+        self._last, self._remaining = value, None
 
     @property
     def finished(self) -> bool:
@@ -138,12 +199,26 @@ class _SGDDescent(Descent):
 
     @property
     def settled(self) -> bool:
-        """Whether it is done rather than out of rounds: without a stall rule all rounds were wanted."""
-        return self._stalled or (self._settings.stall == 0 and self._rounds >= self._settings.rounds)
+        return self.remaining < (self._settings.stall or BlockSGD.stall)
 
     @property
     def _stalled(self) -> bool:
-        return self._settings.stall > 0 and self._stalls >= 2
+        """Whether the objective has stopped falling: as ALAD finds it, or in truth."""
+        if self._settings.stall == 0:
+            return False
+        return self._stalls >= 2 if self._given else self._stalls >= 1 and self.settled
+
+    @property
+    def remaining(self) -> float:
+        if self._remaining is None:
+            self._remaining = 1 - self._swept() / self._last if self._last > 0 else 0.0
+        return self._remaining
+
+    _remaining: float | None = None
+
+    @abstractmethod
+    def _swept(self) -> float:
+        """Compute the objective after one exact sweep of coordinate descent, which is not kept."""
 
 
 class BlockSGDDescent(_SGDDescent, InMemoryDescent):
@@ -154,7 +229,7 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
     ) -> None:
         """Begin with blocks of equal runs of rows, unless `bounds` says where each begins and the last one ends."""
         check_terms(objective)
-        self.objective, self._settings, self._rng = objective, settings, rng
+        self.objective, self._terms, self._settings, self._rng = objective, objective.terms, settings, rng
         self._W = start.W.copy(order="C")
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
@@ -173,8 +248,6 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         self._grams = np.array([self._W[a:b].T @ self._W[a:b] for a, b in pairwise(rows)])
         self._piece_grams = np.empty((len(self._pieces), K, K))
         self._piece_slopes = np.empty((len(self._pieces), int(np.diff(self._columns).max()), K))
-        G, Q = start.W.T @ start.W, start.H @ start.H.T
-        self._scale_W, self._scale_H = step_scales(objective.terms, G, Q, settings, self._B)
         self._first = self._last = objective.value(start)
 
     @property
@@ -182,46 +255,47 @@ class BlockSGDDescent(_SGDDescent, InMemoryDescent):
         return Factors(self._W, np.ascontiguousarray(self._Ht.T))
 
     def step(self) -> float:
-        """Take a few rounds, then evaluate the objective: Algorithm 1 as ALAD runs it."""
+        """Take some rounds, then evaluate the objective. Algorithm 1."""
         if self.objective.refill(self._W, self._Ht.T):
             self._A = _column_blocks(self.objective, self._columns)
-        rounds, threads = self._rounds_to_check, thread_count()
+        rounds, threads = self._draw_rounds(), thread_count()
         with ThreadPoolExecutor(threads) as pool:
-            for number in rounds:
-                self.take_round(draw_instances(self._B, self._rng), number, pool, threads)
+            for number, instances in rounds:
+                self.take_round(instances, number, pool, threads)
             attributes = pool.submit(self.objective.attributes_by, self._W)  # while this thread computes SW
             SW = self.objective.spread(self._W)
             value = self.objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
         self._note(value, len(rounds))
         return value
 
-    def take_round(
-        self, instances: list[tuple[int, int, int]], number: int, pool: ThreadPoolExecutor, threads: int
-    ) -> None:
+    def take_round(self, instances: Instances, number: int, pool: ThreadPoolExecutor, threads: int) -> None:
         """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
-        objective = self.objective
-        step = step_length(self._settings, number)
+        objective, terms = self.objective, self._terms
+        steps = self._steps(number, self._grams.sum(axis=0), self._Ht)
         partners, columns = np.zeros(self._B, np.int64), np.zeros((self._B, 3), np.int64)
-        share, weights = np.ones(self._B), np.empty((self._B, 4))
+        weights, lengths = np.empty((self._B, 6)), np.empty(self._B)
         for i, j, k in instances:
             partners[i], partners[j] = j, i
             columns[[i, j]] = k, self._columns[k], self._columns[k + 1]
-            share[[i, j]] = 2.0 if i == j else 1.0
-        weights[:, 0] = step * self._scale_W
-        weights[:, 1:] = np.outer(share, [2 * objective.symmetric, objective.alpha, objective.gamma / self._B])
+            weights[[i, j]] = steps.weights(terms, self._B, alone=i == j)
+            lengths[[i, j]] = steps.length * steps.shares[i == j] if terms.alpha else 0.0
 
         def work(start: int, stop: int) -> None:
             step_pieces(
-                self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, self._grams,
-                self._entries, *objective.graph[1:], start, stop, self._piece_grams, self._piece_slopes,
+                self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, steps.weight_bends,
+                objective.degree, self._grams, self._entries, *objective.graph[1:], start, stop, self._piece_grams,
+                self._piece_slopes,
             )  # fmt: skip
 
         _share_out(work, len(self._pieces), pool, threads)
         finish_round(
-            self._pieces, partners, columns, self._piece_grams, self._piece_slopes, self._grams, self._Ht,
-            step * self._scale_H if objective.alpha else 0.0, objective.alpha, 2 * objective.gamma / self._B,
+            self._pieces, partners, columns, self._piece_grams, self._piece_slopes, self._grams, self._Ht, lengths,
+            steps.profile_bends, terms.alpha, 2 * terms.gamma / self._B,
         )  # fmt: skip
         self._W, self._moved = self._moved, self._W
+
+    def _swept(self) -> float:
+        return CoordinateDescent(self.objective, self.factors, Coordinate().profile_passes).step()
 
 
 def _share_out(work: Callable[[int, int], None], n: int, pool: ThreadPoolExecutor, threads: int) -> None:
@@ -255,7 +329,8 @@ def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
 class Meeting(NamedTuple):
     """What a block receives of its instance set {i,j,k}."""
 
-    weights: FloatArray  # the step, and the factors of structure, attributes and ridge
+    weights: FloatArray  # of `step_rows`
+    bends: FloatArray  # of the groups
     gram: FloatArray  # the partner's WᵀW
     partners: FloatArray | None  # the partner's rows that it is similar to; None: it is its own partner
     first_border: int  # which of the block's border rows is the first of them
@@ -286,21 +361,20 @@ class ExecutorSGDDescent(_SGDDescent):
         check_terms(problem.terms)
         if H.shape[1] != problem.terms.n_columns:
             raise ValueError(f"H must have the table's {problem.terms.n_columns} columns, but has {H.shape[1]}.")
-        self._problem, self._settings, self._rng = problem, settings, rng
+        self._problem, self._terms, self._settings, self._rng = problem, problem.terms, settings, rng
+        self._B = problem.executor.n_blocks
         self._Ht = H.T.copy(order="C")
-        self._columns = equal_runs(problem.terms.n_columns, problem.executor.n_blocks)
+        self._columns = equal_runs(problem.terms.n_columns, self._B)
         places = problem.executor.each(look, "W")
         self._offered = [place.offers for place in places]
         self._bounds = np.cumsum([0, *(len(rows) for rows in self._offered)])
         if snapshot is not None:
             self._grams = np.asarray(snapshot["grams"], dtype=np.float64)
-            self._scales = float(snapshot["scales"][0]), float(snapshot["scales"][1])
             self._first, self._last = float(snapshot["history"][0]), float(snapshot["history"][-1])
             self._rounds, self._stalls = int(snapshot["rounds"]), int(snapshot["stalls"])
+            self._pace = float(snapshot["pace"])
             return
         self._grams = np.array([place.G for place in places])
-        G, Q = self._grams.sum(axis=0), H @ H.T
-        self._scales = step_scales(problem.terms, G, Q, settings, problem.executor.n_blocks)
         self._first = self._last = self._measure()
 
     @classmethod
@@ -323,7 +397,7 @@ class ExecutorSGDDescent(_SGDDescent):
         return {
             "H": self.H,
             "grams": self._grams,
-            "scales": list(self._scales),
+            "pace": self._pace,
             "rounds": self._rounds,
             "stalls": self._stalls,
             "draws": write_draws(self._rng),
@@ -340,36 +414,38 @@ class ExecutorSGDDescent(_SGDDescent):
         return self._problem.judge(self.H)[1]
 
     def step(self) -> float:
-        """Take a few rounds, then evaluate the objective: Algorithm 1 as ALAD runs it."""
-        rounds = self._rounds_to_check
-        for number in rounds:
-            self._take_round(draw_instances(self._problem.executor.n_blocks, self._rng), number)
+        """Take some rounds, then evaluate the objective. Algorithm 1."""
+        rounds = self._draw_rounds()
+        for number, instances in rounds:
+            self._take_round(instances, number)
         self._note(self._measure(), len(rounds))
         return self._last
+
+    def _swept(self) -> float:
+        return sweep_once(self._problem, self.H)
 
     def _measure(self) -> float:
         """Compute the objective from the blocks' sums."""
         standings = self._problem.executor.each(stand, self._problem.terms)
         return self._problem.value(self.H, self._problem.sums_of(standings), offers_of(standings))
 
-    def _take_round(self, instances: list[tuple[int, int, int]], number: int) -> None:
+    def _take_round(self, instances: Instances, number: int) -> None:
         """Ahmed et al. (2021), eq:update: every block steps once, then every block of columns of H that was drawn."""
-        step, executor = step_length(self._settings, number), self._problem.executor
+        executor = self._problem.executor
+        steps = self._steps(number, self._grams.sum(axis=0), self._Ht)
         meetings = {}
         for i, j, k in instances:
             for block, partner in ((i, j), (j, i)):
-                meetings[block] = self._meeting(block, partner, k, step * self._scales[0])
-        moved: list[Moved] = executor.each(step_block, apart=[(meetings[b],) for b in range(executor.n_blocks)])
+                meetings[block] = self._meeting(block, partner, k, steps)
+        moved: list[Moved] = executor.each(step_block, apart=[(meetings[b],) for b in range(self._B)])
         self._grams = np.array([report.gram for report in moved])
         self._offered = [report.offered for report in moved]
-        if self._problem.terms.alpha:
-            self._move_profiles(instances, [report.slope for report in moved], step * self._scales[1])
+        if self._terms.alpha:
+            self._move_profiles(instances, [report.slope for report in moved], steps)
 
-    def _meeting(self, block: int, partner: int, k: int, step: float) -> Meeting:
-        terms = self._problem.terms
-        share = 2.0 if block == partner else 1.0
-        weights = np.array([2 * terms.symmetric, terms.alpha, terms.gamma / self._problem.executor.n_blocks]) * share
-        columns = (int(self._columns[k]), int(self._columns[k + 1])) if terms.alpha else (0, 0)
+    def _meeting(self, block: int, partner: int, k: int, steps: Steps) -> Meeting:
+        weights = np.array(steps.weights(self._terms, self._B, alone=block == partner))
+        columns = (int(self._columns[k]), int(self._columns[k + 1])) if self._terms.alpha else (0, 0)
         rows, first = None, 0
         if block != partner:
             # Border rows are in the order of their blocks, for they are named by places in the list of all offers.
@@ -378,16 +454,16 @@ class ExecutorSGDDescent(_SGDDescent):
             first, last = (int(place) for place in np.searchsorted(needs, ends))
             rows = self._offered[partner][needs[first:last] - ends[0]]
         H = self._Ht[columns[0] : columns[1]]
-        return Meeting(np.array([step, *weights]), self._grams[partner], rows, first, H, columns)
+        return Meeting(weights, steps.weight_bends, self._grams[partner], rows, first, H, columns)
 
-    def _move_profiles(self, instances: list[tuple[int, int, int]], slopes: list[FloatArray], step: float) -> None:
-        terms = self._problem.terms
-        ridge = 2 * terms.gamma / self._problem.executor.n_blocks
-        moved = self._Ht.copy()
+    def _move_profiles(self, instances: Instances, slopes: list[FloatArray], steps: Steps) -> None:
+        alpha, ridge, moved = self._terms.alpha, 2 * self._terms.gamma / self._B, self._Ht.copy()
+        held = steps.profile_bends > 0
         for i, j, k in instances:
-            columns = slice(self._columns[k], self._columns[k + 1])
-            gradient = terms.alpha * (slopes[i] + slopes[j]) + ridge * self._Ht[columns]
-            moved[columns] = np.maximum(self._Ht[columns] - step * gradient, 0.0)
+            columns, length = slice(self._columns[k], self._columns[k + 1]), steps.length * steps.shares[i == j]
+            gradient = alpha * (slopes[i] + slopes[j]) + ridge * self._Ht[columns]
+            change = np.where(held, length * gradient / np.where(held, steps.profile_bends, 1.0), 0.0)
+            moved[columns] = np.maximum(self._Ht[columns] - change, 0.0)
         self._Ht = moved
 
 
@@ -422,8 +498,8 @@ def step_block(block: RowBlock, state: State, meeting: Meeting) -> tuple[State, 
     for _, start, stop in cut_pieces(np.array([0, block.n], dtype=np.int64)):
         part, part_slope = np.zeros_like(gram), np.zeros_like(slope)
         step_rows(
-            W, start, stop, A, H, meeting.weights, meeting.gram, first, last, block.indices, block.data,
-            partners, low, moved, part, part_slope,
+            W, start, stop, A, H, meeting.weights, meeting.bends, block.degree, meeting.gram, first, last,
+            block.indices, block.data, partners, low, moved, part, part_slope,
         )  # fmt: skip
         gram += part
         slope += part_slope

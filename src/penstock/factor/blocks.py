@@ -293,6 +293,11 @@ def begin(block: RowBlock, state: State) -> tuple[State, Place]:
     return {"W": state["W"], "y": state["W"]}, _place(block, state["W"])
 
 
+def forget_sweep(block: RowBlock, state: State) -> tuple[State, None]:
+    """Leave W as it was before the last sweep, and nothing else."""
+    return {"W": state["W"]}, None
+
+
 def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[State, Place]:
     """Take the part `step` of the last sweep, and extrapolate from there to the start of the next."""
     W = _stepped(state, step)

@@ -40,6 +40,11 @@ class Descent(ABC):
     def settled(self) -> bool:
         return False
 
+    @property
+    def remaining(self) -> float:
+        """By what share one exact sweep of coordinate descent would lower the objective; NaN where nobody looked."""
+        return math.nan
+
     @abstractmethod
     def step(self) -> float:
         """Take one iteration and return the objective."""
@@ -80,6 +85,7 @@ class Outcome:
     kkt_residual: float
     history: FloatArray
     start_objectives: FloatArray
+    remaining: float = math.nan
 
     def solution(self, factors: Factors) -> Solution:
         """Add the factors to the outcome."""
@@ -113,7 +119,8 @@ def descend(
             converged = descent.kkt_residual() <= tol
     objective, residual = check_finite(descent.value()), descent.kkt_residual()
     converged = descent.settled or residual <= tol
-    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), np.array(history[-1:]))
+    starts = np.array(history[-1:])
+    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), starts, descent.remaining)
 
 
 def check_finite(value: float) -> float:

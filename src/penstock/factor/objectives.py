@@ -140,11 +140,6 @@ class Objective:
         """The diagonal of D: the sum of each row's similarities."""
         return self.structure.degree
 
-    @property
-    def max_degree(self) -> float:
-        """The largest sum of a row of S."""
-        return float(self.degree.max(initial=0.0))
-
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
         """The matrix S as (indptr, indices, data) in the integer type that the kernels are compiled for."""

@@ -17,7 +17,7 @@ from penstock._types import FloatArray
 from penstock.factor import blocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, Place, Standing, Swept
 from penstock.factor.descent import FLOOR, Descent, check_finite, next_pace, reach, scale_profiles, update_profiles
-from penstock.factor.settings import Auto, Multiplicative, RowBlocks
+from penstock.factor.settings import Auto, Coordinate, Multiplicative, RowBlocks
 from penstock.factor.start import best_scales, draw_seed, draws_from
 from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
@@ -318,6 +318,11 @@ class RowBlockDescent(Descent):
         self._places = executor.each(blocks.advance, self._push, apart=[(float(t),) for t in self._steps])
         return value
 
+    def look_ahead(self) -> float:
+        """Compute the objective after a sweep from W, without taking it."""
+        self._places = self._problem.executor.each(blocks.begin)
+        return self._sweep()
+
     def value(self) -> float:
         return self._judge()[0]
 
@@ -343,6 +348,13 @@ class RowBlockDescent(Descent):
             for _ in range(self._passes - 1):
                 update_profiles(terms, H, sums.G, sums.V)
         return problem.value(H, sums, offers_after(places, swept, steps), steps)
+
+
+def sweep_once(problem: BlockProblem, H: FloatArray) -> float:
+    """Compute the objective after one sweep of all blocks from W and H, which stay as they are."""
+    value = RowBlockDescent(problem, H, Coordinate().profile_passes).look_ahead()
+    problem.executor.each(blocks.forget_sweep)
+    return value
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,9 @@ class Auto:
     """Settings of the default solver: random starts, a burn-in of each, coordinate descent from the best.
 
     Use it unless you have a reason not to. Coordinate descent alone is quickest but greedy: it gives each group to the
-    rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. The defaults
-    were measured with K=5 on Glass, WDBC, PageBlocks and ALOI, three seeds each: after 3 starts of 10 steps, with the
-    loop's defaults (at most 300 sweeps, KKT residual 1e-4), every run converged in 12 to 40 sweeps and ended within
-    1e-7 of what a run to 1e-10 reaches from the same seed. A multiplicative step costs a quarter of a sweep.
+    rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. After them it is
+    hard to tell which start will end lowest (decision 20): for a lower minimum, fit with several seeds and keep the
+    lowest `objective_`.
 
     Parameters
     ----------
@@ -137,28 +136,28 @@ class Multiplicative:
 class BlockSGD:
     """Settings of block stochastic gradient descent, Algorithm 1 of Ahmed et al. (2021).
 
-    Use it to reproduce the paper; early stopping is part of the method: for a minimum use `Coordinate` or `Auto`. The
-    defaults are those of ALAD (Liu et al. 2017), from which the paper's formulation comes.
-
-    ALAD's steps explode on similarities such as 1/M. With `scale_steps`, W's and H's are multiplied once, at the start,
-    by what brings the first down to 1/L where it is longer; L bounds the curvature of a block's loss with WᵀW no larger
-    than the largest degree of S, ‖A‖ or its value at the start, and HHᵀ no larger than ‖A‖ or its value at the start:
-    L_W = 4σ(3g + max D) + 2αq + 2γ/B and L_H = 2αg + 2γ/B.
+    Use it for the paper's algorithm; `Auto` reaches the minimum sooner. The paper gives no rule for the steps. Here an
+    entry's step is a pace over a bound on its curvature, from WᵀW and HHᵀ as they are and the row's own similarities:
+    L_ik = 4σ(Σ_m (WᵀW)_km + 2‖w_i‖² + D_i) + 2αΣ_m (HHᵀ)_km + 2γ for W, 2αΣ_m (WᵀW)_km + 2γ for H. So one pair of very
+    near rows does not set the steps of all others. The pace is 2, and half as long after every epoch that did not lower
+    the objective. An epoch is B² rounds in which every instance set {i,j,k} comes up once, in random order.
 
     Parameters
     ----------
     n_blocks : int, default 5
         Blocks B into which rows and columns are split.
-    first_step, last_step : float, default 0.04 and 0.0035
-        The step falls linearly from the first to the last over `rounds` rounds.
-    rounds : int, default 700
+    first_step, last_step : float or None, default None
+        Steps of your own instead: they fall linearly from the first to the last over `rounds` rounds, the same for all
+        entries, and instance sets are drawn anew for each round, as in ALAD (Liu et al. 2017), from which the paper's
+        formulation comes; there 0.04 and 0.0035, with 700 rounds. A run that explodes raises an error: with
+        similarities such as 1/M most do.
+    rounds : int, default 2500
         Most rounds.
-    rounds_per_check : int, default 10
-        Rounds between two evaluations of the objective: one iteration of the loop.
-    stall : float, default 1e-3
-        The run ends after two checks in a row between which the objective fell by less than this share; 0 runs all.
-    scale_steps : bool, default True
-        Whether steps are shortened as above. Without it a run that explodes raises an error.
+    stall : float, default 3e-4
+        The run ends when an epoch, and one exact sweep of coordinate descent that is tried from there but not kept,
+        lower the objective by less than this share. With steps of your own it ends as in ALAD, after twice 10 rounds
+        that lowered it by less. With 0 all rounds are run. In any case it has converged if such a sweep would lower
+        the objective by less than this share (for 0: 3e-4), and otherwise warns by how much it would.
     blocks : {"rows", "space"}, default "rows"
         Blocks are equal runs of rows in their order, or rows that are near each other, so that fewer similarities are
         between blocks. The latter is how a cluster works, to the last bit if its parts are the same; without a table
@@ -171,19 +170,20 @@ class BlockSGD:
     """
 
     n_blocks: int = 5
-    first_step: float = 0.04
-    last_step: float = 0.0035
-    rounds: int = 700
-    rounds_per_check: int = 10
-    stall: float = 1e-3
-    scale_steps: bool = True
+    first_step: float | None = None
+    last_step: float | None = None
+    rounds: int = 2500
+    stall: float = 3e-4
     blocks: Literal["rows", "space"] = "rows"
 
     def __post_init__(self) -> None:
-        for name in ("n_blocks", "rounds", "rounds_per_check"):
+        for name in ("n_blocks", "rounds"):
             check_whole_number(name, getattr(self, name), least=1)
-        if not 0 < self.last_step <= self.first_step < math.inf:
-            raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {self.first_step!r}, {self.last_step!r}.")
+        first, last = self.first_step, self.last_step
+        if (first is None) != (last is None):
+            raise ValueError(f"Steps of your own must have a first_step and a last_step: {first!r}, {last!r}.")
+        if first is not None and last is not None and not 0 < last <= first < math.inf:
+            raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {first!r}, {last!r}.")
         if not self.stall >= 0:
             raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
         if self.blocks not in ("rows", "space"):

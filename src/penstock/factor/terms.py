@@ -32,7 +32,6 @@ class Terms:
     row_bound: float = math.inf
     norm_A: float = 0.0  # ‖A‖²  # noqa: N815
     norm_S: float = 0.0  # ‖S‖²  # noqa: N815
-    max_degree: float = 0.0  # the largest sum of a row of S
 
 
 @dataclass(frozen=True, eq=False)
