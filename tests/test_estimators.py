@@ -40,8 +40,8 @@ VARIANTS: list[BaseDetector] = [
     *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
     NSNMF(similarity="relative", score_kind="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
-    SNMF(graph="gaussian", random_state=0),
-    LoMST("stable"),
+    SNMF(graph="self_tuning", random_state=0),
+    LoMST("sd"),
 ]
 ALL_DETECTORS = [*CLASSES, *VARIANTS]
 TAKERS = [detector for detector in ALL_DETECTORS if type(detector)._takes_missing]
